@@ -1,0 +1,1 @@
+"""Functions over numpy and Arrow columns, without state and without an engine."""

@@ -1,0 +1,73 @@
+"""What happens to rows at the door: their times are read, and those that can join nothing go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, validity
+from nilometer.kernels.chunk import RowLayout
+from nilometer.model.time import EARLIEST
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """What the rest of the query learns from rows, whether they stay or not."""
+
+    largest: int | None = None
+    """The largest timestamp of all rows, also of those that a selection or a NULL key removes."""
+    rows: int = 0
+    without_time: int = 0
+    """Rows dropped because their time is NULL or before the year 1700."""
+
+    def __add__(self, other: Punctuation) -> Punctuation:
+        known = [p.largest for p in (self, other) if p.largest is not None]
+        return Punctuation(
+            max(known, default=None),
+            self.rows + other.rows,
+            self.without_time + other.without_time,
+        )
+
+
+def admit(
+    rows: pa.RecordBatch, layout: RowLayout, selected: pa.Array | None
+) -> tuple[pa.RecordBatch, Punctuation]:
+    """The rows that may join something, and what all of them say about time.
+
+    A row without a time is dropped and counted. A row that the selection refuses (False or NULL)
+    or that has a NULL in its key is dropped, but its time counts.
+    """
+    timed = _with_time(rows, layout)
+    times = layout.times(rows)
+    seen = times if timed is None else times[timed]
+    punctuation = Punctuation(
+        int(seen.max()) if len(seen) else None, len(rows), len(rows) - len(seen)
+    )
+    kept = timed
+    for column in (selected, *(rows.column(k) for k in layout.keys)):
+        if column is not None:
+            kept = _both(kept, _truth(column) if column is selected else validity(column))
+    if kept is not None and not kept.all():
+        rows = rows.take(pa.array(np.flatnonzero(kept)))
+    return rows, punctuation
+
+
+def _with_time(rows: pa.RecordBatch, layout: RowLayout) -> Bools | None:
+    valid = validity(rows.column(layout.time))
+    times = layout.times(rows)
+    if len(times) and times.min() < EARLIEST:
+        valid = _both(valid, times >= EARLIEST)
+    return valid
+
+
+def _truth(column: pa.Array) -> Bools:
+    truth: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
+    return truth
+
+
+def _both(left: Bools | None, right: Bools | None) -> Bools | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right

@@ -1,0 +1,28 @@
+"""Names for the numpy arrays that kernels pass around, and the way from Arrow to them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+
+
+def as_int64(column: pa.Array) -> Int64s:
+    """The values of an eight-byte Arrow column as integers, without copying; NULLs read as junk."""
+    values = np.frombuffer(column.buffers()[1], dtype=np.int64)
+    return values[column.offset : column.offset + len(column)]
+
+
+def validity(column: pa.Array) -> Bools | None:
+    """Which values of the column are not NULL, or None where all are not."""
+    if column.null_count == 0:
+        return None
+    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid

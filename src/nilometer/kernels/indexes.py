@@ -1,0 +1,168 @@
+"""Indexes of one chunk of rows: which rows may match a probe, found without looking at the rest.
+
+All three answer the same question, for many probes at once: given a key's hash and a closed
+period of time, which run of rows are candidates? Candidates are a superset of the matches
+(filter); `kernels.window_join` checks them (refine), as TR-010 section 5 does for windows.
+
+*hash*   rows ordered by hash of key, then time: a run is found by binary search.
+*merge*  rows ordered by time: a run is the period; for joins without a key.
+*nested* any order: every row is a candidate, as in the nested loops of the papers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from nilometer.kernels.arrays import Int32s, Int64s, UInt64s
+
+_MOST_TIME_BITS: Final = 40
+_SLOTS_PER_ROW: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Questions to an index: hashes of keys, and the closed periods [lows, highs]."""
+
+    hashes: UInt64s
+    lows: Int64s
+    highs: Int64s
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    def only(self, chosen: Int64s) -> Probes:
+        return Probes(self.hashes[chosen], self.lows[chosen], self.highs[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Answers: for probe ``probes[r]`` the candidates are rows starts[r] … starts[r]+counts[r]-1."""
+
+    probes: Int64s
+    starts: Int64s
+    counts: Int64s
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def expand(self) -> tuple[Int64s, Int64s]:
+        """Every pair (probe, candidate row)."""
+        ends = np.cumsum(self.counts)
+        first = np.repeat(self.starts - (ends - self.counts), self.counts)
+        return np.repeat(self.probes, self.counts), first + np.arange(len(first))
+
+    def between(self, first_probe: int, last_probe: int) -> Runs:
+        """The answers to probes first_probe … last_probe-1."""
+        a, b = np.searchsorted(self.probes, [first_probe, last_probe])
+        return Runs(self.probes[a:b], self.starts[a:b], self.counts[a:b])
+
+
+class Index(Protocol):
+    """What the join asks of a chunk."""
+
+    def find(self, probes: Probes) -> Runs:
+        """The candidate rows of each probe that has any, probes ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTimeIndex:
+    """Rows ordered by one integer: the hash of the key above, the time since `origin` below.
+
+    Times that need more bits than there are lose their lowest ones (`shift`), keys lose the
+    lowest bits of their hash: the order stays right, candidates become a few more. All times
+    lie in the closed period [first, last]. Rows whose hashes begin with the same bits stand
+    together: those of slot s are slots[s] … slots[s+1]-1.
+    """
+
+    origin: int
+    first: int
+    last: int
+    time_bits: int
+    shift: int
+    sort_keys: Int64s
+    slots: Int32s
+
+    def find(self, probes: Probes) -> Runs:
+        wanted = (probes.lows <= self.last) & (probes.highs >= self.first)
+        slot = (probes.hashes >> np.uint64(64 - _log2(len(self.slots)))).view(np.int64)
+        starts = self.slots[slot]
+        counts = self.slots[slot + 1] - starts
+        wanted &= counts > 0
+        chosen = np.flatnonzero(wanted)
+        if self._is_longer_than(probes):
+            return self._search(chosen, probes.only(chosen))
+        return Runs(chosen, starts[chosen].astype(np.int64), counts[chosen].astype(np.int64))
+
+    def _is_longer_than(self, probes: Probes) -> bool:
+        """Whether a period is so short that the rows of one key are worth a search by time."""
+        periods = probes.highs - probes.lows
+        return self.last - self.first > 2 * int(periods.max(initial=0))
+
+    def _search(self, chosen: Int64s, probes: Probes) -> Runs:
+        keys = (probes.hashes >> np.uint64(self.time_bits + 1)).view(np.int64) << self.time_bits
+        starts = np.searchsorted(self.sort_keys, keys | self._since_origin(probes.lows), "left")
+        ends = np.searchsorted(self.sort_keys, keys | self._since_origin(probes.highs), "right")
+        return _nonempty(chosen, starts, ends - starts)
+
+    def _since_origin(self, times: Int64s) -> Int64s:
+        return (np.clip(times, self.first, self.last) - self.origin) >> self.shift
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIndex:
+    """Rows ordered by time."""
+
+    times: Int64s
+
+    def find(self, probes: Probes) -> Runs:
+        starts = np.searchsorted(self.times, probes.lows, "left")
+        ends = np.searchsorted(self.times, probes.highs, "right")
+        return _nonempty(np.arange(len(probes)), starts, ends - starts)
+
+
+@dataclass(frozen=True, slots=True)
+class NoIndex:
+    """Rows in any order."""
+
+    rows: int
+
+    def find(self, probes: Probes) -> Runs:
+        n = len(probes)
+        return _nonempty(np.arange(n), np.zeros(n, np.int64), np.full(n, self.rows, np.int64))
+
+
+def order_by_key_and_time(hashes: UInt64s, times: Int64s) -> tuple[KeyTimeIndex, Int64s]:
+    """An index of these rows, and the order in which it wants them."""
+    first, last = int(times.min()), int(times.max())
+    bits = max(1, (last - first).bit_length())
+    shift = max(0, bits - _MOST_TIME_BITS)
+    bits -= shift
+    sort_keys = (hashes >> np.uint64(bits + 1)).view(np.int64) << bits
+    sort_keys |= (times - first) >> shift
+    order = np.argsort(sort_keys)
+    ordered = sort_keys[order]
+    return KeyTimeIndex(first, first, last, bits, shift, ordered, slots_of(hashes)), order
+
+
+def slots_of(hashes: UInt64s) -> Int32s:
+    """Where the rows begin whose hashes start with each combination of bits; one entry too many."""
+    bits = _log2(max(1, len(hashes))) + _log2(_SLOTS_PER_ROW)
+    sizes = np.bincount((hashes >> np.uint64(64 - bits)).view(np.int64), minlength=1 << bits)
+    slots = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=slots[1:])
+    return slots
+
+
+def _log2(n: int) -> int:
+    return n.bit_length() - 1
+
+
+def _nonempty(probe_ids: Int64s, starts: Int64s, counts: Int64s) -> Runs:
+    found = counts > 0
+    if found.all():
+        return Runs(probe_ids, starts, counts)
+    return Runs(probe_ids[found], starts[found], counts[found])

@@ -1,0 +1,104 @@
+"""Which bucket a row goes to, so that rows that may join meet, and no result is found twice.
+
+Buckets form a grid. With a key the grid has one dimension and a row's place in it is a hash of
+its key. Without one it has a dimension per stream: a row has its place in the dimension of its
+own stream and is copied along all others, so every combination of rows meets in exactly one
+bucket (Afrati and Ullman's shares), and every bucket has its part of the work, however short
+a micro-batch is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.key_codes import hash_rows, key_codes, mix
+
+_LOW_HALF: Final = np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """A grid of buckets, and for each stream the columns that give its place in each dimension.
+
+    A stream with None in a dimension is copied along it.
+    """
+
+    shares: tuple[int, ...]
+    places: tuple[tuple[tuple[int, ...] | None, ...], ...]
+
+    @property
+    def buckets(self) -> int:
+        return prod(self.shares)
+
+    def split(self, rows: pa.RecordBatch, stream: int) -> list[pa.RecordBatch]:
+        """The rows of a stream for each bucket."""
+        home = np.zeros(len(rows), dtype=np.int64)
+        spread, copied = 1, []
+        stride = self.buckets
+        for share, columns in zip(self.shares, self.places[stream], strict=True):
+            stride //= share
+            if columns is None:
+                copied.append([coordinate * stride for coordinate in range(share)])
+            elif share > 1:
+                home += _coordinates(rows, columns, share) * stride
+                spread *= share
+        parts: list[pa.RecordBatch] = [rows.slice(0, 0)] * self.buckets
+        for place, part in _group(rows, home, spread):
+            for steps in product(*copied):
+                parts[place + sum(steps)] = part
+        return parts
+
+
+def route_by_key(keys: tuple[tuple[int, ...], ...], buckets: int) -> Routing:
+    """All streams by their key columns."""
+    return Routing((buckets,), tuple((columns,) for columns in keys))
+
+
+def route_without_key(columns: tuple[int, ...], buckets: int) -> Routing:
+    """Streams that share no key, given the number of columns of each; copies as few as can be."""
+    streams = len(columns)
+    shares = min(_factorings(buckets, streams), key=lambda s: (sum(buckets // x for x in s), s[::-1]))
+    places = tuple(
+        tuple(tuple(range(columns[i])) if d == i else None for d in range(streams))
+        for i in range(streams)
+    )
+    return Routing(shares, places)
+
+
+def _factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (n,)
+        return
+    for share in range(1, n + 1):
+        if n % share == 0:
+            for rest in _factorings(n // share, parts - 1):
+                yield (share, *rest)
+
+
+def _coordinates(rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
+    chosen = [rows.column(c) for c in columns]
+    hashes = mix(key_codes(chosen)) if len(chosen) == 1 else hash_rows(chosen)
+    return ((hashes & _LOW_HALF) % np.uint64(share)).view(np.int64)
+
+
+def _group(
+    rows: pa.RecordBatch, home: Int64s, spread: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each place that has any."""
+    if spread == 1:
+        if len(rows):
+            yield 0, rows
+        return
+    order = np.argsort(home.astype(np.uint16) if spread <= 1 << 16 else home, kind="stable")
+    ordered = home[order]
+    edges = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
+    for first, last in zip(edges[:-1], edges[1:], strict=True):
+        yield int(ordered[first]), rows.take(pa.array(order[first:last]))

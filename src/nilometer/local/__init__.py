@@ -1,0 +1,1 @@
+"""Runs the plans of a query in this process, without Spark."""

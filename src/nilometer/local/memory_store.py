@@ -1,0 +1,28 @@
+"""Chunks kept in this process."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from nilometer.kernels.chunk import Chunk
+from nilometer.operators.chunk_store import ChunkRef
+
+
+class MemoryStore:
+    """A chunk store that is a dictionary."""
+
+    def __init__(self) -> None:
+        self.chunks: dict[str, Chunk] = {}
+        self._ids = count()
+
+    def add(self, chunk: Chunk, stream: int, level: int) -> ChunkRef:
+        name = str(next(self._ids))
+        self.chunks[name] = chunk
+        size = chunk.rows.nbytes
+        return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, size, 0)
+
+    def load(self, ref: ChunkRef, stream: int) -> Chunk:
+        return self.chunks[ref.id]
+
+    def remove(self, ref: ChunkRef) -> None:
+        del self.chunks[ref.id]

@@ -1,0 +1,1 @@
+"""Time, windows, schemas and expressions: plain Python, no arrays, no engine."""

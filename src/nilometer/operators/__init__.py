@@ -1,0 +1,1 @@
+"""Stateful operators: columns and watermarks in, columns out; no clock, no engine."""

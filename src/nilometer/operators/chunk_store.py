@@ -1,0 +1,37 @@
+"""Where an operator keeps its chunks: it says what, the host says where."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from nilometer.kernels.chunk import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRef:
+    """A chunk in a store. All its times lie in the closed period [first, last]."""
+
+    id: str
+    rows: int
+    first: int
+    last: int
+    level: int
+    size: int
+    checksum: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class ChunkStore(Protocol):
+    """Keeps chunks from one micro-batch to the next."""
+
+    def add(self, chunk: Chunk, stream: int, level: int) -> ChunkRef:
+        """Keep a chunk of a stream."""
+
+    def load(self, ref: ChunkRef, stream: int) -> Chunk:
+        """A chunk that was kept."""
+
+    def remove(self, ref: ChunkRef) -> None:
+        """Forget a chunk."""

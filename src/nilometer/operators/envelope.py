@@ -1,0 +1,56 @@
+"""Envelopes: what travels between stages. Rows of one stream for one bucket, as Arrow IPC bytes,
+with a header that every bucket gets in every micro-batch, rows or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.admit import Punctuation
+
+_KEY: Final = b"nilometer"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where the rows come from, and what their sender has seen."""
+
+    stream: int
+    buckets: int
+    """How many buckets there are: a query must not be continued with another number."""
+    punctuation: Punctuation
+    now: int | None = None
+    """The time of the micro-batch, where the query needs it."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Header:
+        return cls(**{**fields, "punctuation": Punctuation(**fields["punctuation"])})
+
+
+def seal(contents: Sequence[tuple[Header, pa.RecordBatch]]) -> pa.BinaryArray:
+    """Envelopes of these rows, one after the other in one buffer."""
+    sink = pa.BufferOutputStream()
+    ends = [0]
+    for header, rows in contents:
+        metadata = {_KEY: json.dumps(header.to_json(), separators=(",", ":")).encode()}
+        with pa.ipc.new_stream(sink, rows.schema.with_metadata(metadata)) as writer:
+            if len(rows):
+                writer.write_batch(rows)
+        ends.append(sink.tell())
+    offsets = pa.py_buffer(np.asarray(ends, dtype=np.int32))
+    return pa.BinaryArray.from_buffers(pa.binary(), len(contents), [None, offsets, sink.getvalue()])
+
+
+def unseal(body: bytes | pa.Buffer) -> tuple[Header, list[pa.RecordBatch]]:
+    """The header and the rows of an envelope; the rows are not copied."""
+    reader = pa.ipc.open_stream(body)
+    header = Header.from_json(json.loads(reader.schema.metadata[_KEY]))
+    return header, [batch.replace_schema_metadata(None) for batch in reader]

@@ -1,0 +1,120 @@
+"""The rows of one stream that may still find partners, as a few immutable chunks.
+
+New rows become a chunk of level 0; FANOUT chunks of one level are merged into one of the next,
+so their number grows with the logarithm of the window and a row is rewritten that often at
+most. Chunks are dropped whole when the horizon has passed them. A chunk is also rewritten, to
+get rid of dead rows, when more rows are held than twice those alive and one micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import numpy as np
+
+from nilometer.kernels.arrays import Bools
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_chunks
+from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+
+FANOUT: Final = 16
+
+Survivors = Callable[[Chunk], Bools]
+"""Which rows of a chunk that is rewritten anyway are worth keeping."""
+
+
+class StreamBuffer:
+    """The chunks of one stream, oldest first."""
+
+    def __init__(
+        self, stream: int, layout: RowLayout, kernel: Kernel, store: ChunkStore
+    ) -> None:
+        self.refs: list[ChunkRef] = []
+        self._stream = stream
+        self._layout = layout
+        self._kernel = kernel
+        self._store = store
+        self._loaded: dict[str, Chunk] = {}
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return sum(ref.rows for ref in self.refs)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the held rows take in the store."""
+        return sum(ref.size for ref in self.refs)
+
+    def chunks(self) -> tuple[Chunk, ...]:
+        """All chunks, oldest first."""
+        return tuple(self._load(ref) for ref in self.refs)
+
+    def restore(self, refs: Iterable[ChunkRef]) -> None:
+        """Continue with the chunks of a snapshot."""
+        self.refs = list(refs)
+
+    def add(self, chunk: Chunk) -> None:
+        """Hold a chunk of new rows."""
+        self._put(chunk, level=0, place=len(self.refs))
+
+    def expire(self, horizon: int) -> None:
+        """Drop the chunks all of whose rows are strictly older than the horizon."""
+        for ref in [ref for ref in self.refs if ref.last < horizon]:
+            self._drop(ref)
+
+    def tidy(self, horizon: int, new_rows: int, survivors: Survivors) -> None:
+        """Merge chunks of equal level, and rewrite those that hold too many dead rows."""
+        while (group := self._full_level()) is not None:
+            self._rewrite(group, survivors)
+        dead = {ref.id: self._dead_rows(ref, horizon) for ref in self.refs}
+        while sum(dead.values()) > self.rows - sum(dead.values()) + new_rows:
+            worst = max(self.refs, key=lambda ref: dead[ref.id])
+            del dead[worst.id]
+            self._rewrite([worst], survivors)
+            dead.update({ref.id: 0 for ref in self.refs if ref.id not in dead})
+
+    def _full_level(self) -> list[ChunkRef] | None:
+        for level in {ref.level for ref in self.refs}:
+            group = [ref for ref in self.refs if ref.level == level]
+            if len(group) >= FANOUT:
+                return group
+        return None
+
+    def _rewrite(self, group: list[ChunkRef], survivors: Survivors) -> None:
+        """Put what survives of some chunks into one of the next level (alone: of its own)."""
+        level = max(ref.level for ref in group) + (1 if len(group) > 1 else 0)
+        place = self.refs.index(group[0])
+        parts = [self._load(ref) for ref in group]
+        kept = [part for part in (_keep(part, survivors(part)) for part in parts) if part]
+        for ref in group:
+            self._drop(ref)
+        if kept:
+            merged = kept[0] if len(kept) == 1 else merge_chunks(kept, self._layout, self._kernel)
+            self._put(merged, level, place)
+
+    def _dead_rows(self, ref: ChunkRef, horizon: int) -> int:
+        if ref.first >= horizon:
+            return 0
+        return int(np.count_nonzero(self._load(ref).times < horizon))
+
+    def _put(self, chunk: Chunk, level: int, place: int) -> None:
+        ref = self._store.add(chunk, self._stream, level)
+        self._loaded[ref.id] = chunk
+        self.refs.insert(place, ref)
+
+    def _load(self, ref: ChunkRef) -> Chunk:
+        if ref.id not in self._loaded:
+            self._loaded[ref.id] = self._store.load(ref, self._stream)
+        return self._loaded[ref.id]
+
+    def _drop(self, ref: ChunkRef) -> None:
+        self.refs.remove(ref)
+        self._loaded.pop(ref.id, None)
+        self._store.remove(ref)
+
+
+def _keep(chunk: Chunk, kept: Bools) -> Chunk | None:
+    if kept.all():
+        return chunk
+    return keep_rows(chunk, kept) if kept.any() else None

@@ -1,0 +1,87 @@
+"""The way out: results as rows where every column is of a flat type, as envelopes elsewhere.
+
+`transformWithStateInPandas` wants pandas. Arrow-backed columns pass through it without being
+touched if their Spark type is flat; nested values would be rebuilt one by one in Python, so
+they leave as Arrow bytes, and `Unpack` turns them into rows in a worker of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.types as pat
+
+METRICS: Final = "_metrics"
+
+
+class Emitter(Protocol):
+    """Turns results and metrics into what the host yields to Spark."""
+
+    def results(self, rows: pa.RecordBatch) -> pd.DataFrame: ...
+
+    def metrics(self, metrics: str) -> pd.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class EmitRows:
+    """Results as columns c0, c1, …; the metrics as a row of their own."""
+
+    types: tuple[pa.DataType, ...]
+
+    def results(self, rows: pa.RecordBatch) -> pd.DataFrame:
+        nothing = pa.nulls(len(rows), pa.string())
+        return _frame([nothing, *flatten(rows).columns])
+
+    def metrics(self, metrics: str) -> pd.DataFrame:
+        return _frame([pa.array([metrics]), *(pa.nulls(1, flat_type(t)) for t in self.types)])
+
+
+@dataclass(frozen=True)
+class EmitEnvelopes:
+    """Results as Arrow IPC bytes."""
+
+    def results(self, rows: pa.RecordBatch) -> pd.DataFrame:
+        sink = pa.BufferOutputStream()
+        flat = flatten(rows)
+        with pa.ipc.new_stream(sink, flat.schema) as writer:
+            writer.write_batch(flat)
+        return pd.DataFrame({METRICS: [None], "body": [sink.getvalue().to_pybytes()]})
+
+    def metrics(self, metrics: str) -> pd.DataFrame:
+        return pd.DataFrame({METRICS: [metrics], "body": [None]})
+
+
+class Unpack:
+    """Envelopes of results in, their rows out."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for body in batch.column("body"):
+                yield from pa.ipc.open_stream(body.as_buffer())
+
+
+def flat_type(kind: pa.DataType) -> pa.DataType:
+    """The type under which a column leaves the host: timestamps leave as microseconds."""
+    return pa.int64() if pat.is_timestamp(kind) else kind
+
+
+def flatten(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Results as they leave: columns c0, c1, …, timestamps as microseconds."""
+    columns = [
+        column.view(pa.int64()) if pat.is_timestamp(column.type) else column
+        for column in rows.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
+
+
+def _frame(columns: list[pa.Array]) -> pd.DataFrame:
+    names = [METRICS, *(f"c{i}" for i in range(len(columns) - 1))]
+    series = {
+        name: pd.Series(pd.arrays.ArrowExtensionArray(column), copy=False)
+        for name, column in zip(names, columns, strict=True)
+    }
+    return pd.DataFrame(series, copy=False)

@@ -1,0 +1,72 @@
+"""The way in: a map task turns its rows of one stream into one envelope per bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.kernels.admit import Punctuation, admit
+from nilometer.kernels.arrays import as_int64
+from nilometer.operators.envelope import Header, seal
+from nilometer.operators.stage import Stage, concat
+from nilometer.spark.buckets import bucket_numbers
+
+PACKED: Final = "bucket INT, body BINARY"
+SELECTED: Final = "selected"
+NOW: Final = "now"
+
+_MOST_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Rows of one stream in, envelopes out. Extra columns say what is selected, and the time."""
+
+    stage: Stage
+    stream: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in gather(batches):
+            yield self.pack(rows)
+
+    def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Envelopes for all buckets, also for those that get no rows."""
+        now = int(as_int64(batch.column(NOW))[0]) if NOW in batch.schema.names else None
+        admitted, punctuation = admit_rows(batch, self.stage, self.stream)
+        routing = self.stage.routing
+        header = Header(self.stream, routing.buckets, punctuation, now)
+        parts = routing.split(admitted, self.stream)
+        bodies = seal([(header, part) for part in parts])
+        numbers = pa.array(bucket_numbers(routing.buckets), pa.int32())
+        return pa.RecordBatch.from_arrays([numbers, bodies], ["bucket", "body"])
+
+
+def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in few large batches, however small Spark makes them."""
+    pending: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if len(batch) == 0:
+            continue
+        pending.append(batch)
+        size += batch.nbytes
+        if size >= _MOST_BYTES:
+            yield concat(pending, batch.schema)
+            pending, size = [], 0
+    if pending:
+        yield concat(pending, pending[0].schema)
+
+
+def admit_rows(
+    batch: pa.RecordBatch, stage: Stage, stream: int
+) -> tuple[pa.RecordBatch, Punctuation]:
+    """The rows of a stream that may join something, as the stage wants them."""
+    schema = stage.operator.schemas[stream]
+    selected = batch.column(SELECTED) if SELECTED in batch.schema.names else None
+    rows = batch.select(range(len(schema)))
+    if rows.schema != schema:
+        rows = rows.cast(schema)
+    return admit(rows, stage.operator.layouts[stream], selected)

@@ -1,0 +1,79 @@
+"""Sending work to Spark's Python workers so that a worker without Nilometer says so clearly.
+
+What Spark pickles by value are the small functions below, which need nothing but Python; they
+check the worker's installation before they unpickle the work itself, which needs Nilometer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql.streaming import StatefulProcessor
+
+from nilometer.version import VERSION
+
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@lru_cache(maxsize=64)
+def unpack_work(payload: bytes) -> Any:
+    """The work in a payload; a worker that has seen it before does not unpickle it again."""
+    return cloudpickle.loads(payload)
+
+
+def ship_function(work: BatchFunction) -> BatchFunction:
+    """The same function over record batches, fit to be sent to a worker."""
+    load = _loader(cloudpickle.dumps(work), VERSION)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from load()(batches)
+
+    return run
+
+
+def ship_processor(work: Any) -> StatefulProcessor:
+    """A stateful processor that leaves everything to `work` (see `spark.host.Host`)."""
+    load = _loader(cloudpickle.dumps(work), VERSION)
+
+    class Processor(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.host = load().open(handle)
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803
+            yield from self.host.process(key[0], rows)
+
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+            self.host.hold(key[0], initialState)
+
+        def close(self) -> None:
+            pass
+
+    return Processor()
+
+
+def _loader(payload: bytes, version: str) -> Callable[[], Any]:
+    def load() -> Any:
+        import sys
+
+        advice = f"install nilometer=={version} there, or start Spark with PYSPARK_PYTHON set"
+        try:
+            from nilometer.spark.ship import unpack_work
+            from nilometer.version import VERSION as found
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.split(".")[0] != "nilometer":
+                raise
+            raise RuntimeError(
+                f"nilometer is not installed in the worker's Python {sys.executable}: {advice}"
+            ) from None
+        if found != version:
+            raise RuntimeError(
+                f"the worker's Python {sys.executable} has nilometer {found}, "
+                f"but the driver has {version}: {advice}"
+            )
+        return unpack_work(payload)
+
+    return load

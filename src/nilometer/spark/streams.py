@@ -1,0 +1,212 @@
+"""What a user says about the streams of a join, read against their DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias, TypeVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, TimestampType
+
+from nilometer.errors import InputError, SchemaError
+from nilometer.model.names import nearest
+from nilometer.model.time import Duration, parse_duration
+from nilometer.operators.watermarks import StreamClock
+from nilometer.spark.types import common_key_type, why_no_key
+
+Keys: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+PerStream = TypeVar("PerStream")
+
+
+@dataclass(frozen=True)
+class JoinedStream:
+    """One stream of a join: its DataFrame, and which of its columns are time and key."""
+
+    name: str
+    frame: DataFrame
+    time: int | None
+    """The place of the time column; None: the time of arrival."""
+    keys: tuple[int, ...]
+    key_types: tuple[DataType, ...]
+    clock: StreamClock
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.schema.names)
+
+    @property
+    def types(self) -> list[DataType]:
+        return [field.dataType for field in self.frame.schema.fields]
+
+
+def read_streams(
+    frames: Mapping[str, DataFrame],
+    on: Keys,
+    time: str | Mapping[str, str] | None,
+    lateness: Duration | Mapping[str, Duration] | None,
+    idle: Duration | Mapping[str, Duration] | None,
+) -> tuple[JoinedStream, ...]:
+    """The streams of a join; an error says what is wrong with their description."""
+    if len(frames) < 2:
+        raise InputError(
+            f"a window join needs at least two streams, got {len(frames)}",
+            hint='pass a dictionary such as {"A": a, "B": b}; a stream may come twice',
+        )
+    names = list(frames)
+    keys = {name: _key_columns(name, frames[name], given) for name, given in _keys(on, names)}
+    key_types = _common_types(keys, frames)
+    times = _per_stream(time, names, "time")
+    late, silent = _per_stream(lateness, names, "lateness"), _per_stream(idle, names, "idle")
+    return tuple(
+        JoinedStream(
+            name,
+            frame,
+            _time_column(name, frame, times.get(name)),
+            keys[name],
+            key_types,
+            _clock(name, frame, late.get(name), silent.get(name)),
+        )
+        for name, frame in frames.items()
+    )
+
+
+def find_column(stream: str, frame: DataFrame, column: str) -> int:
+    """The place of a column, named in any case unless that is ambiguous."""
+    names = frame.schema.names
+    same = [i for i, name in enumerate(names) if name == column]
+    same = same or [i for i, name in enumerate(names) if name.lower() == column.lower()]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise SchemaError(
+            f"stream {stream} has {len(same)} columns named {column}", hint="rename one of them"
+        )
+    raise SchemaError(
+        f"stream {stream} has no column {column}",
+        detail=f"it has {', '.join(names) or 'no columns'}",
+        hint=nearest(column, names),
+    )
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of several DataFrames of one schema."""
+    return reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def _per_stream(
+    given: PerStream | Mapping[str, PerStream] | None, names: Sequence[str], what: str
+) -> dict[str, PerStream]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, given)
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"{what} names no stream of this join: {name}",
+                detail=f"the streams are {', '.join(names)}",
+                hint=nearest(name, names),
+            )
+    return dict(given)
+
+
+def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    def several(columns: str | Sequence[str]) -> tuple[str, ...]:
+        return (columns,) if isinstance(columns, str) else tuple(columns)
+
+    if on is None:
+        return [(name, ()) for name in names]
+    if not isinstance(on, Mapping):
+        return [(name, several(on)) for name in names]
+    given = {name: several(columns) for name, columns in _per_stream(on, names, "on").items()}
+    missing = [name for name in names if name not in given]
+    counts = {len(columns) for columns in given.values()}
+    if missing or len(counts) > 1:
+        raise InputError(
+            f"no key is given for stream {missing[0]}"
+            if missing
+            else "the streams have keys of different lengths",
+            detail="; ".join(f"{name}: {', '.join(columns)}" for name, columns in given.items()),
+            hint='name as many key columns for every stream: on={"A": "x", "B": "y"}',
+        )
+    return [(name, given[name]) for name in names]
+
+
+def _key_columns(stream: str, frame: DataFrame, columns: Sequence[str]) -> tuple[int, ...]:
+    places = tuple(find_column(stream, frame, column) for column in columns)
+    for place in places:
+        field = frame.schema.fields[place]
+        if reason := why_no_key(field.dataType):
+            raise SchemaError(
+                f"column {field.name} of stream {stream} cannot be a key",
+                detail=reason,
+                hint="join on a column, or a list of columns, of a simple type",
+            )
+    return places
+
+
+def _common_types(
+    keys: Mapping[str, tuple[int, ...]], frames: Mapping[str, DataFrame]
+) -> tuple[DataType, ...]:
+    common = []
+    for places in zip(*keys.values(), strict=True):
+        fields = {n: frames[n].schema.fields[p] for n, p in zip(keys, places, strict=True)}
+        kind = common_key_type([field.dataType for field in fields.values()])
+        if kind is None:
+            described = ", ".join(
+                f"{name}.{field.name} is {field.dataType.simpleString().upper()}"
+                for name, field in fields.items()
+            )
+            raise SchemaError(
+                "the streams' key columns have types that cannot be compared",
+                detail=described,
+                hint='cast them to one type first, such as df.withColumn("k", col("k").cast("long"))',
+            )
+        common.append(kind)
+    return tuple(common)
+
+
+def _time_column(stream: str, frame: DataFrame, column: str | None) -> int | None:
+    if column is None:
+        if not frame.isStreaming:
+            raise InputError(
+                f"stream {stream} is static and has no time column",
+                detail="a static input has no time of arrival",
+                hint=f'say which column holds its time: time={{"{stream}": "ts"}}',
+            )
+        return None
+    place = find_column(stream, frame, column)
+    kind = frame.schema.fields[place].dataType
+    if not isinstance(kind, TimestampType):
+        raise SchemaError(
+            f"the time column {column} of stream {stream} must be a TIMESTAMP",
+            detail=f"it is {kind.simpleString().upper()}",
+            hint=_how_to_make_a_timestamp(column, kind),
+        )
+    return place
+
+
+def _how_to_make_a_timestamp(column: str, kind: DataType) -> str:
+    if kind.typeName() in ("long", "integer", "double", "float", "decimal"):
+        return f'for seconds since 1970 use col("{column}").cast("timestamp")'
+    return f'convert it first, such as to_timestamp(col("{column}"))'
+
+
+def _clock(
+    stream: str, frame: DataFrame, lateness: Duration | None, idle: Duration | None
+) -> StreamClock:
+    if frame.isStreaming:
+        return StreamClock(
+            0 if lateness is None else parse_duration(lateness),
+            None if idle is None else parse_duration(idle),
+        )
+    for what, given in (("lateness", lateness), ("idle", idle)):
+        if given is not None:
+            raise InputError(
+                f"stream {stream} is static, so it cannot have {what}",
+                detail="all its rows are there from the start; none can be late or awaited",
+                hint=f'leave {what} out, or give it to streaming inputs only: {what}={{"B": "2s"}}',
+            )
+    return StreamClock(ended=True)

@@ -1,0 +1,93 @@
+"""Spark's types: which can be a key, what two have in common, and how they look in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_INTEGERS = (ByteType(), ShortType(), IntegerType(), LongType())
+_FLOATS = (FloatType(), DoubleType())
+_FLAT = (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampType,
+)
+
+
+def is_flat(kind: DataType) -> bool:
+    """Whether columns of the type pass through Spark's pandas interface untouched."""
+    return isinstance(kind, _FLAT)
+
+
+def common_key_type(kinds: Sequence[DataType]) -> DataType | None:
+    """The type in which keys of these types are compared, if there is one."""
+    first = kinds[0]
+    if all(kind == first for kind in kinds):
+        return first
+    for family in (_INTEGERS, _FLOATS):
+        if all(kind in family for kind in kinds):
+            return max(kinds, key=family.index)
+    if all(isinstance(kind, DecimalType) for kind in kinds):
+        return _common_decimal([kind for kind in kinds if isinstance(kind, DecimalType)])
+    return None
+
+
+def _common_decimal(kinds: Sequence[DecimalType]) -> DecimalType | None:
+    scale = max(kind.scale for kind in kinds)
+    precision = max(kind.precision - kind.scale for kind in kinds) + scale
+    return DecimalType(precision, scale) if precision <= 38 else None
+
+
+def why_no_key(kind: DataType) -> str | None:
+    """Why a column of this type cannot be a key, if it cannot."""
+    name = kind.typeName()
+    if name in ("map", "variant", "void", "interval", "geometry", "geography"):
+        return f"values of type {kind.simpleString().upper()} cannot be compared for equality"
+    if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+        return f"strings with the collation of {kind.simpleString()} are not compared byte by byte"
+    children = [f.dataType for f in kind.fields] if isinstance(kind, StructType) else []
+    element = getattr(kind, "elementType", None)
+    for child in [*children, *([element] if element is not None else [])]:
+        if reason := why_no_key(child):
+            return reason
+    return None
+
+
+def is_same_when_equal(kind: DataType) -> bool:
+    """Whether equal keys of this type are always the same value: not so for 0.0 and -0.0."""
+    flat = (*_INTEGERS, BooleanType(), DateType(), TimestampType(), BinaryType())
+    return kind in flat or isinstance(kind, StringType)
+
+
+def arrow_schema(kinds: Sequence[DataType]) -> pa.Schema:
+    """Columns c0, c1, … of these types as Nilometer keeps them: timestamps in UTC."""
+    fields = [StructField(f"c{i}", kind) for i, kind in enumerate(kinds)]
+    return to_arrow_schema(StructType(fields), timezone="UTC")

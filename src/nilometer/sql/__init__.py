@@ -1,0 +1,1 @@
+"""SQL: what a user writes, read into typed expressions and plans."""
