@@ -1,9 +1,46 @@
-"""Nilometer: a stream database for sensor data on Apache Spark."""
+"""Nilometer: a stream database for sensor data on Apache Spark.
+
+>>> import nilometer as nm
+>>> spark = nm.local_spark()  # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from nilometer.errors import NilometerError
 from nilometer.model.windows import between, dwindow, window
 from nilometer.model.windows import range_window as range
-from nilometer.spark.window_join import window_join
 from nilometer.version import VERSION as __version__
 
-__all__ = ["NilometerError", "__version__", "between", "dwindow", "range", "window", "window_join"]
+if TYPE_CHECKING:
+    from nilometer.spark.conditions import predicate
+    from nilometer.spark.metrics import metrics
+    from nilometer.spark.session import local_spark
+    from nilometer.spark.window_join import window_join
+
+__all__ = [
+    "NilometerError",
+    "__version__",
+    "between",
+    "dwindow",
+    "local_spark",
+    "metrics",
+    "predicate",
+    "range",
+    "window",
+    "window_join",
+]
+
+_LAZY = {
+    "local_spark": "nilometer.spark.session",
+    "metrics": "nilometer.spark.metrics",
+    "predicate": "nilometer.spark.conditions",
+    "window_join": "nilometer.spark.window_join",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs Spark or the SQL parser is imported when it is used: workers never do."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'nilometer' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

@@ -43,7 +43,9 @@ def _equal_lists(left: pa.ListArray, right: pa.ListArray) -> Bools:
     same: Bools = lengths == other_lengths
     rows = np.flatnonzero(same & (lengths > 0))
     owner = np.repeat(rows, lengths[rows])
-    step = np.arange(len(owner)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
+    step = np.arange(len(owner)) - np.repeat(
+        np.cumsum(lengths[rows]) - lengths[rows], lengths[rows]
+    )
     items = equal_rows(
         left.values.take(pa.array(starts[owner] + step)),
         right.values.take(pa.array(other_starts[owner] + step)),

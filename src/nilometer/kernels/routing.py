@@ -38,6 +38,11 @@ class Routing:
     def buckets(self) -> int:
         return prod(self.shares)
 
+    def copies(self, stream: int) -> int:
+        """How many buckets hold each row of a stream."""
+        own = zip(self.shares, self.places[stream], strict=True)
+        return prod(share for share, columns in own if columns is None)
+
     def split(self, rows: pa.RecordBatch, stream: int) -> list[pa.RecordBatch]:
         """The rows of a stream for each bucket."""
         home = np.zeros(len(rows), dtype=np.int64)
@@ -65,7 +70,9 @@ def route_by_key(keys: tuple[tuple[int, ...], ...], buckets: int) -> Routing:
 def route_without_key(columns: tuple[int, ...], buckets: int) -> Routing:
     """Streams that share no key, given the number of columns of each; copies as few as can be."""
     streams = len(columns)
-    shares = min(_factorings(buckets, streams), key=lambda s: (sum(buckets // x for x in s), s[::-1]))
+    shares = min(
+        _factorings(buckets, streams), key=lambda s: (sum(buckets // x for x in s), s[::-1])
+    )
     places = tuple(
         tuple(tuple(range(columns[i])) if d == i else None for d in range(streams))
         for i in range(streams)
@@ -89,9 +96,7 @@ def _coordinates(rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> 
     return ((hashes & _LOW_HALF) % np.uint64(share)).view(np.int64)
 
 
-def _group(
-    rows: pa.RecordBatch, home: Int64s, spread: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _group(rows: pa.RecordBatch, home: Int64s, spread: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of each place that has any."""
     if spread == 1:
         if len(rows):

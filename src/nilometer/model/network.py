@@ -69,9 +69,7 @@ class TimeNetwork:
     def local_window(self, stream: int) -> int:
         """The length that covers every window of one stream (LCA; its window in a changelog)."""
         others = [j for j in _indices(self.closed) if j != stream]
-        return max(
-            [0] + [max(self.closed[stream][j], self.closed[j][stream]) for j in others]
-        )
+        return max([0] + [max(self.closed[stream][j], self.closed[j][stream]) for j in others])
 
     @cached_property
     def largest_window(self) -> int:

@@ -33,7 +33,9 @@ _UNITS: Final[dict[str, int]] = {
     )
     for name in names
 }
-_PART: Final = re.compile(r"\s*'?\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*'?\s*([a-zµ]+)\s*", re.IGNORECASE)
+_PART: Final = re.compile(
+    r"\s*'?\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*'?\s*([a-zµ]+)\s*", re.IGNORECASE
+)
 _EXAMPLES: Final = "write a number and a unit, such as '10s', '0.8 seconds', '5 min' or '1h 30m'"
 
 

@@ -26,9 +26,7 @@ Survivors = Callable[[Chunk], Bools]
 class StreamBuffer:
     """The chunks of one stream, oldest first."""
 
-    def __init__(
-        self, stream: int, layout: RowLayout, kernel: Kernel, store: ChunkStore
-    ) -> None:
+    def __init__(self, stream: int, layout: RowLayout, kernel: Kernel, store: ChunkStore) -> None:
         self.refs: list[ChunkRef] = []
         self._stream = stream
         self._layout = layout

@@ -30,17 +30,18 @@ class Host:
     operator: str
     """Tells this operator's cached files from those of others in the same query."""
 
-    def open(self, handle: Any) -> OpenHost:
-        return OpenHost(self, handle)
+    def open(self, manifest: Any, chunks: Any) -> OpenHost:
+        """The host with its state: a ValueState and a MapState."""
+        return OpenHost(self, manifest, chunks)
 
 
 class OpenHost:
     """A host with its state, for one task."""
 
-    def __init__(self, host: Host, handle: Any) -> None:
+    def __init__(self, host: Host, manifest: Any, chunks: Any) -> None:
         self._host = host
-        self._manifest = handle.getValueState("manifest", "json STRING")
-        self._chunks = handle.getMapState("chunks", "id STRING", "rows BINARY")
+        self._manifest = manifest
+        self._chunks = chunks
 
     def process(self, bucket: int, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """The results of a micro-batch in one bucket, and its metrics."""
@@ -50,7 +51,7 @@ class OpenHost:
         for result in run.process(_micro_batch(envelopes, len(self._host.stage.names))):
             yield emit.results(result)
         self._save(run)
-        yield emit.metrics(bucket_metrics(bucket, run))
+        yield emit.metrics(bucket_metrics(self._host.stage, run))
 
     def hold(self, bucket: int, frame: pd.DataFrame) -> None:
         """Take in rows of streams that had ended before the query started."""

@@ -3,24 +3,127 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from typing import Any, Final
 
-from nilometer.operators.stage import BucketRun
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nilometer.model.time import FOREVER
+from nilometer.operators.stage import BucketRun, Stage
+from nilometer.spark.emit import METRICS
+
+_PREFIX: Final = "nilometer-"
 
 
-def bucket_metrics(bucket: int, run: BucketRun) -> str:
-    """The state of one bucket after a micro-batch, as JSON."""
+@dataclass(frozen=True)
+class StreamMetrics:
+    """One stream of a running join."""
+
+    rows: int
+    """Rows that came in the last micro-batch."""
+    late: int
+    """Rows dropped so far because they were late."""
+    without_time: int
+    """Rows dropped so far because their time was NULL or before the year 1700."""
+    buffered: int
+    """Rows kept because they may still join."""
+    watermark: int | None
+    """Microseconds since 1970; None before the first row and for a stream that has ended."""
+
+
+@dataclass(frozen=True)
+class JoinMetrics:
+    """A running join after its last micro-batch."""
+
+    streams: dict[str, StreamMetrics]
+    results: int
+    """Rows that went out in the last micro-batch."""
+    state_bytes: int
+    chunks: int
+
+
+def metrics(query: StreamingQuery) -> list[JoinMetrics]:
+    """What the window joins of a streaming query report; one entry per join, none at first."""
+    progress = query.lastProgress
+    return progress_metrics(progress) if progress is not None else []
+
+
+def progress_metrics(progress: Any) -> list[JoinMetrics]:
+    """The same, out of one of Spark's progress reports."""
+    observed = progress["observedMetrics"]
+    return [
+        _combine([json.loads(bucket) for bucket in _buckets(row)])
+        for name, row in sorted(observed.items())
+        if name.startswith(_PREFIX) and _buckets(row)
+    ]
+
+
+def observe(hosted: DataFrame, operator: str) -> DataFrame:
+    """Let Spark's progress reports carry the metrics that the host emits."""
+    collected = F.expr(f"collect_list({METRICS}) AS buckets")
+    return hosted.observe(f"{_PREFIX}{operator[:8]}", collected)
+
+
+def bucket_metrics(stage: Stage, run: BucketRun) -> str:
+    """One bucket after a micro-batch, as JSON."""
     buffers = run.operator.buffers
     return json.dumps(
         {
-            "bucket": bucket,
-            "rows_in": run.traffic.rows_in,
-            "rows_out": run.traffic.rows_out,
+            "names": stage.names,
+            "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
+            "rows": run.traffic.rows_in,
+            "results": run.traffic.rows_out,
             "late": run.operator.counters.late,
             "without_time": run.traffic.without_time,
             "buffered": [buffer.rows for buffer in buffers],
-            "chunks": [len(buffer.refs) for buffer in buffers],
+            "chunks": sum(len(buffer.refs) for buffer in buffers),
             "state_bytes": sum(buffer.size for buffer in buffers),
             "watermarks": run.watermarks.marks,
         },
         separators=(",", ":"),
     )
+
+
+def _combine(buckets: list[dict[str, Any]]) -> JoinMetrics:
+    """What all buckets report together.
+
+    Every bucket sees the punctuation of all rows, and holds copies of rows where there is no
+    key to split them by.
+    """
+
+    def of(field: str, stream: int) -> list[int]:
+        return [bucket[field][stream] for bucket in buckets]
+
+    copies = buckets[0]["copies"]
+    streams = {
+        name: StreamMetrics(
+            rows=max(of("rows", i)),
+            late=sum(of("late", i)) // copies[i],
+            without_time=max(of("without_time", i)),
+            buffered=sum(of("buffered", i)) // copies[i],
+            watermark=_instant(min(of("watermarks", i))),
+        )
+        for i, name in enumerate(buckets[0]["names"])
+    }
+    return JoinMetrics(
+        streams,
+        results=sum(bucket["results"] for bucket in buckets),
+        state_bytes=sum(bucket["state_bytes"] for bucket in buckets),
+        chunks=sum(bucket["chunks"] for bucket in buckets),
+    )
+
+
+def _instant(mark: int) -> int | None:
+    return mark if abs(mark) < FOREVER else None
+
+
+def _buckets(row: Any) -> list[str]:
+    """The collected metrics; Spark Connect hands them over in a row of its own making."""
+    fields = row.asDict() if hasattr(row, "asDict") else dict(row)
+    if "buckets" in fields:
+        return list(fields["buckets"] or [])
+    values, schema = fields["values"], fields["schema"]
+    names = [field["name"] for field in schema["fields"]]
+    return list(values[names.index("buckets")] or [])

@@ -68,19 +68,6 @@ def shape_results(joined: Sequence[JoinedStream]) -> ResultShape:
     return ResultShape(carried, tuple(output), tuple(structs))
 
 
-def carried_columns(stream: JoinedStream) -> list[str]:
-    """SQL of the columns c0, c1, … of a stream as they travel."""
-    keys = dict(zip(stream.keys, stream.key_types, strict=True))
-    columns = []
-    for place, (name, kind) in enumerate(zip(stream.columns, stream.types, strict=True)):
-        wanted = keys.get(place, kind)
-        column = quote_name(name)
-        columns.append(column if wanted == kind else f"CAST({column} AS {wanted.simpleString()})")
-    if stream.time is None:
-        columns.append("current_timestamp()")
-    return [f"{column} AS c{i}" for i, column in enumerate(columns)]
-
-
 def quote_name(name: str) -> str:
     """A name as an SQL identifier."""
     return "`" + name.replace("`", "``") + "`"

@@ -23,31 +23,31 @@ from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.operators.watermarks import NEVER
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.emit import flatten
-from nilometer.spark.output import ResultShape, carried_columns
 from nilometer.spark.pack import admit_rows, gather
+from nilometer.spark.query import JoinQuery
+from nilometer.spark.run_stream import union
 from nilometer.spark.ship import ship_function
-from nilometer.spark.streams import JoinedStream, union
 
 _PACKED: Final = "bucket INT, start BIGINT, body BINARY"
 _ROWS_PER_ENVELOPE: Final = 1 << 13
 _ROWS_PER_STEP: Final = 1 << 17
 
 
-def run_batch(stage: Stage, joined: Sequence[JoinedStream], shape: ResultShape) -> DataFrame:
-    """The DataFrame of a stage's results over inputs that are all there."""
+def run_batch(query: JoinQuery, frames: Sequence[DataFrame]) -> DataFrame:
+    """The DataFrame of a query's results over inputs that are all there."""
     packed = union(
         [
-            stream.frame.selectExpr(*carried_columns(stream)).mapInArrow(
-                ship_function(PackInOrder(stage, i)), _PACKED
+            frame.selectExpr(*query.carried_columns(i)).mapInArrow(
+                ship_function(PackInOrder(query.stage, i)), _PACKED
             )
-            for i, stream in enumerate(joined)
+            for i, frame in enumerate(frames)
         ]
     )
-    ordered = packed.repartition(stage.routing.buckets, "bucket").sortWithinPartitions(
+    ordered = packed.repartition(query.stage.routing.buckets, "bucket").sortWithinPartitions(
         "bucket", "start"
     )
-    results = ordered.mapInArrow(ship_function(HostInOrder(stage)), shape.schema)
-    return shape.finish(results)
+    hosted = ordered.mapInArrow(ship_function(HostInOrder(query.stage)), query.shape.schema)
+    return query.shape.finish(hosted)
 
 
 @dataclass(frozen=True)

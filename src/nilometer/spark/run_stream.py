@@ -4,73 +4,69 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import reduce
+from typing import Final
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from nilometer.model.time import format_duration
-from nilometer.operators.stage import Stage
-from nilometer.spark.emit import METRICS, EmitEnvelopes, EmitRows, Emitter, Unpack
+from nilometer.spark.emit import METRICS, EmitEnvelopes, EmitRows, Unpack
 from nilometer.spark.host import Host
-from nilometer.spark.output import ResultShape, carried_columns
+from nilometer.spark.metrics import observe
 from nilometer.spark.pack import NOW, PACKED, Pack
+from nilometer.spark.query import JoinQuery
 from nilometer.spark.ship import ship_function, ship_processor
-from nilometer.spark.streams import JoinedStream, union
 from nilometer.spark.types import arrow_schema
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def run_stream(stage: Stage, joined: Sequence[JoinedStream], shape: ResultShape) -> DataFrame:
-    """The streaming DataFrame of a stage's results."""
-    session = joined[0].frame.sparkSession
-    require_rocksdb(session)
-    packed = [pack(stage, i, stream) for i, stream in enumerate(joined)]
-    live = [p for p, stream in zip(packed, joined, strict=True) if stream.frame.isStreaming]
-    ended = [p for p, stream in zip(packed, joined, strict=True) if not stream.frame.isStreaming]
-    emitter: Emitter = EmitRows(tuple(arrow_schema(shape.types).types)) if shape.is_flat else EmitEnvelopes()
-    fields = shape.schema.fields if shape.is_flat else [StructField("body", BinaryType())]
-    host = Host(stage, emitter, describe(stage, joined), uuid4().hex)
-    hosted = union(live).groupBy("bucket").transformWithStateInPandas(
-        statefulProcessor=ship_processor(host),
-        outputStructType=StructType([StructField(METRICS, StringType()), *fields]),
-        outputMode="append",
-        timeMode="none",
-        initialState=union(ended).groupBy("bucket") if ended else None,
-    )
-    observed = hosted.observe(f"nilometer-{host.operator[:8]}", F.expr(f"collect_list({METRICS}) AS buckets"))
-    results = observed.where(f"{METRICS} IS NULL")
+def run_stream(query: JoinQuery, frames: Sequence[DataFrame]) -> DataFrame:
+    """The streaming DataFrame of a query's results."""
+    packed = [_pack(query, i, frame) for i, frame in enumerate(frames)]
+    live = union([p for p, frame in zip(packed, frames, strict=True) if frame.isStreaming])
+    ended = [p for p, frame in zip(packed, frames, strict=True) if not frame.isStreaming]
+    shape = query.shape
+    results = host(query, live, union(ended) if ended else None, as_rows=shape.is_flat)
+    results = results.where(f"{METRICS} IS NULL")
     if not shape.is_flat:
         results = results.mapInArrow(ship_function(Unpack()), shape.schema)
     return shape.finish(results)
 
 
-def pack(stage: Stage, number: int, stream: JoinedStream) -> DataFrame:
+def host(
+    query: JoinQuery, envelopes: DataFrame, ended: DataFrame | None, as_rows: bool
+) -> DataFrame:
+    """The results of envelopes, as rows or as envelopes, and among them rows of metrics."""
+    require_rocksdb(envelopes.sparkSession)
+    types = tuple(arrow_schema(query.shape.types).types)
+    emitter = EmitRows(types) if as_rows else EmitEnvelopes()
+    work = Host(query.stage, emitter, query.describe(), uuid4().hex)
+    sent = query.shape.schema.fields if as_rows else [StructField("body", BinaryType())]
+    hosted = envelopes.groupBy("bucket").transformWithStateInPandas(
+        statefulProcessor=ship_processor(work),
+        outputStructType=StructType([StructField(METRICS, StringType()), *sent]),
+        outputMode="append",
+        timeMode="none",
+        initialState=None if ended is None else ended.groupBy("bucket"),
+    )
+    return observe(hosted, work.operator)
+
+
+def _pack(query: JoinQuery, number: int, frame: DataFrame) -> DataFrame:
     """The envelopes of one stream."""
-    columns = carried_columns(stream)
-    if any(clock.idle is not None for clock in stage.clocks):
+    columns = query.carried_columns(number)
+    if any(clock.idle is not None for clock in query.stage.clocks):
         columns.append(f"current_timestamp() AS {NOW}")
-    return stream.frame.selectExpr(*columns).mapInArrow(ship_function(Pack(stage, number)), PACKED)
+    rows = frame.selectExpr(*columns)
+    return rows.mapInArrow(ship_function(Pack(query.stage, number)), PACKED)
 
 
-def describe(stage: Stage, joined: Sequence[JoinedStream]) -> dict[str, Any]:
-    """What makes this query this one; kept with its state."""
-    return {
-        "streams": list(stage.names),
-        "columns": [
-            [f"{n} {t.simpleString()}" for n, t in zip(s.columns, s.types, strict=True)]
-            for s in joined
-        ],
-        "time columns": [None if s.time is None else s.columns[s.time] for s in joined],
-        "keys": [[s.columns[k] for k in s.keys] for s in joined],
-        "windows": [[format_duration(b) for b in row] for row in stage.operator.network.closed],
-        "lateness": [format_duration(clock.lateness) for clock in stage.clocks],
-        "idle times": [None if c.idle is None else format_duration(c.idle) for c in stage.clocks],
-    }
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of several DataFrames of one schema."""
+    return reduce(lambda left, right: left.unionAll(right), frames)
 
 
 def require_rocksdb(session: SparkSession) -> None:

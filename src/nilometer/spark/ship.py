@@ -41,13 +41,16 @@ def ship_processor(work: Any) -> StatefulProcessor:
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
-            self.host = load().open(handle)
+            # Spark also calls this on the driver, in a Python process of its own that is to
+            # learn the state's schema only: nothing but the schema is loaded for it.
+            self.manifest = handle.getValueState("manifest", "json STRING")
+            self.chunks = handle.getMapState("chunks", "id STRING", "rows BINARY")
 
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803
-            yield from self.host.process(key[0], rows)
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: ARG002, N802, N803
+            yield from load().open(self.manifest, self.chunks).process(key[0], rows)
 
-        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-            self.host.hold(key[0], initialState)
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: ARG002, N802, N803
+            load().open(self.manifest, self.chunks).hold(key[0], initialState)
 
         def close(self) -> None:
             pass

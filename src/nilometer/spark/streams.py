@@ -1,14 +1,12 @@
-"""What a user says about the streams of a join, read against their DataFrames."""
+"""What a user says about the streams of a join, read against their schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TypeAlias, TypeVar
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, TimestampType
+from pyspark.sql.types import DataType, StructType, TimestampType
 
 from nilometer.errors import InputError, SchemaError
 from nilometer.model.names import nearest
@@ -21,11 +19,19 @@ PerStream = TypeVar("PerStream")
 
 
 @dataclass(frozen=True)
+class Input:
+    """What is known of a stream before anything is said about it."""
+
+    schema: StructType
+    is_streaming: bool
+
+
+@dataclass(frozen=True)
 class JoinedStream:
-    """One stream of a join: its DataFrame, and which of its columns are time and key."""
+    """One stream of a join: which of its columns are time and key, and how its clock goes."""
 
     name: str
-    frame: DataFrame
+    schema: StructType
     time: int | None
     """The place of the time column; None: the time of arrival."""
     keys: tuple[int, ...]
@@ -33,48 +39,55 @@ class JoinedStream:
     clock: StreamClock
 
     @property
+    def time_place(self) -> int:
+        """The place of the time among the columns that travel; a time of arrival stands last."""
+        return len(self.types) if self.time is None else self.time
+
+    @property
     def columns(self) -> list[str]:
-        return list(self.frame.schema.names)
+        return list(self.schema.names)
 
     @property
     def types(self) -> list[DataType]:
-        return [field.dataType for field in self.frame.schema.fields]
+        return [field.dataType for field in self.schema.fields]
 
 
 def read_streams(
-    frames: Mapping[str, DataFrame],
+    inputs: Mapping[str, Input],
     on: Keys,
     time: str | Mapping[str, str] | None,
     lateness: Duration | Mapping[str, Duration] | None,
     idle: Duration | Mapping[str, Duration] | None,
 ) -> tuple[JoinedStream, ...]:
     """The streams of a join; an error says what is wrong with their description."""
-    if len(frames) < 2:
+    if len(inputs) < 2:
         raise InputError(
-            f"a window join needs at least two streams, got {len(frames)}",
+            f"a window join needs at least two streams, got {len(inputs)}",
             hint='pass a dictionary such as {"A": a, "B": b}; a stream may come twice',
         )
-    names = list(frames)
-    keys = {name: _key_columns(name, frames[name], given) for name, given in _keys(on, names)}
-    key_types = _common_types(keys, frames)
+    names = list(inputs)
+    keys = {
+        name: _key_columns(name, inputs[name].schema, given) for name, given in _keys(on, names)
+    }
+    key_types = _common_types(keys, inputs)
     times = _per_stream(time, names, "time")
     late, silent = _per_stream(lateness, names, "lateness"), _per_stream(idle, names, "idle")
     return tuple(
         JoinedStream(
             name,
-            frame,
-            _time_column(name, frame, times.get(name)),
+            given.schema,
+            _time_column(name, given, times.get(name)),
             keys[name],
             key_types,
-            _clock(name, frame, late.get(name), silent.get(name)),
+            _clock(name, given, late.get(name), silent.get(name)),
         )
-        for name, frame in frames.items()
+        for name, given in inputs.items()
     )
 
 
-def find_column(stream: str, frame: DataFrame, column: str) -> int:
+def find_column(stream: str, schema: StructType, column: str) -> int:
     """The place of a column, named in any case unless that is ambiguous."""
-    names = frame.schema.names
+    names = schema.names
     same = [i for i, name in enumerate(names) if name == column]
     same = same or [i for i, name in enumerate(names) if name.lower() == column.lower()]
     if len(same) == 1:
@@ -88,11 +101,6 @@ def find_column(stream: str, frame: DataFrame, column: str) -> int:
         detail=f"it has {', '.join(names) or 'no columns'}",
         hint=nearest(column, names),
     )
-
-
-def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of several DataFrames of one schema."""
-    return reduce(lambda left, right: left.unionAll(right), frames)
 
 
 def _per_stream(
@@ -134,10 +142,10 @@ def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     return [(name, given[name]) for name in names]
 
 
-def _key_columns(stream: str, frame: DataFrame, columns: Sequence[str]) -> tuple[int, ...]:
-    places = tuple(find_column(stream, frame, column) for column in columns)
+def _key_columns(stream: str, schema: StructType, columns: Sequence[str]) -> tuple[int, ...]:
+    places = tuple(find_column(stream, schema, column) for column in columns)
     for place in places:
-        field = frame.schema.fields[place]
+        field = schema.fields[place]
         if reason := why_no_key(field.dataType):
             raise SchemaError(
                 f"column {field.name} of stream {stream} cannot be a key",
@@ -148,11 +156,11 @@ def _key_columns(stream: str, frame: DataFrame, columns: Sequence[str]) -> tuple
 
 
 def _common_types(
-    keys: Mapping[str, tuple[int, ...]], frames: Mapping[str, DataFrame]
+    keys: Mapping[str, tuple[int, ...]], inputs: Mapping[str, Input]
 ) -> tuple[DataType, ...]:
     common = []
     for places in zip(*keys.values(), strict=True):
-        fields = {n: frames[n].schema.fields[p] for n, p in zip(keys, places, strict=True)}
+        fields = {n: inputs[n].schema.fields[p] for n, p in zip(keys, places, strict=True)}
         kind = common_key_type([field.dataType for field in fields.values()])
         if kind is None:
             described = ", ".join(
@@ -168,17 +176,17 @@ def _common_types(
     return tuple(common)
 
 
-def _time_column(stream: str, frame: DataFrame, column: str | None) -> int | None:
+def _time_column(stream: str, given: Input, column: str | None) -> int | None:
     if column is None:
-        if not frame.isStreaming:
+        if not given.is_streaming:
             raise InputError(
                 f"stream {stream} is static and has no time column",
                 detail="a static input has no time of arrival",
                 hint=f'say which column holds its time: time={{"{stream}": "ts"}}',
             )
         return None
-    place = find_column(stream, frame, column)
-    kind = frame.schema.fields[place].dataType
+    place = find_column(stream, given.schema, column)
+    kind = given.schema.fields[place].dataType
     if not isinstance(kind, TimestampType):
         raise SchemaError(
             f"the time column {column} of stream {stream} must be a TIMESTAMP",
@@ -195,15 +203,15 @@ def _how_to_make_a_timestamp(column: str, kind: DataType) -> str:
 
 
 def _clock(
-    stream: str, frame: DataFrame, lateness: Duration | None, idle: Duration | None
+    stream: str, given: Input, lateness: Duration | None, idle: Duration | None
 ) -> StreamClock:
-    if frame.isStreaming:
+    if given.is_streaming:
         return StreamClock(
             0 if lateness is None else parse_duration(lateness),
             None if idle is None else parse_duration(idle),
         )
-    for what, given in (("lateness", lateness), ("idle", idle)):
-        if given is not None:
+    for what, length in (("lateness", lateness), ("idle", idle)):
+        if length is not None:
             raise InputError(
                 f"stream {stream} is static, so it cannot have {what}",
                 detail="all its rows are there from the start; none can be late or awaited",

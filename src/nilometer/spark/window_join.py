@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from nilometer.errors import InputError
-from nilometer.kernels.chunk import Kernel, RowLayout
-from nilometer.kernels.routing import Routing, route_by_key, route_without_key
-from nilometer.model.network import TimeNetwork
+from nilometer.errors import InputError, PredicateError
 from nilometer.model.time import Duration
-from nilometer.model.windows import Windows, read_windows
-from nilometer.operators.stage import Stage
-from nilometer.operators.window_join import WindowJoinSpec
-from nilometer.spark.output import ResultShape, shape_results
+from nilometer.model.windows import Windows
+from nilometer.spark.conditions import Where
+from nilometer.spark.query import JoinOptions, JoinQuery, resolve
 from nilometer.spark.run_batch import run_batch
 from nilometer.spark.run_stream import run_stream
-from nilometer.spark.streams import JoinedStream, Keys, read_streams
-from nilometer.spark.types import arrow_schema
+from nilometer.spark.streams import Input, Keys
 
 
 def window_join(
@@ -29,64 +25,61 @@ def window_join(
     time: str | Mapping[str, str] | None = None,
     lateness: Duration | Mapping[str, Duration] | None = None,
     idle: Duration | Mapping[str, Duration] | None = None,
+    where: Where = None,
     kernel: str = "auto",
     buckets: int | None = None,
 ) -> DataFrame:
     """All combinations of one row of each stream with equal keys and within their time windows.
 
     The result has one struct per stream, under its name, and `_time`, the latest of the rows'
-    times; it is a streaming DataFrame if one of the inputs is.
+    times. It is a streaming DataFrame if one of the inputs is; otherwise a batch over the same
+    rows with the same results.
+
+    streams   DataFrames by name, streaming or static, in any mix. A static one is a stream
+              that has ended.
+    windows   one length for all pairs ("10s"), a length per pair ({("A", "B"): "10s"}), or a
+              list of nm.window, nm.dwindow, nm.between, nm.range.
+    on        key columns: one name or several, the same in all streams, or by stream
+              ({"A": "id", "B": ["obj_id"]}). NULL never joins. None: no key.
+    time      the TIMESTAMP column, for all streams or by stream; a streaming input without one
+              gets the time of arrival.
+    lateness  how far a streaming input may be out of order; later rows are dropped and counted.
+    idle      after how long a silence a stream no longer holds up the others.
+    where     further conditions: SQL over the streams' columns, or nm.predicate, or a list.
+    kernel    "hash" (with a key), "merge" (without), "nested" (a plain scan), or "auto".
+    buckets   how many parts the work has; by default Spark's shuffle partitions. It is kept in
+              the state: a query must be restarted with the number it was started with.
+
+    >>> nm.window_join({"A": a, "B": b}, on="k", windows="10s", time="ts")  # doctest: +SKIP
     """
-    joined = read_streams(streams, on, time, lateness, idle)
-    network = TimeNetwork(tuple(streams), read_windows(windows))
-    session = joined[0].frame.sparkSession
-    if buckets is None:
-        buckets = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-    shape = shape_results(joined)
-    stage = Stage(
-        _spec(joined, network, _kernel(kernel, joined), shape),
-        tuple(stream.clock for stream in joined),
-        _routing(joined, buckets),
-    )
-    if any(stream.frame.isStreaming for stream in joined):
-        return run_stream(stage, joined, shape)
-    return run_batch(stage, joined, shape)
+    for name, frame in streams.items():
+        if not hasattr(frame, "isStreaming"):
+            raise InputError(
+                f"stream {name} is not a DataFrame", detail=f"got {type(frame).__name__}"
+            )
+    inputs = {name: Input(frame.schema, frame.isStreaming) for name, frame in streams.items()}
+    options = JoinOptions(windows, on, time, lateness, idle, where, kernel, buckets)
+    session = next(iter(streams.values())).sparkSession if streams else None
+    query = resolve(inputs, options, session)
+    frames = [frame.alias(name) for name, frame in streams.items()]
+    _check_selections(query, frames)
+    streaming = any(given.is_streaming for given in inputs.values())
+    return run_stream(query, frames) if streaming else run_batch(query, frames)
 
 
-def _spec(
-    joined: tuple[JoinedStream, ...], network: TimeNetwork, kernel: Kernel, shape: ResultShape
-) -> WindowJoinSpec:
-    return WindowJoinSpec(
-        network,
-        tuple(arrow_schema(shape.carried[i]) for i in range(len(joined))),
-        tuple(
-            RowLayout(len(s.types) if s.time is None else s.time, s.keys)
-            for i, s in enumerate(joined)
-        ),
-        shape.output,
-        kernel,
-    )
-
-
-def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel:
-    keyed = bool(joined[0].keys)
-    if given == "auto":
-        return Kernel.HASH if keyed else Kernel.MERGE
-    if given not in [kernel.value for kernel in Kernel]:
-        raise InputError(
-            f"there is no kernel {given}",
-            hint=f"choose one of auto, {', '.join(kernel.value for kernel in Kernel)}",
-        )
-    if given == Kernel.HASH and not keyed:
-        raise InputError(
-            "the hash kernel needs a key", hint="name key columns with on=, or use kernel='merge'"
-        )
-    return Kernel(given)
-
-
-def _routing(joined: tuple[JoinedStream, ...], buckets: int) -> Routing:
-    if buckets < 1:
-        raise InputError(f"there must be at least one bucket, got {buckets}")
-    if joined[0].keys:
-        return route_by_key(tuple(stream.keys for stream in joined), buckets)
-    return route_without_key(tuple(len(stream.columns) for stream in joined), buckets)
+def _check_selections(query: JoinQuery, frames: list[DataFrame]) -> None:
+    """Let Spark read the conditions on single streams now, not when the query starts."""
+    for selection, frame in zip(query.conditions.selections, frames, strict=True):
+        if selection is None:
+            continue
+        try:
+            kind = frame.selectExpr(selection).schema.fields[0].dataType.simpleString()
+        except AnalysisException as error:
+            message = str(error).splitlines()[0]
+            raise PredicateError(f"Spark refuses {selection}", detail=message) from None
+        if kind != "boolean":
+            raise PredicateError(
+                "a predicate must be true or false",
+                detail=f"{selection} is of type {kind.upper()}",
+                hint="compare it with something",
+            )

@@ -1,0 +1,38 @@
+# Everything here sets up what it needs first: a virtual environment, and Java where there is none.
+.DEFAULT_GOAL := help
+READY := .venv/ready
+RUN := .venv/bin
+SECONDS := 30
+
+help:  ## show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## watch four cameras track moving objects on Spark (SECONDS=30)
+	@$(RUN)/nilometer demo --seconds $(SECONDS)
+
+test: $(READY) check  ## run all tests (a few minutes)
+	@$(RUN)/python -m pytest -q
+
+check: $(READY)  ## lint, types, imports
+	@$(RUN)/ruff check --quiet . && $(RUN)/ruff format --check --quiet .
+	@$(RUN)/mypy --no-error-summary
+	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)
+
+soak: $(READY)  ## run the long tests: many more cases, kills, load (half an hour)
+	@$(RUN)/python -m pytest -q -m soak --override-ini addopts= -p no:cacheprovider
+
+bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
+	@$(RUN)/python -m benchmarks
+
+lock: $(READY)  ## pin the newest versions of all dependencies
+	@scripts/lock.sh
+
+setup: $(READY)  ## only set up
+
+$(READY): requirements/dev.txt pyproject.toml scripts/set_up.sh
+	@scripts/set_up.sh
+
+clean:  ## remove what was made here
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.PHONY: help demo test check soak bench lock setup clean

@@ -1,0 +1,246 @@
+"""Expressions over Arrow columns with Spark's (ANSI) meaning.
+
+Comparisons treat NaN as equal to itself and larger than every number; arithmetic that
+overflows, or divides by zero, is an error, but only in rows whose value is needed: the right
+side of AND and OR and the branches of CASE are evaluated where they matter, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.expression_types import common_type, is_integer, type_of
+from nilometer.model.expressions import (
+    Absolute,
+    Argument,
+    Binary,
+    Case,
+    Constant,
+    Expression,
+    Interval,
+    IsNull,
+    Like,
+    Negative,
+    Not,
+    Operator,
+)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Argument columns, and how many rows they have."""
+
+    columns: Sequence[pa.Array]
+    size: int
+
+    def only(self, places: Int64s) -> _Rows:
+        chosen = pa.array(places)
+        return _Rows([column.take(chosen) for column in self.columns], len(places))
+
+    def type_of(self, expression: Expression) -> pa.DataType:
+        return type_of(expression, [column.type for column in self.columns])
+
+
+def is_true(expression: Expression, columns: Sequence[pa.Array]) -> Bools:
+    """In which rows a condition holds; where it is NULL it does not."""
+    result = _evaluate(expression, _Rows(columns, len(columns[0])))
+    truth: Bools = result.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
+    return truth
+
+
+def evaluate(expression: Expression, columns: Sequence[pa.Array]) -> pa.Array:
+    """The values of an expression, of which there is one per row of the columns."""
+    return _evaluate(expression, _Rows(columns, len(columns[0])))
+
+
+def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
+    match expression:
+        case Argument(number, fields):
+            return _field(rows.columns[number], fields)
+        case Constant(value):
+            return _constant(value, rows.size)
+        case IsNull(operand):
+            return _evaluate(operand, rows).is_null()
+        case Not(operand):
+            return pc.invert(_evaluate(operand, rows).cast(pa.bool_()))
+        case Like(operand, pattern):
+            return pc.match_like(_evaluate(operand, rows).cast(pa.string()), pattern)
+        case Negative(operand):
+            return _checked(pc.negate_checked, _evaluate(operand, rows))
+        case Absolute(operand):
+            return _checked(pc.abs_checked, _evaluate(operand, rows))
+        case Case(branches, otherwise):
+            return _case(branches, otherwise, rows, rows.type_of(expression))
+        case Binary(operator, left, right) if operator.is_logic:
+            return _logic(operator, left, right, rows)
+        case Binary(operator, left, right):
+            values = _evaluate(left, rows), _evaluate(right, rows)
+            if operator.is_comparison:
+                return _compare(operator, *values)
+            return _calculate(operator, *values, rows.type_of(expression))
+
+
+def _field(column: pa.Array, fields: Sequence[str]) -> pa.Array:
+    for name in fields:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def _constant(value: object, size: int) -> pa.Array:
+    if isinstance(value, Interval):
+        return pa.repeat(pa.scalar(value.microseconds, pa.duration("us")), size)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return pa.repeat(pa.scalar(value, pa.int32() if -(2**31) <= value < 2**31 else None), size)
+    return pa.nulls(size) if value is None else pa.repeat(pa.scalar(value), size)
+
+
+def _logic(operator: Operator, left: Expression, right: Expression, rows: _Rows) -> pa.Array:
+    settles = operator is Operator.OR
+    first = _evaluate(left, rows).cast(pa.bool_())
+    open_rows = np.flatnonzero(_bools(pc.not_equal(first, settles).fill_null(True)))
+    if len(open_rows) == rows.size:
+        second = _evaluate(right, rows)
+    elif len(open_rows) == 0:
+        return first
+    else:
+        second = _spread(_evaluate(right, rows.only(open_rows)), open_rows, rows.size)
+    join = pc.or_kleene if settles else pc.and_kleene
+    return join(first, second.cast(pa.bool_()))
+
+
+def _case(
+    branches: Sequence[tuple[Expression, Expression]],
+    otherwise: Expression,
+    rows: _Rows,
+    kind: pa.DataType,
+) -> pa.Array:
+    result = pa.nulls(rows.size, kind)
+    places = np.arange(rows.size)
+    for condition, value in (*branches, (Constant(True), otherwise)):
+        chosen = is_true_in(condition, rows)
+        if chosen.any():
+            mine = rows.only(np.flatnonzero(chosen))
+            values = _cast(_evaluate(value, mine), kind)
+            result = pc.replace_with_mask(result, _mask(places[chosen], len(result)), values)
+        rows, places = rows.only(np.flatnonzero(~chosen)), places[~chosen]
+    return result
+
+
+def is_true_in(condition: Expression, rows: _Rows) -> Bools:
+    return _bools(_evaluate(condition, rows).cast(pa.bool_()).fill_null(False))
+
+
+def _compare(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
+    kind = common_type(left.type, right.type)
+    if kind is None or pat.is_null(kind):
+        both_null = pa.repeat(pa.scalar(True), len(left))
+        return both_null if operator is Operator.SAME else pa.nulls(len(left), pa.bool_())
+    left, right = _cast(left, kind), _cast(right, kind)
+    if operator is Operator.SAME:
+        same = _compare(Operator.EQUAL, left, right).fill_null(False)
+        return pc.or_(same, pc.and_(left.is_null(), right.is_null()))
+    if operator is Operator.DIFFERENT:
+        return pc.invert(_compare(Operator.EQUAL, left, right))
+    if operator in (Operator.GREATER, Operator.AT_LEAST):
+        left, right = right, left
+    if operator is Operator.EQUAL:
+        result, also = pc.equal(left, right), _nans(pc.and_, left, right)
+    elif operator in (Operator.LESS, Operator.GREATER):
+        result, also = pc.less(left, right), _nans(pc.and_not, right, left)
+    else:
+        result, also = pc.less_equal(left, right), _nans(lambda r, _: r, right, left)
+    return result if also is None else pc.or_(result, pc.if_else(result.is_valid(), also, None))
+
+
+def _nans(
+    join: Callable[[pa.Array, pa.Array], pa.Array], first: pa.Array, second: pa.Array
+) -> pa.Array | None:
+    return join(pc.is_nan(first), pc.is_nan(second)) if pat.is_floating(first.type) else None
+
+
+def _calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pat.is_null(left.type) or pat.is_null(right.type):
+        return pa.nulls(len(left), kind)
+    if pat.is_temporal(left.type) or pat.is_temporal(right.type):
+        add = operator is Operator.PLUS
+        return _checked(pc.add_checked if add else pc.subtract_checked, left, right).cast(kind)
+    if operator is Operator.WHOLE_DIVIDE:
+        kind = pa.int64()
+    if not pat.is_decimal(kind):
+        left, right = _cast(left, kind), _cast(right, kind)
+    match operator:
+        case Operator.PLUS:
+            return _checked(pc.add_checked, left, right).cast(kind)
+        case Operator.MINUS:
+            return _checked(pc.subtract_checked, left, right).cast(kind)
+        case Operator.TIMES:
+            return _checked(pc.multiply_checked, left, right).cast(kind)
+        case Operator.REMAINDER:
+            return _remainder(left, right)
+        case _:
+            return _checked(pc.divide_checked, left, right)
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    """The rest of a division, with the sign of the dividend."""
+    valid = pc.and_(left.is_valid(), right.is_valid())
+    if pc.any(pc.and_(valid, pc.equal(right, 0).fill_null(False))).as_py():
+        raise PredicateError(
+            "division by zero in a join predicate", hint="guard it: B.x <> 0 AND …"
+        )
+    divisor = pc.if_else(valid, right, pa.scalar(1, right.type))
+    if is_integer(left.type):
+        # the smallest integer divided by -1 overflows, although its rest is 0
+        safe = pc.if_else(pc.equal(divisor, -1), pa.scalar(1, right.type), divisor)
+        rest = np.fmod(_numbers(left.fill_null(0)), _numbers(safe))
+    else:
+        with np.errstate(invalid="ignore"):
+            rest = np.fmod(_numbers(left.fill_null(0)), _numbers(divisor))
+    return pc.if_else(valid, pa.array(rest, left.type), None)
+
+
+def _checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
+    try:
+        return function(*values)
+    except pa.ArrowInvalid as error:
+        if "divide by zero" in str(error):
+            raise PredicateError(
+                "division by zero in a join predicate", hint="guard it: B.x <> 0 AND …"
+            ) from None
+        raise PredicateError(
+            "arithmetic overflow in a join predicate",
+            hint="cast the columns to a wider type before the join",
+        ) from None
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column if column.type == kind else column.cast(kind, safe=False)
+
+
+def _spread(values: pa.Array, places: Int64s, size: int) -> pa.Array:
+    """Values put into their places among NULLs."""
+    return pc.replace_with_mask(pa.nulls(size, values.type), _mask(places, size), values)
+
+
+def _mask(places: Int64s, size: int) -> pa.Array:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[places] = True
+    return pa.array(mask)
+
+
+def _bools(column: pa.Array) -> Bools:
+    bools: Bools = column.to_numpy(zero_copy_only=False)
+    return bools
+
+
+def _numbers(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    numbers: np.ndarray[tuple[int], np.dtype[np.generic]] = column.to_numpy(zero_copy_only=False)
+    return numbers

@@ -1,0 +1,118 @@
+"""Expressions over columns of several streams: the subset of SQL that Nilometer evaluates itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Operator(StrEnum):
+    """Operators of two operands, as SQL writes them."""
+
+    EQUAL = "="
+    SAME = "<=>"
+    DIFFERENT = "<>"
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+    PLUS = "+"
+    MINUS = "-"
+    TIMES = "*"
+    DIVIDE = "/"
+    WHOLE_DIVIDE = "div"
+    REMAINDER = "%"
+    AND = "AND"
+    OR = "OR"
+
+    @property
+    def is_comparison(self) -> bool:
+        return self in _COMPARISONS
+
+    @property
+    def is_logic(self) -> bool:
+        return self in (Operator.AND, Operator.OR)
+
+
+_COMPARISONS = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.SAME,
+        Operator.DIFFERENT,
+        Operator.LESS,
+        Operator.AT_MOST,
+        Operator.GREATER,
+        Operator.AT_LEAST,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A length of time as a value."""
+
+    microseconds: int
+
+
+Value: TypeAlias = bool | int | float | Decimal | str | Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """The n-th column that the expression is given, and below it a field of a struct, if any."""
+
+    number: int
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: Operator
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A string against a pattern with % and _, a backslash taking their meaning away."""
+
+    operand: Expression
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+
+
+Expression: TypeAlias = (
+    Argument | Constant | Binary | Not | Negative | Absolute | IsNull | Like | Case
+)

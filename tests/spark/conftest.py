@@ -1,0 +1,23 @@
+"""One Spark session for all tests, started when the first test needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = nm.local_spark(memory="2g")
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/spark" in str(item.path):
+            item.add_marker(pytest.mark.spark)
