@@ -1,4 +1,4 @@
-"""A chunk: immutable rows of one stream with their times, key codes and index."""
+"""A chunk: immutable rows of one stream with their times, hashes of keys, and an index."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, Int64s, as_int64
+from nilometer.kernels.arrays import Bools, Int64s, UInt64s, as_int64
 from nilometer.kernels.indexes import (
     Index,
     KeyTimeIndex,
     NoIndex,
     TimeIndex,
     order_by_key_and_time,
-    slots_of,
 )
-from nilometer.kernels.key_codes import key_codes, mix
+from nilometer.kernels.key_hashes import key_hashes
 
 
 class Kernel(StrEnum):
@@ -39,11 +38,11 @@ class RowLayout:
     def times(self, rows: pa.RecordBatch) -> Int64s:
         return as_int64(rows.column(self.time))
 
-    def codes(self, rows: pa.RecordBatch) -> Int64s:
-        """Codes of the keys; all the same where there is no key."""
+    def hashes(self, rows: pa.RecordBatch) -> UInt64s:
+        """Hashes of the keys; all the same where there is no key."""
         if not self.keys:
-            return np.zeros(len(rows), dtype=np.int64)
-        return key_codes([rows.column(k) for k in self.keys])
+            return np.zeros(len(rows), dtype=np.uint64)
+        return key_hashes([rows.column(k) for k in self.keys])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Chunk:
 
     rows: pa.RecordBatch
     times: Int64s
-    codes: Int64s
+    hashes: UInt64s
     index: Index
 
     def __len__(self) -> int:
@@ -69,26 +68,26 @@ class Chunk:
 
 def make_chunk(rows: pa.RecordBatch, layout: RowLayout, kernel: Kernel) -> Chunk:
     """A chunk of these rows, of which there must be some."""
-    times, codes = layout.times(rows), layout.codes(rows)
+    times, hashes = layout.times(rows), layout.hashes(rows)
     if kernel is Kernel.NESTED:
-        return Chunk(rows, times, codes, NoIndex(len(times)))
+        return Chunk(rows, times, hashes, NoIndex(len(times)))
     if kernel is Kernel.MERGE:
         order = np.argsort(times)
         index: Index = TimeIndex(times[order])
     else:
-        index, order = order_by_key_and_time(mix(codes), times)
-    return Chunk(rows.take(pa.array(order)), times[order], codes[order], index)
+        index, order = order_by_key_and_time(hashes, times)
+    return Chunk(rows.take(pa.array(order)), times[order], hashes[order], index)
 
 
 def keep_rows(chunk: Chunk, kept: Bools) -> Chunk:
     """The same chunk without the rows that are not kept; some must be."""
     places = np.flatnonzero(kept)
     rows = chunk.rows.take(pa.array(places))
-    times, codes = chunk.times[places], chunk.codes[places]
-    return Chunk(rows, times, codes, _narrow(chunk.index, places, times, codes))
+    times, hashes = chunk.times[places], chunk.hashes[places]
+    return Chunk(rows, times, hashes, _narrow(chunk.index, places, times))
 
 
-def _narrow(index: Index, places: Int64s, times: Int64s, codes: Int64s) -> Index:
+def _narrow(index: Index, places: Int64s, times: Int64s) -> Index:
     if isinstance(index, KeyTimeIndex):
         return KeyTimeIndex(
             index.origin,
@@ -97,7 +96,6 @@ def _narrow(index: Index, places: Int64s, times: Int64s, codes: Int64s) -> Index
             index.time_bits,
             index.shift,
             index.sort_keys[places],
-            slots_of(mix(codes)),
         )
     return TimeIndex(times) if isinstance(index, TimeIndex) else NoIndex(len(places))
 

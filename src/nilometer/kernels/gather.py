@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.kernels.arrays import Int64s, as_int64
+
+_CHEAP: Final = 2
 
 
 class Gatherer:
@@ -17,11 +20,19 @@ class Gatherer:
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
         self._batches = batches
         self._ends = np.cumsum([len(batch) for batch in batches], dtype=np.int64)
+        self._whole: pa.RecordBatch | None = batches[0] if len(batches) == 1 else None
 
     def columns(self, columns: Sequence[int], rows: Int64s) -> list[pa.Array]:
         """The values of some columns in the given rows."""
-        if len(self._batches) == 1:
-            return [take(self._batches[0].column(c), rows) for c in columns]
+        if self._whole is None and self._ends[-1] <= _CHEAP * len(rows):
+            self._whole = pa.concat_batches(self._batches)
+        if self._whole is not None:
+            return [take(self._whole.column(c), rows) for c in columns]
+        pieces = self._pieces(rows)
+        return [self._column(c, pieces, len(rows)) for c in columns]
+
+    def _pieces(self, rows: Int64s) -> list[tuple[pa.RecordBatch, Int64s, Int64s]]:
+        """(batch, places among the given rows, places in the batch) of each batch with rows."""
         owner = np.searchsorted(self._ends, rows, "right").astype(np.int16)
         order = np.argsort(owner, kind="stable")
         edges = np.searchsorted(owner[order], np.arange(len(self._batches) + 1))
@@ -30,7 +41,7 @@ class Gatherer:
             places = order[edges[number] : edges[number + 1]]
             if len(places):
                 pieces.append((batch, places, rows[places] - (self._ends[number] - len(batch))))
-        return [self._column(c, pieces, len(rows)) for c in columns]
+        return pieces
 
     def _column(
         self, column: int, pieces: Sequence[tuple[pa.RecordBatch, Int64s, Int64s]], rows: int
@@ -58,7 +69,7 @@ def take(column: pa.Array, rows: Int64s) -> pa.Array:
 
 def _is_plain(column: pa.Array) -> bool:
     kind = column.type
-    return pat.is_primitive(kind) and kind.bit_width == 64 and column.null_count == 0
+    return bool(pat.is_primitive(kind) and kind.bit_width == 64 and column.null_count == 0)
 
 
 def _plain(kind: pa.DataType, values: Int64s) -> pa.Array:

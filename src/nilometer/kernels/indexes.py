@@ -12,14 +12,16 @@ period of time, which run of rows are candidates? Candidates are a superset of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
 
-from nilometer.kernels.arrays import Int32s, Int64s, UInt64s
+from nilometer.kernels.arrays import Bools, Int32s, Int64s, UInt64s
 
 _MOST_TIME_BITS: Final = 40
 _SLOTS_PER_ROW: Final = 4
+_LONG: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,13 @@ class Index(Protocol):
         """The candidate rows of each probe that has any, probes ascending."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyTimeIndex:
     """Rows ordered by one integer: the hash of the key above, the time since `origin` below.
 
     Times that need more bits than there are lose their lowest ones (`shift`), keys lose the
     lowest bits of their hash: the order stays right, candidates become a few more. All times
-    lie in the closed period [first, last]. Rows whose hashes begin with the same bits stand
-    together: those of slot s are slots[s] … slots[s+1]-1.
+    lie in the closed period [first, last].
     """
 
     origin: int
@@ -84,32 +85,46 @@ class KeyTimeIndex:
     time_bits: int
     shift: int
     sort_keys: Int64s
-    slots: Int32s
+
+    @cached_property
+    def slots(self) -> Int32s:
+        """Where rows begin whose hashes start with the same bits: slot s ends where s+1 begins."""
+        bits = _log2(len(self.sort_keys)) + _log2(_SLOTS_PER_ROW)
+        sizes = np.bincount(self.sort_keys >> (63 - bits), minlength=1 << bits)
+        slots = np.zeros(len(sizes) + 1, dtype=np.int32)
+        np.cumsum(sizes, out=slots[1:])
+        return slots
 
     def find(self, probes: Probes) -> Runs:
+        longest = int((probes.highs - probes.lows).max(initial=0))
         wanted = (probes.lows <= self.last) & (probes.highs >= self.first)
-        slot = (probes.hashes >> np.uint64(64 - _log2(len(self.slots)))).view(np.int64)
+        if self.last - self.first > _LONG * longest:
+            return self._search(np.flatnonzero(wanted), probes)
+        return self._look_up(wanted, probes.hashes)
+
+    def _look_up(self, wanted: Bools, hashes: UInt64s) -> Runs:
+        """All rows whose hashes begin like the probe's: quick, but blind to time."""
+        slot = (hashes >> np.uint64(64 - _log2(len(self.slots)))).view(np.int64)
         starts = self.slots[slot]
         counts = self.slots[slot + 1] - starts
         wanted &= counts > 0
         chosen = np.flatnonzero(wanted)
-        if self._is_longer_than(probes):
-            return self._search(chosen, probes.only(chosen))
         return Runs(chosen, starts[chosen].astype(np.int64), counts[chosen].astype(np.int64))
 
-    def _is_longer_than(self, probes: Probes) -> bool:
-        """Whether a period is so short that the rows of one key are worth a search by time."""
-        periods = probes.highs - probes.lows
-        return self.last - self.first > 2 * int(periods.max(initial=0))
-
     def _search(self, chosen: Int64s, probes: Probes) -> Runs:
+        """The rows of one key and period: worth it where there are many of a key."""
+        if len(chosen) < len(probes):
+            probes = probes.only(chosen)
         keys = (probes.hashes >> np.uint64(self.time_bits + 1)).view(np.int64) << self.time_bits
         starts = np.searchsorted(self.sort_keys, keys | self._since_origin(probes.lows), "left")
         ends = np.searchsorted(self.sort_keys, keys | self._since_origin(probes.highs), "right")
         return _nonempty(chosen, starts, ends - starts)
 
     def _since_origin(self, times: Int64s) -> Int64s:
-        return (np.clip(times, self.first, self.last) - self.origin) >> self.shift
+        since = np.clip(times, self.first, self.last)
+        since -= self.origin
+        since >>= self.shift
+        return since
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +159,7 @@ def order_by_key_and_time(hashes: UInt64s, times: Int64s) -> tuple[KeyTimeIndex,
     sort_keys = (hashes >> np.uint64(bits + 1)).view(np.int64) << bits
     sort_keys |= (times - first) >> shift
     order = np.argsort(sort_keys)
-    ordered = sort_keys[order]
-    return KeyTimeIndex(first, first, last, bits, shift, ordered, slots_of(hashes)), order
-
-
-def slots_of(hashes: UInt64s) -> Int32s:
-    """Where the rows begin whose hashes start with each combination of bits; one entry too many."""
-    bits = _log2(max(1, len(hashes))) + _log2(_SLOTS_PER_ROW)
-    sizes = np.bincount((hashes >> np.uint64(64 - bits)).view(np.int64), minlength=1 << bits)
-    slots = np.zeros(len(sizes) + 1, dtype=np.int32)
-    np.cumsum(sizes, out=slots[1:])
-    return slots
+    return KeyTimeIndex(first, first, last, bits, shift, sort_keys[order]), order
 
 
 def _log2(n: int) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.kernels.key_codes import hash_rows, key_codes, mix
+from nilometer.kernels.key_hashes import key_hashes
 
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 
@@ -91,8 +91,7 @@ def _factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def _coordinates(rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
-    chosen = [rows.column(c) for c in columns]
-    hashes = mix(key_codes(chosen)) if len(chosen) == 1 else hash_rows(chosen)
+    hashes = key_hashes([rows.column(c) for c in columns])
     return ((hashes & _LOW_HALF) % np.uint64(share)).view(np.int64)
 
 

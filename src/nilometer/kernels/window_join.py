@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.arrays import Bools, Int64s, UInt64s
 from nilometer.kernels.chunk import Chunk
 from nilometer.kernels.equality import equal_rows
 from nilometer.kernels.gather import Gatherer
 from nilometer.kernels.indexes import Probes, Runs
-from nilometer.kernels.key_codes import mix
+
+Bounds: TypeAlias = tuple[tuple[int, ...], ...]
+"""time(j) - time(i) <= bounds[i][j]"""
 
 MOST_CANDIDATES: Final = 1 << 20
 """How many candidates are looked at in one step: what bounds the memory of a join."""
@@ -58,32 +60,48 @@ class Residual:
 class JoinRule:
     """What makes rows of several streams one result."""
 
-    bounds: tuple[tuple[int, ...], ...]
+    bounds: Bounds
     """Closed bounds: time(j) - time(i) <= bounds[i][j]."""
     keys: tuple[tuple[int, ...], ...]
     """The key columns of each stream, in corresponding order; empty where there is no key."""
-    exact_codes: bool
-    """Whether equal codes mean equal keys."""
+    exact_hashes: bool
+    """Whether equal hashes mean equal keys."""
     residuals: tuple[Residual, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tuples:
-    """Partial results: for each stream joined so far its rows (numbered across chunks)."""
+    """Partial results: rows of the streams joined so far, numbered across their chunks."""
 
     rows: dict[int, Int64s]
-    times: dict[int, Int64s]
-    codes: Int64s
+    hashes: UInt64s
+    latest: Int64s
+    """The largest time of each tuple."""
+    lows: dict[int, Int64s]
+    """For every stream still to be joined, the earliest time that fits each tuple."""
+    highs: dict[int, Int64s]
+    """And the latest."""
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.latest)
 
-    def only(self, chosen: Int64s | Bools | slice) -> Tuples:
+    def only(self, chosen: Bools) -> Tuples:
         return Tuples(
             {s: rows[chosen] for s, rows in self.rows.items()},
-            {s: times[chosen] for s, times in self.times.items()},
-            self.codes[chosen],
+            self.hashes[chosen] if len(self.hashes) else self.hashes,
+            self.latest[chosen],
+            {s: times[chosen] for s, times in self.lows.items()},
+            {s: times[chosen] for s, times in self.highs.items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows of one stream that fit tuples: row rows[m] at times[m] fits tuple which[m]."""
+
+    which: Int64s
+    rows: Int64s
+    times: Int64s
 
 
 def join_new_rows(sides: Sequence[Side], rule: JoinRule) -> Iterator[Tuples]:
@@ -100,15 +118,27 @@ def join_new_rows(sides: Sequence[Side], rule: JoinRule) -> Iterator[Tuples]:
         if not all(offered.values()):
             continue
         order = cheapest_order(first, offered, rule.bounds)
-        base = sum(map(len, side.old))
-        rows = np.arange(base, base + len(side.new))
-        start = Tuples({first: rows}, {first: side.new.times}, side.new.codes)
+        start = _start(first, side, others, rule.bounds)
         start = _refine(start, frozenset(), sides, rule)
         yield from _extend(start, order, offered, sides, rule)
 
 
+def _start(first: int, side: Side, others: Sequence[int], bounds: Bounds) -> Tuples:
+    """The new rows of a stream as tuples of one."""
+    assert side.new is not None
+    base = sum(map(len, side.old))
+    times = side.new.times
+    return Tuples(
+        {first: np.arange(base, base + len(times))},
+        side.new.hashes,
+        times,
+        {j: times - bounds[j][first] for j in others},
+        {j: times + bounds[first][j] for j in others},
+    )
+
+
 def cheapest_order(
-    first: int, offered: dict[int, tuple[Chunk, ...]], bounds: tuple[tuple[int, ...], ...]
+    first: int, offered: dict[int, tuple[Chunk, ...]], bounds: Bounds
 ) -> list[int]:
     """The other streams, those with the fewest rows in the window around a tuple first."""
 
@@ -133,23 +163,13 @@ def _extend(
         yield tuples
         return
     nearest, chunks = order[0], offered[order[0]]
-    probes = _periods(tuples, nearest, rule.bounds)
+    probes = Probes(tuples.hashes, tuples.lows[nearest], tuples.highs[nearest])
     runs = [chunk.index.find(probes) for chunk in chunks]
     for first, last in _blocks(runs, len(tuples)):
-        longer = _pair(tuples, nearest, chunks, [r.between(first, last) for r in runs], probes)
+        matches = _match(tuples, nearest, chunks, [r.between(first, last) for r in runs])
+        longer = _lengthen(tuples, nearest, matches, rule.bounds)
         longer = _refine(longer, frozenset(tuples.rows), sides, rule)
         yield from _extend(longer, order[1:], offered, sides, rule)
-
-
-def _periods(tuples: Tuples, stream: int, bounds: tuple[tuple[int, ...], ...]) -> Probes:
-    """When a row of the stream has to lie to join each tuple."""
-    lows = highs = None
-    for joined, times in tuples.times.items():
-        low, high = times - bounds[stream][joined], times + bounds[joined][stream]
-        lows = low if lows is None else np.maximum(lows, low)
-        highs = high if highs is None else np.minimum(highs, high)
-    assert lows is not None and highs is not None
-    return Probes(mix(tuples.codes), lows, highs)
 
 
 def _blocks(runs: Sequence[Runs], tuples: int) -> Iterator[tuple[int, int]]:
@@ -171,30 +191,55 @@ def _blocks(runs: Sequence[Runs], tuples: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _pair(
-    tuples: Tuples, stream: int, chunks: Sequence[Chunk], runs: Sequence[Runs], probes: Probes
-) -> Tuples:
-    """Each tuple with each of its candidates whose code and time are truly right."""
-    parts: list[tuple[Int64s, Int64s, Int64s]] = []
+def _match(
+    tuples: Tuples, stream: int, chunks: Sequence[Chunk], runs: Sequence[Runs]
+) -> Matches:
+    """The candidates whose hash and time are truly right."""
+    lows, highs = tuples.lows[stream], tuples.highs[stream]
+    parts: list[Matches] = []
     base = 0
     for chunk, run in zip(chunks, runs, strict=True):
         which, places = run.expand()
-        same = np.flatnonzero(chunk.codes[places] == tuples.codes[which])
-        which, places = which[same], places[same]
+        same = np.flatnonzero(chunk.hashes[places] == tuples.hashes[which])
+        if len(same) < len(which):
+            which, places = which[same], places[same]
         times = chunk.times[places]
-        inside = np.flatnonzero((times >= probes.lows[which]) & (times <= probes.highs[which]))
-        parts.append((which[inside], places[inside] + base, times[inside]))
+        inside = np.flatnonzero((times >= lows[which]) & (times <= highs[which]))
+        if len(inside) < len(which):
+            which, places, times = which[inside], places[inside], times[inside]
+        parts.append(Matches(which, places + base, times))
         base += len(chunk)
-    which, rows, times = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    longer = tuples.only(which)
-    return Tuples({**longer.rows, stream: rows}, {**longer.times, stream: times}, longer.codes)
+    if len(parts) == 1:
+        return parts[0]
+    return Matches(
+        np.concatenate([part.which for part in parts]),
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.times for part in parts]),
+    )
+
+
+def _lengthen(tuples: Tuples, stream: int, matches: Matches, bounds: Bounds) -> Tuples:
+    """Each tuple with each of its matches; periods of the streams still missing shrink."""
+    which, times = matches.which, matches.times
+    lows, highs = {}, {}
+    for other in tuples.lows:
+        if other != stream:
+            lows[other] = np.maximum(tuples.lows[other][which], times - bounds[other][stream])
+            highs[other] = np.minimum(tuples.highs[other][which], times + bounds[stream][other])
+    return Tuples(
+        {**{s: rows[which] for s, rows in tuples.rows.items()}, stream: matches.rows},
+        tuples.hashes[which] if lows else tuples.hashes[:0],
+        np.maximum(tuples.latest[which], times),
+        lows,
+        highs,
+    )
 
 
 def _refine(
     tuples: Tuples, before: frozenset[int], sides: Sequence[Side], rule: JoinRule
 ) -> Tuples:
     """The tuples whose newest member also has the same key and passes every predicate."""
-    if before and not rule.exact_codes and any(rule.keys):
+    if before and not rule.exact_hashes and any(rule.keys):
         tuples = _compare_keys(tuples, min(before), sides, rule)
     joined = frozenset(tuples.rows)
     for residual in rule.residuals:

@@ -35,12 +35,12 @@ def decode_rows(encoded: bytes, layout: RowLayout, kernel: Kernel) -> Chunk:
 
 
 def write_chunk_file(chunk: Chunk, path: Path, checksum: int) -> None:
-    """Write rows, codes and index so that they can be mapped into memory as they are.
+    """Write rows, hashes and index so that they can be mapped into memory as they are.
 
     The checksum is that of the encoded rows: it ties the file to its twin in the state store.
     The file appears under its name only when it is complete.
     """
-    sections = {"rows": np.frombuffer(encode_rows(chunk), np.uint8), "codes": chunk.codes}
+    sections = {"rows": np.frombuffer(encode_rows(chunk), np.uint8), "hashes": chunk.hashes}
     fields: dict[str, int] = {}
     if isinstance(chunk.index, KeyTimeIndex):
         sections |= {"sort_keys": chunk.index.sort_keys, "slots": chunk.index.slots}
@@ -77,19 +77,17 @@ def read_chunk_file(path: Path, checksum: int, layout: RowLayout, kernel: Kernel
     sections = {name: body[at : at + n] for name, (at, n) in header["extents"].items()}
     rows = pa.ipc.open_stream(pa.py_buffer(sections["rows"])).read_next_batch()
     times = layout.times(rows)
-    codes = np.frombuffer(sections["codes"], np.int64)
-    return Chunk(rows, times, codes, _index(kernel, times, sections, header["index"]))
+    hashes = np.frombuffer(sections["hashes"], np.uint64)
+    return Chunk(rows, times, hashes, _index(kernel, times, sections, header["index"]))
 
 
 def _index(
     kernel: Kernel, times: Int64s, sections: dict[str, memoryview], fields: dict[str, Any]
 ) -> Index:
     if kernel is Kernel.HASH:
-        return KeyTimeIndex(
-            **fields,
-            sort_keys=np.frombuffer(sections["sort_keys"], np.int64),
-            slots=np.frombuffer(sections["slots"], np.int32),
-        )
+        index = KeyTimeIndex(**fields, sort_keys=np.frombuffer(sections["sort_keys"], np.int64))
+        index.__dict__["slots"] = np.frombuffer(sections["slots"], np.int32)
+        return index
     return TimeIndex(times) if kernel is Kernel.MERGE else NoIndex(len(times))
 
 

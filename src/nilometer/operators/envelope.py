@@ -35,17 +35,22 @@ class Header:
         return cls(**{**fields, "punctuation": Punctuation(**fields["punctuation"])})
 
 
-def seal(contents: Sequence[tuple[Header, pa.RecordBatch]]) -> pa.BinaryArray:
-    """Envelopes of these rows, one after the other in one buffer."""
-    sink = pa.BufferOutputStream()
-    ends = [0]
+def seal(contents: Sequence[tuple[Header, pa.RecordBatch]], sink: pa.NativeFile) -> list[int]:
+    """Write envelopes one after the other; they begin and end at the returned positions."""
+    ends = [sink.tell()]
     for header, rows in contents:
         metadata = {_KEY: json.dumps(header.to_json(), separators=(",", ":")).encode()}
         with pa.ipc.new_stream(sink, rows.schema.with_metadata(metadata)) as writer:
             if len(rows):
                 writer.write_batch(rows)
         ends.append(sink.tell())
-    offsets = pa.py_buffer(np.asarray(ends, dtype=np.int32))
+    return ends
+
+
+def seal_in_memory(contents: Sequence[tuple[Header, pa.RecordBatch]]) -> pa.BinaryArray:
+    """Envelopes as a column."""
+    sink = pa.BufferOutputStream()
+    offsets = pa.py_buffer(np.asarray(seal(contents, sink), dtype=np.int32))
     return pa.BinaryArray.from_buffers(pa.binary(), len(contents), [None, offsets, sink.getvalue()])
 
 

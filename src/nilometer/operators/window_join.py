@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, make_chunk
 from nilometer.kernels.indexes import Probes
-from nilometer.kernels.key_codes import is_exact, mix
+from nilometer.kernels.key_hashes import is_exact
 from nilometer.kernels.window_join import JoinRule, Residual, Side, Tuples, join_new_rows, pick
 from nilometer.model.network import TimeNetwork
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
@@ -106,10 +106,9 @@ class WindowJoin:
         return make_chunk(rows, layout, self._spec.kernel) if len(rows) else None
 
     def _result(self, tuples: Tuples, sides: Sequence[Side]) -> pa.RecordBatch:
-        latest: Int64s = np.maximum.reduce(list(tuples.times.values()))
         columns = pick(self._spec.output, tuples, sides)
         names = [f"{stream}.{column}" for stream, column in self._spec.output]
-        return pa.RecordBatch.from_arrays([pa.array(latest), *columns], ["_time", *names])
+        return pa.RecordBatch.from_arrays([pa.array(tuples.latest), *columns], ["_time", *names])
 
     def _retain(self, new: Sequence[Chunk | None], watermarks: Sequence[int]) -> None:
         horizons = [self._spec.network.horizon(i, watermarks) for i in range(len(new))]
@@ -141,7 +140,7 @@ class WindowJoin:
             if len(places):
                 times = chunk.times[places]
                 probes = Probes(
-                    mix(chunk.codes[places]),
+                    chunk.hashes[places],
                     times - bounds[j][stream],
                     times + bounds[stream][j],
                 )

@@ -7,7 +7,7 @@ they leave as Arrow bytes, and `Unpack` turns them into rows in a worker of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -19,9 +19,9 @@ METRICS: Final = "_metrics"
 
 
 class Emitter(Protocol):
-    """Turns results and metrics into what the host yields to Spark."""
+    """Turns the results of a bucket into what the host yields to Spark."""
 
-    def results(self, rows: pa.RecordBatch) -> pd.DataFrame: ...
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]: ...
 
     def metrics(self, metrics: str) -> pd.DataFrame: ...
 
@@ -32,9 +32,10 @@ class EmitRows:
 
     types: tuple[pa.DataType, ...]
 
-    def results(self, rows: pa.RecordBatch) -> pd.DataFrame:
-        nothing = pa.nulls(len(rows), pa.string())
-        return _frame([nothing, *flatten(rows).columns])
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+        for rows in batches:
+            nothing = pa.nulls(len(rows), pa.string())
+            yield _frame([nothing, *flatten(rows).columns])
 
     def metrics(self, metrics: str) -> pd.DataFrame:
         return _frame([pa.array([metrics]), *(pa.nulls(1, flat_type(t)) for t in self.types)])
@@ -44,12 +45,12 @@ class EmitRows:
 class EmitEnvelopes:
     """Results as Arrow IPC bytes."""
 
-    def results(self, rows: pa.RecordBatch) -> pd.DataFrame:
-        sink = pa.BufferOutputStream()
-        flat = flatten(rows)
-        with pa.ipc.new_stream(sink, flat.schema) as writer:
-            writer.write_batch(flat)
-        return pd.DataFrame({METRICS: [None], "body": [sink.getvalue().to_pybytes()]})
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+        for rows in batches:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows.schema) as writer:
+                writer.write_batch(rows)
+            yield pd.DataFrame({METRICS: [None], "body": [sink.getvalue().to_pybytes()]})
 
     def metrics(self, metrics: str) -> pd.DataFrame:
         return pd.DataFrame({METRICS: [metrics], "body": [None]})
@@ -61,7 +62,7 @@ class Unpack:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for body in batch.column("body"):
-                yield from pa.ipc.open_stream(body.as_buffer())
+                yield from map(flatten, pa.ipc.open_stream(body.as_buffer()))
 
 
 def flat_type(kind: pa.DataType) -> pa.DataType:

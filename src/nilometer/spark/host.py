@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext
 
 from nilometer.errors import CheckpointError
-from nilometer.operators.envelope import Header, unseal
+from nilometer.operators.envelope import Header
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.spark.emit import Emitter
+from nilometer.spark.exchange import Exchange
 from nilometer.spark.metrics import bucket_metrics
-from nilometer.spark.state import SparkChunkStore, cache_folder
+from nilometer.spark.state import MapState, SparkChunkStore, local_folder
+
+_MANIFEST: Final = ("manifest",)
 
 
 @dataclass(frozen=True)
@@ -27,53 +29,53 @@ class Host:
     emitter: Emitter
     query: dict[str, Any]
     """What the query is; a checkpoint of another query is refused."""
-    operator: str
-    """Tells this operator's cached files from those of others in the same query."""
+    exchange: Exchange
 
-    def open(self, manifest: Any, chunks: Any) -> OpenHost:
-        """The host with its state: a ValueState and a MapState."""
-        return OpenHost(self, manifest, chunks)
+    def open(self, state: MapState) -> OpenHost:
+        """The host with its state, which holds a manifest and chunks."""
+        return OpenHost(self, state)
 
 
 class OpenHost:
     """A host with its state, for one task."""
 
-    def __init__(self, host: Host, manifest: Any, chunks: Any) -> None:
+    def __init__(self, host: Host, state: MapState) -> None:
         self._host = host
-        self._manifest = manifest
-        self._chunks = chunks
+        self._state = state
 
     def process(self, bucket: int, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """The results of a micro-batch in one bucket, and its metrics."""
-        envelopes = [unseal(body) for frame in frames for body in frame["body"]]
-        run, _ = self._resume(bucket, [header for header, _ in envelopes])
+        exchange = self._host.exchange
+        exchange.sweep()
+        envelopes = exchange.receive(body for frame in frames for body in frame["body"])
+        run = self._resume(bucket)
         emit = self._host.emitter
-        for result in run.process(_micro_batch(envelopes, len(self._host.stage.names))):
-            yield emit.results(result)
+        batch = _micro_batch(envelopes, len(self._host.stage.names))
+        yield from emit.results(run.process(batch))
         self._save(run)
         yield emit.metrics(bucket_metrics(self._host.stage, run))
 
     def hold(self, bucket: int, frame: pd.DataFrame) -> None:
         """Take in rows of streams that had ended before the query started."""
-        envelopes = [unseal(body) for body in frame["body"]]
-        run, _ = self._resume(bucket, [header for header, _ in envelopes])
+        envelopes = self._host.exchange.receive(frame["body"])
+        run = self._resume(bucket)
         for header, batches in envelopes:
             for rows in batches:
                 run.operator.hold(header.stream, rows)
         self._save(run)
 
-    def _resume(self, bucket: int, headers: list[Header]) -> tuple[BucketRun, SparkChunkStore]:
+    def _resume(self, bucket: int) -> BucketRun:
         operator = self._host.stage.operator
-        folder = cache_folder(_query_id(), self._host.operator, bucket)
-        store = SparkChunkStore(self._chunks, folder, operator.layouts, operator.kernel)
+        folder = local_folder() / "chunks" / self._host.exchange.operator / str(bucket)
+        store = SparkChunkStore(self._state, folder, operator.layouts, operator.kernel)
         run = BucketRun(self._host.stage, store)
-        saved = self._manifest.get()
+        saved = self._state.getValue(_MANIFEST)
         if saved is not None:
             manifest = json.loads(saved[0])
             check_manifest(manifest, self._host.query, self._host.stage.routing.buckets)
             run.restore(json.dumps(manifest["state"]).encode())
             store.sweep(ref for buffer in run.operator.buffers for ref in buffer.refs)
-        return run, store
+        return run
 
     def _save(self, run: BucketRun) -> None:
         manifest = {
@@ -81,7 +83,7 @@ class OpenHost:
             "query": self._host.query,
             "state": json.loads(run.snapshot()),
         }
-        self._manifest.update((json.dumps(manifest, separators=(",", ":")),))
+        self._state.updateValue(_MANIFEST, (json.dumps(manifest, separators=(",", ":")).encode(),))
 
 
 def check_manifest(manifest: dict[str, Any], query: dict[str, Any], buckets: int) -> None:
@@ -111,9 +113,3 @@ def _micro_batch(
         if header.now is not None:
             batch.now = max(header.now, batch.now or header.now)
     return batch
-
-
-def _query_id() -> str:
-    context = TaskContext.get()
-    found = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
-    return found or "unknown"

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation, admit
 from nilometer.kernels.arrays import as_int64
-from nilometer.operators.envelope import Header, seal
+from nilometer.operators.envelope import Header
 from nilometer.operators.stage import Stage, concat
 from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.exchange import Exchange
 
 PACKED: Final = "bucket INT, body BINARY"
 SELECTED: Final = "selected"
@@ -27,6 +28,7 @@ class Pack:
 
     stage: Stage
     stream: int
+    exchange: Exchange
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches):
@@ -39,7 +41,7 @@ class Pack:
         routing = self.stage.routing
         header = Header(self.stream, routing.buckets, punctuation, now)
         parts = routing.split(admitted, self.stream)
-        bodies = seal([(header, part) for part in parts])
+        bodies = self.exchange.send([(header, part) for part in parts])
         numbers = pa.array(bucket_numbers(routing.buckets), pa.int32())
         return pa.RecordBatch.from_arrays([numbers, bodies], ["bucket", "body"])
 

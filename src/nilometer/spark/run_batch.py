@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.local.memory_store import MemoryStore
-from nilometer.operators.envelope import Header, seal, unseal
+from nilometer.operators.envelope import Header, seal_in_memory, unseal
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.operators.watermarks import NEVER
 from nilometer.spark.buckets import bucket_numbers
@@ -76,7 +76,7 @@ class PackInOrder:
                 starts.append(int(times[places[0]]))
                 header = Header(self.stream, routing.buckets, Punctuation())
                 contents.append((header, part.take(pa.array(places))))
-        columns = [pa.array(numbers, pa.int32()), pa.array(starts, pa.int64()), seal(contents)]
+        columns = [pa.array(numbers, pa.int32()), pa.array(starts, pa.int64()), seal_in_memory(contents)]
         return pa.RecordBatch.from_arrays(columns, ["bucket", "start", "body"])
 
 

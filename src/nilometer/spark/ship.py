@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from nilometer.version import VERSION
 
@@ -42,15 +43,17 @@ def ship_processor(work: Any) -> StatefulProcessor:
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
             # Spark also calls this on the driver, in a Python process of its own that is to
-            # learn the state's schema only: nothing but the schema is loaded for it.
-            self.manifest = handle.getValueState("manifest", "json STRING")
-            self.chunks = handle.getMapState("chunks", "id STRING", "rows BINARY")
+            # learn the state's schema only: nothing but the schema is loaded for it. Every
+            # state variable costs each task some ten milliseconds, so there is one.
+            key = StructType([StructField("name", StringType())])
+            value = StructType([StructField("content", BinaryType())])
+            self.state = handle.getMapState("state", key, value)
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: ARG002, N802, N803
-            yield from load().open(self.manifest, self.chunks).process(key[0], rows)
+            yield from load().open(self.state).process(key[0], rows)
 
         def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: ARG002, N802, N803
-            load().open(self.manifest, self.chunks).hold(key[0], initialState)
+            load().open(self.state).hold(key[0], initialState)
 
         def close(self) -> None:
             pass

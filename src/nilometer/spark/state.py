@@ -83,8 +83,7 @@ class SparkChunkStore:
         return self._folder / f"{name}.chunk"
 
 
-def cache_folder(query: str, operator: str, bucket: int) -> Path:
-    """Where this executor keeps copies of the chunks of a bucket."""
+def local_folder() -> Path:
+    """Where this executor may keep files for a while."""
     roots = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
-    root = roots.split(",")[0].strip()
-    return Path(root, "nilometer", query, operator, str(bucket))
+    return Path(roots.split(",")[0].strip(), "nilometer")

@@ -1,8 +1,8 @@
-"""Join keys as 64-bit codes: equal keys have equal codes, under Spark's equality.
+"""Join keys as 64-bit hashes: equal keys have equal hashes, under Spark's equality.
 
-For a single column of a fixed width up to eight bytes the code is the value itself, so equal
-codes also mean equal keys (`exact`). For everything else the code is a hash, and whoever finds
-two equal codes has to compare the keys (`kernels.equality`).
+For a single column of a fixed width up to eight bytes no two keys have the same hash, so equal
+hashes also mean equal keys (`is_exact`). For everything else whoever finds two equal hashes has
+to compare the keys (`kernels.equality`).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _HALF: Final = np.uint64(32)
 
 
 def is_exact(types: Sequence[pa.DataType]) -> bool:
-    """Whether equal codes of keys of these types mean equal keys."""
+    """Whether equal hashes of keys of these types mean equal keys."""
     return len(types) == 1 and _is_word(types[0])
 
 
-def key_codes(columns: Sequence[pa.Array]) -> Int64s:
-    """One code per row of a key; rows with a NULL in a key column get an arbitrary one."""
+def key_hashes(columns: Sequence[pa.Array]) -> UInt64s:
+    """One hash per row of a key; rows with a NULL in a key column get an arbitrary one."""
     if is_exact([column.type for column in columns]):
-        return _words(columns[0])
-    return hash_rows(columns).view(np.int64)
+        return mix(_words(columns[0]))
+    return hash_rows(columns)
 
 
-def mix(codes: Int64s) -> UInt64s:
-    """A hash of each code, all of whose bits depend on all bits of the code."""
-    mixed = codes.view(np.uint64) >> _HALF
-    mixed ^= codes.view(np.uint64)
+def mix(words: Int64s) -> UInt64s:
+    """A hash of each word, a different one for every word, all of whose bits depend on all of its."""
+    mixed = words.view(np.uint64) >> _HALF
+    mixed ^= words.view(np.uint64)
     mixed *= _ODD
     mixed ^= mixed >> _HALF
     return mixed

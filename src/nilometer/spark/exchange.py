@@ -1,0 +1,86 @@
+"""How envelopes get from one stage to the next: inside Spark's rows, or beside them.
+
+Where all tasks run on one machine, a large envelope lies in a file of the local directory and
+only a ticket for it passes through the JVM, which would copy the bytes half a dozen times.
+Spark still decides which attempt's tickets are delivered, so retries see what they should.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from nilometer.operators.envelope import Header, seal, seal_in_memory, unseal
+from nilometer.spark.state import local_folder
+
+_TICKET: Final = b"@"
+_SMALL: Final = 1 << 18
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The way of one query's envelopes."""
+
+    operator: str
+    by_ticket: bool
+
+    def send(self, contents: Sequence[tuple[Header, pa.RecordBatch]]) -> pa.Array:
+        """Envelopes, or tickets for them, as a column of binaries."""
+        size = sum(rows.nbytes for _, rows in contents)
+        if not self.by_ticket or size < _SMALL:
+            return seal_in_memory(contents)
+        file = self._folder() / str(batch_number()) / uuid4().hex
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with pa.OSFile(str(file), "wb") as sink:
+            ends = seal(contents, sink)
+        tickets = [
+            _TICKET + json.dumps([str(file), first, last]).encode()
+            for first, last in zip(ends[:-1], ends[1:], strict=True)
+        ]
+        return pa.array(tickets, pa.binary())
+
+    def receive(self, bodies: Iterable[bytes]) -> list[tuple[Header, list[pa.RecordBatch]]]:
+        """The envelopes; files are mapped into memory, not read."""
+        return [unseal(self._content(body)) for body in bodies]
+
+    def sweep(self) -> None:
+        """Delete what earlier micro-batches have left; nobody will ask for it again."""
+        if not self.by_ticket:
+            return
+        now = batch_number()
+        for folder in self._folder().glob("*"):
+            if int(folder.name) < now:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _content(self, body: bytes) -> bytes | pa.Buffer:
+        if not body.startswith(_TICKET):
+            return body
+        path, first, last = json.loads(body[1:])
+        with pa.memory_map(path) as file:
+            file.seek(first)
+            return file.read_buffer(last - first)
+
+    def _folder(self) -> Path:
+        return local_folder() / "exchange" / self.operator
+
+
+def batch_number() -> int:
+    """The number of the micro-batch that this task works for."""
+    context = TaskContext.get()
+    found = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return int(found) if found else 0
+
+
+def is_on_one_machine(session: SparkSession) -> bool:
+    """Whether all tasks of a session run where its driver runs."""
+    master = session.conf.get("spark.master", "") or ""
+    return master == "local" or master.startswith("local[")
