@@ -16,7 +16,7 @@ def window_join(
     streams: Sequence[Sequence[Row]],
     network: TimeNetwork,
     keyed: bool = True,
-    test: Callable[[tuple[Row, ...]], bool] = lambda rows: True,
+    test: Callable[[tuple[Row, ...]], bool] = lambda _: True,
 ) -> list[Result]:
     """All combinations that satisfy every window as it was written, sorted."""
     results = []

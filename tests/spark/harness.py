@@ -1,4 +1,4 @@
-"""Streaming queries over micro-batches that a test chooses: one Parquet file per stream and batch."""
+"""Streaming queries over micro-batches that a test chooses: a file per stream and batch."""
 
 from __future__ import annotations
 

@@ -220,11 +220,11 @@ def _mismatch(operator: Operator, left: pa.DataType, right: pa.DataType) -> Pred
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pat.is_string(kind) or pat.is_large_string(kind)
+    return bool(pat.is_string(kind) or pat.is_large_string(kind))
 
 
 def _is_nested(kind: pa.DataType) -> bool:
-    return pat.is_nested(kind)
+    return bool(pat.is_nested(kind))
 
 
 def type_name(kind: pa.DataType) -> str:

@@ -41,7 +41,7 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Answers: for probe ``probes[r]`` the candidates are rows starts[r] … starts[r]+counts[r]-1."""
+    """Answers: the candidates of probe probes[r] are rows starts[r] … starts[r] + counts[r] - 1."""
 
     probes: Int64s
     starts: Int64s

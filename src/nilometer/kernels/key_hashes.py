@@ -35,7 +35,7 @@ def key_hashes(columns: Sequence[pa.Array]) -> UInt64s:
 
 
 def mix(words: Int64s) -> UInt64s:
-    """A hash of each word, a different one for every word, all of whose bits depend on all of its."""
+    """A hash of each word, different for different words; all its bits depend on all of theirs."""
     mixed = words.view(np.uint64) >> _HALF
     mixed ^= words.view(np.uint64)
     mixed *= _ODD
@@ -55,7 +55,7 @@ def hash_rows(columns: Sequence[pa.Array]) -> UInt64s:
 
 
 def _is_word(kind: pa.DataType) -> bool:
-    return (
+    return bool(
         pat.is_integer(kind)
         or pat.is_floating(kind)
         or pat.is_boolean(kind)

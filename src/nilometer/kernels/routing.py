@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Final
 
@@ -104,5 +104,5 @@ def _group(rows: pa.RecordBatch, home: Int64s, spread: int) -> Iterator[tuple[in
     order = np.argsort(home.astype(np.uint16) if spread <= 1 << 16 else home, kind="stable")
     ordered = home[order]
     edges = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise(edges):
         yield int(ordered[first]), rows.take(pa.array(order[first:last]))

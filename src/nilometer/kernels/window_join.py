@@ -137,9 +137,7 @@ def _start(first: int, side: Side, others: Sequence[int], bounds: Bounds) -> Tup
     )
 
 
-def cheapest_order(
-    first: int, offered: dict[int, tuple[Chunk, ...]], bounds: Bounds
-) -> list[int]:
+def cheapest_order(first: int, offered: dict[int, tuple[Chunk, ...]], bounds: Bounds) -> list[int]:
     """The other streams, those with the fewest rows in the window around a tuple first."""
 
     def expected(j: int) -> float:
@@ -191,9 +189,7 @@ def _blocks(runs: Sequence[Runs], tuples: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _match(
-    tuples: Tuples, stream: int, chunks: Sequence[Chunk], runs: Sequence[Runs]
-) -> Matches:
+def _match(tuples: Tuples, stream: int, chunks: Sequence[Chunk], runs: Sequence[Runs]) -> Matches:
     """The candidates whose hash and time are truly right."""
     lows, highs = tuples.lows[stream], tuples.highs[stream]
     parts: list[Matches] = []

@@ -15,7 +15,7 @@ class MemoryStore:
         self.chunks: dict[str, Chunk] = {}
         self._ids = count()
 
-    def add(self, chunk: Chunk, stream: int, level: int) -> ChunkRef:
+    def add(self, chunk: Chunk, level: int) -> ChunkRef:
         name = str(next(self._ids))
         self.chunks[name] = chunk
         size = chunk.rows.nbytes

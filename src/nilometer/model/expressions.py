@@ -1,4 +1,4 @@
-"""Expressions over columns of several streams: the subset of SQL that Nilometer evaluates itself."""
+"""Expressions over columns of several streams: the subset of SQL that is evaluated here."""
 
 from __future__ import annotations
 

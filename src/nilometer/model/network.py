@@ -97,14 +97,17 @@ class TimeNetwork:
                     raise WindowError(
                         f"tuples of {name} could never be dropped: "
                         f"nothing says how much later {other} may come",
-                        detail=f"no chain of windows bounds time({other}) - time({name}) from above",
+                        detail=f"no window bounds time({other}) - time({name}) from above",
                         hint=self._missing_window(i, j),
                     )
 
     def _missing_window(self, i: int, j: int) -> str:
         name, other = self.streams[i], self.streams[j]
         if self.closed[j][i] < FOREVER:
-            return f"bound the other direction too: WINDOW({name}, {other}) = 10s or {name} [RANGE 10s]"
+            return (
+                f"bound the other direction too: WINDOW({name}, {other}) = 10s "
+                f"or {name} [RANGE 10s]"
+            )
         return f"add a window that connects them, such as WINDOW({name}, {other}) = 10s"
 
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from nilometer.errors import DurationError
 
 Duration: TypeAlias = str | timedelta
-"""What a user may write for a length of time: ``"10s"``, ``"1 HOUR"``, ``timedelta(seconds=10)``."""
+"""What a user may write for a length of time: "10s", "1 HOUR", timedelta(seconds=10)."""
 
 EARLIEST: Final = -8_520_336_000_000_000
 """1700-01-01 00:00:00 UTC: what holds since ever begins here, and no event is older."""

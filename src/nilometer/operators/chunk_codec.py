@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s
@@ -40,7 +41,10 @@ def write_chunk_file(chunk: Chunk, path: Path, checksum: int) -> None:
     The checksum is that of the encoded rows: it ties the file to its twin in the state store.
     The file appears under its name only when it is complete.
     """
-    sections = {"rows": np.frombuffer(encode_rows(chunk), np.uint8), "hashes": chunk.hashes}
+    sections: dict[str, npt.NDArray[Any]] = {
+        "rows": np.frombuffer(encode_rows(chunk), np.uint8),
+        "hashes": chunk.hashes,
+    }
     fields: dict[str, int] = {}
     if isinstance(chunk.index, KeyTimeIndex):
         sections |= {"sort_keys": chunk.index.sort_keys, "slots": chunk.index.slots}
@@ -51,7 +55,7 @@ def write_chunk_file(chunk: Chunk, path: Path, checksum: int) -> None:
     for name, values in sections.items():
         body += bytes(-len(body) % _ALIGNMENT)
         extents[name] = (len(body), values.nbytes)
-        body += memoryview(np.ascontiguousarray(values)).cast("B")
+        body += np.ascontiguousarray(values).view(np.uint8).data
     header = {"checksum": checksum, "crc": zlib.crc32(body), "extents": extents, "index": fields}
     head = json.dumps(header).encode()
     head += b" " * (-(len(head) + 8) % _ALIGNMENT)

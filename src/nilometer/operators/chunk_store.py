@@ -27,8 +27,8 @@ class ChunkRef:
 class ChunkStore(Protocol):
     """Keeps chunks from one micro-batch to the next."""
 
-    def add(self, chunk: Chunk, stream: int, level: int) -> ChunkRef:
-        """Keep a chunk of a stream."""
+    def add(self, chunk: Chunk, level: int) -> ChunkRef:
+        """Keep a chunk; its level says how often its rows were merged."""
 
     def load(self, ref: ChunkRef, stream: int) -> Chunk:
         """A chunk that was kept."""

@@ -97,7 +97,7 @@ class StreamBuffer:
         return int(np.count_nonzero(self._load(ref).times < horizon))
 
     def _put(self, chunk: Chunk, level: int, place: int) -> None:
-        ref = self._store.add(chunk, self._stream, level)
+        ref = self._store.add(chunk, level)
         self._loaded[ref.id] = chunk
         self.refs.insert(place, ref)
 

@@ -58,7 +58,7 @@ class ResultsSink(DataSource):
     def schema(self) -> str:
         return f"{METRICS} STRING, body BINARY"
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         return _Writer(Path(self.options["path"]))
 
 
@@ -86,7 +86,7 @@ class _Writer(DataSourceStreamArrowWriter):
         ]
         return _Written(files, query or "")
 
-    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803  # noqa: N803
         written = [message for message in messages if message is not None]
         query = written[0].query if written else ""
         listing = self._folder / f"{batchId:012d}.json"
@@ -101,7 +101,7 @@ class _Writer(DataSourceStreamArrowWriter):
             aside.rename(listing)
         self._sweep(batchId, {file["file"] for file in listed["files"]})
 
-    def abort(self, messages: list[Any], batchId: int) -> None:
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Leave the files: the next attempt's listing sweeps them away."""
 
     def _sweep(self, batch: int, listed: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""Streams that lie in Arrow IPC files, read by Spark as envelopes: no row passes through the JVM."""
+"""Streams in Arrow IPC files, read by Spark as envelopes: no row passes through the JVM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -21,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 from nilometer.operators.stage import Stage, concat
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.pack import PACKED, Pack
+from nilometer.spark.ship import pickle_work, unpack_work
 
 Offset = dict[str, int]
 """How many files of each stream are read."""
@@ -41,7 +41,7 @@ class ArrowFiles:
     exchange: Exchange
 
     def to_option(self) -> str:
-        return base64.b64encode(cloudpickle.dumps(self)).decode()
+        return base64.b64encode(pickle_work(self)).decode()
 
     def files(self, stream: int) -> list[Path]:
         return sorted(self.folders[stream].glob("*.arrow"))
@@ -66,8 +66,8 @@ class EnvelopeSource(DataSource):
     def schema(self) -> str:
         return PACKED
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return _Reader(cloudpickle.loads(base64.b64decode(self.options["work"])))
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        return _Reader(unpack_work(base64.b64decode(self.options["work"])))
 
 
 class _Files(InputPartition):

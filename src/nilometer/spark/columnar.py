@@ -16,6 +16,7 @@ from nilometer.spark.arrow_sink import EmitFiles, ResultsSink
 from nilometer.spark.arrow_source import ArrowFiles, EnvelopeSource
 from nilometer.spark.query import JoinOptions, JoinQuery, resolve
 from nilometer.spark.run_stream import ENVELOPES, host, open_exchange
+from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input
 
 
@@ -59,7 +60,7 @@ def join_arrow_files(
 ) -> ColumnarJoin:
     """The join of streams whose rows lie in folders of Arrow IPC files."""
     inputs = {name: Input(from_arrow_schema(_schema(f)), True) for name, f in folders.items()}
-    query = resolve(inputs, options, session)
+    query = resolve(inputs, options, shuffle_partitions(session))
     if any(query.conditions.selections) or any(s.time is None for s in query.joined):
         raise InputError(
             "streams of Arrow files need a time column, and no conditions on single streams",

@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -44,7 +45,7 @@ class Exchange:
             ends = seal(contents, sink)
         tickets = [
             _TICKET + json.dumps([str(file), first, last]).encode()
-            for first, last in zip(ends[:-1], ends[1:], strict=True)
+            for first, last in pairwise(ends)
         ]
         return pa.array(tickets, pa.binary())
 

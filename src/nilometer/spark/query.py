@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from nilometer.errors import InputError
 from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.routing import Routing, route_by_key, route_without_key
@@ -82,7 +80,7 @@ class JoinQuery:
         }
 
 
-def resolve(inputs: Mapping[str, Input], options: JoinOptions, session: SparkSession) -> JoinQuery:
+def resolve(inputs: Mapping[str, Input], options: JoinOptions, partitions: int) -> JoinQuery:
     """The join of these inputs; an error says what is wrong with its description."""
     joined = read_streams(inputs, options.on, options.time, options.lateness, options.idle)
     network = TimeNetwork(tuple(inputs), read_windows(options.windows))
@@ -96,9 +94,7 @@ def resolve(inputs: Mapping[str, Input], options: JoinOptions, session: SparkSes
         _kernel(options.kernel, joined),
         conditions.residuals,
     )
-    buckets = options.buckets
-    if buckets is None:
-        buckets = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    buckets = partitions if options.buckets is None else options.buckets
     stage = Stage(spec, tuple(stream.clock for stream in joined), _routing(joined, shape, buckets))
     return JoinQuery(stage, joined, conditions, shape)
 

@@ -76,7 +76,11 @@ class PackInOrder:
                 starts.append(int(times[places[0]]))
                 header = Header(self.stream, routing.buckets, Punctuation())
                 contents.append((header, part.take(pa.array(places))))
-        columns = [pa.array(numbers, pa.int32()), pa.array(starts, pa.int64()), seal_in_memory(contents)]
+        columns = [
+            pa.array(numbers, pa.int32()),
+            pa.array(starts, pa.int64()),
+            seal_in_memory(contents),
+        ]
         return pa.RecordBatch.from_arrays(columns, ["bucket", "start", "body"])
 
 

@@ -91,6 +91,11 @@ def log_file(scratch: Path) -> Path:
     return Path(os.environ.get(LOG_VARIABLE) or scratch / "spark.log")
 
 
+def shuffle_partitions(session: SparkSession) -> int:
+    """How many tasks a session shuffles to."""
+    return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
 def require_java() -> None:
     """Make sure that there is a Java that Spark can run on."""
     home = os.environ.get("JAVA_HOME")

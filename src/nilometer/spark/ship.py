@@ -26,9 +26,15 @@ def unpack_work(payload: bytes) -> Any:
     return cloudpickle.loads(payload)
 
 
+def pickle_work(work: Any) -> bytes:
+    """Work as bytes, with what the worker cannot import taken along."""
+    payload: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
+    return payload
+
+
 def ship_function(work: BatchFunction) -> BatchFunction:
     """The same function over record batches, fit to be sent to a worker."""
-    load = _loader(cloudpickle.dumps(work), VERSION)
+    load = _loader(pickle_work(work), VERSION)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from load()(batches)
@@ -38,7 +44,7 @@ def ship_function(work: BatchFunction) -> BatchFunction:
 
 def ship_processor(work: Any) -> StatefulProcessor:
     """A stateful processor that leaves everything to `work` (see `spark.host.Host`)."""
-    load = _loader(cloudpickle.dumps(work), VERSION)
+    load = _loader(pickle_work(work), VERSION)
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
@@ -49,10 +55,10 @@ def ship_processor(work: Any) -> StatefulProcessor:
             value = StructType([StructField("content", BinaryType())])
             self.state = handle.getMapState("state", key, value)
 
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: ARG002, N802, N803
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803
             yield from load().open(self.state).process(key[0], rows)
 
-        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: ARG002, N802, N803
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
             load().open(self.state).hold(key[0], initialState)
 
         def close(self) -> None:
@@ -63,12 +69,12 @@ def ship_processor(work: Any) -> StatefulProcessor:
 
 def _loader(payload: bytes, version: str) -> Callable[[], Any]:
     def load() -> Any:
-        import sys
+        import sys  # noqa: PLC0415
 
         advice = f"install nilometer=={version} there, or start Spark with PYSPARK_PYTHON set"
         try:
-            from nilometer.spark.ship import unpack_work
-            from nilometer.version import VERSION as found
+            from nilometer.spark.ship import unpack_work  # noqa: PLC0415
+            from nilometer.version import VERSION as found  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name is None or error.name.split(".")[0] != "nilometer":
                 raise

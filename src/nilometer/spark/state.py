@@ -48,7 +48,7 @@ class SparkChunkStore:
         self._kernel = kernel
         folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, chunk: Chunk, stream: int, level: int) -> ChunkRef:
+    def add(self, chunk: Chunk, level: int) -> ChunkRef:
         name = uuid4().hex
         encoded = encode_rows(chunk)
         checksum = zlib.crc32(encoded)

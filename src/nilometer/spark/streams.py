@@ -71,7 +71,8 @@ def read_streams(
     }
     key_types = _common_types(keys, inputs)
     times = _per_stream(time, names, "time")
-    late, silent = _per_stream(lateness, names, "lateness"), _per_stream(idle, names, "idle")
+    late: dict[str, Duration] = _per_stream(lateness, names, "lateness")
+    silent: dict[str, Duration] = _per_stream(idle, names, "idle")
     return tuple(
         JoinedStream(
             name,
@@ -128,7 +129,8 @@ def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
         return [(name, ()) for name in names]
     if not isinstance(on, Mapping):
         return [(name, several(on)) for name in names]
-    given = {name: several(columns) for name, columns in _per_stream(on, names, "on").items()}
+    named: dict[str, str | Sequence[str]] = _per_stream(on, names, "on")
+    given = {name: several(columns) for name, columns in named.items()}
     missing = [name for name in names if name not in given]
     counts = {len(columns) for columns in given.values()}
     if missing or len(counts) > 1:
@@ -170,7 +172,7 @@ def _common_types(
             raise SchemaError(
                 "the streams' key columns have types that cannot be compared",
                 detail=described,
-                hint='cast them to one type first, such as df.withColumn("k", col("k").cast("long"))',
+                hint='cast them to one type first: df.withColumn("k", col("k").cast("long"))',
             )
         common.append(kind)
     return tuple(common)

@@ -14,6 +14,7 @@ from nilometer.spark.conditions import Where
 from nilometer.spark.query import JoinOptions, JoinQuery, resolve
 from nilometer.spark.run_batch import run_batch
 from nilometer.spark.run_stream import run_stream
+from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
 
 
@@ -59,8 +60,8 @@ def window_join(
             )
     inputs = {name: Input(frame.schema, frame.isStreaming) for name, frame in streams.items()}
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, buckets)
-    session = next(iter(streams.values())).sparkSession if streams else None
-    query = resolve(inputs, options, session)
+    session = next((frame.sparkSession for frame in streams.values()), None)
+    query = resolve(inputs, options, 1 if session is None else shuffle_partitions(session))
     frames = [frame.alias(name) for name, frame in streams.items()]
     _check_selections(query, frames)
     streaming = any(given.is_streaming for given in inputs.values())

@@ -29,7 +29,7 @@ from nilometer.model.expressions import (
 from nilometer.model.names import nearest
 from nilometer.model.time import parse_signed_duration
 
-_OPERATORS: Final[dict[type[exp.Expression], Operator]] = {
+_OPERATORS: Final[dict[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,
     exp.NullSafeEQ: Operator.SAME,
     exp.NEQ: Operator.DIFFERENT,
@@ -66,7 +66,7 @@ class Condition:
 
     sql: str
     columns: tuple[ColumnRef, ...]
-    tree: exp.Expression
+    tree: exp.Expr
 
     @property
     def streams(self) -> frozenset[str]:
@@ -136,7 +136,7 @@ def read_column(text: str, scope: Scope) -> ColumnRef:
     return ref
 
 
-def _parse(sql: str) -> exp.Expression:
+def _parse(sql: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(sql, read="spark")
     except SqlglotError as error:
@@ -145,7 +145,7 @@ def _parse(sql: str) -> exp.Expression:
         ) from None
 
 
-def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         yield from _conjuncts(tree.left)
@@ -154,10 +154,10 @@ def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
         yield tree
 
 
-def _condition(tree: exp.Expression, scope: Scope) -> Condition:
+def _condition(tree: exp.Expr, scope: Scope) -> Condition:
     columns: list[ColumnRef] = []
 
-    def replace(node: exp.Expression) -> exp.Expression:
+    def replace(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Subquery | exp.Query):
             raise PredicateError("a predicate cannot hold a subquery")
         if isinstance(node, exp.Dot) or (isinstance(node, exp.Column) and node.parts):
@@ -183,7 +183,7 @@ class _Compiler:
     def __init__(self, argument: Callable[[ColumnRef], Argument]) -> None:
         self._argument = argument
 
-    def convert(self, node: exp.Expression) -> Expression:
+    def convert(self, node: exp.Expr) -> Expression:
         ref = node.meta.get("column")
         if ref is not None:
             return self._argument(ref)
@@ -259,7 +259,7 @@ class _Compiler:
         )
 
 
-def _value(node: exp.Expression) -> bool | int | float | Decimal | str | Interval | None:
+def _value(node: exp.Expr) -> bool | int | float | Decimal | str | Interval | None:
     match node:
         case exp.Null():
             return None
@@ -294,7 +294,7 @@ def _find(name: str, names: Sequence[str]) -> str | None:
     return next((known for known in names if known.lower() == name.lower()), None)
 
 
-def _what(node: exp.Expression) -> str:
+def _what(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return f"the function {node.name}"
     if isinstance(node, exp.Func):
