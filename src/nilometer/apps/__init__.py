@@ -1,0 +1,1 @@
+"""Applications: clients of everything below."""

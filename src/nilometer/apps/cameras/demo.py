@@ -1,0 +1,117 @@
+"""`nilometer demo`: four cameras, moving objects, one window join on Spark, checked at the end."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+
+import nilometer as nm
+from nilometer.apps.cameras.display import Screen, show_summary
+from nilometer.apps.cameras.source import CameraSource
+from nilometer.apps.cameras.tally import Tally
+from nilometer.apps.cameras.world import CAMERAS, SECOND, World
+
+LONGEST_LEG: Final = 3 * SECOND
+_LOOK_EVERY: Final = 0.25
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the query found what it should have found."""
+
+    found: int
+    expected: int
+    same: bool
+
+
+def run_demo(seconds: int, rate: int, console: Console) -> bool:
+    """Show the demo; True if every track was found, once, and no other."""
+    with console.status("Starting Spark"):
+        spark = nm.local_spark(name="nilometer demo")
+    try:
+        with tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder:
+            with console.status("Starting the cameras"):
+                _warm_up(spark, Path(folder, "warm-up"))
+            world = World(time.time_ns() // 1000, rate)
+            tally = Tally(CAMERAS)
+            query = _start(spark, world, seconds, Path(folder, "demo"))
+            _watch(query, seconds, tally, console)
+            with console.status("Checking every track against the true ones"):
+                tracks = _read_tracks(Path(folder, "demo", "tracks"))
+                expected = world.tracks(seconds * SECOND, LONGEST_LEG)
+            verdict = Verdict(len(tracks), len(expected), sorted(expected) == sorted(tracks))
+            show_summary(console, tally, verdict.found, verdict.expected, verdict.same)
+            return verdict.same
+    finally:
+        spark.stop()
+
+
+def track(spark: SparkSession, world: World, seconds: int) -> DataFrame:
+    """Objects that pass all four cameras in order, at most three seconds for each leg."""
+    spark.dataSource.register(CameraSource)
+    cameras = {
+        name: spark.readStream.format("nilometer-camera")
+        .options(camera=number, started=world.started, rate=world.rate, seconds=seconds)
+        .load()
+        for number, name in enumerate(CAMERAS)
+    }
+    return nm.window_join(
+        cameras,
+        on="obj_id",
+        time="ts",
+        lateness="400ms",
+        windows=[nm.dwindow(first, second, "3s") for first, second in pairwise(CAMERAS)],
+    )
+
+
+def _start(spark: SparkSession, world: World, seconds: int, folder: Path) -> StreamingQuery:
+    times = [f"unix_micros({name}.ts) AS {name}" for name in CAMERAS]
+    return (
+        track(spark, world, seconds)
+        .selectExpr(f"{CAMERAS[0]}.obj_id", *times)
+        .writeStream.format("parquet")
+        .option("path", str(folder / "tracks"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .start()
+    )
+
+
+def _warm_up(spark: SparkSession, folder: Path) -> None:
+    """Let Spark load what it needs before the clock runs."""
+    query = _start(spark, World(time.time_ns() // 1000, 100), 1, folder)
+    time.sleep(1)
+    query.processAllAvailable()
+    query.stop()
+
+
+def _watch(query: StreamingQuery, seconds: int, tally: Tally, console: Console) -> None:
+    started = time.monotonic()
+    with Screen(console, seconds, tally) as screen:
+        while (passed := time.monotonic() - started) < seconds:
+            tally.take(query.recentProgress)
+            screen.update(passed)
+            if query.exception() is not None:
+                break
+            time.sleep(_LOOK_EVERY)
+        query.processAllAvailable()
+        tally.take(query.recentProgress)
+        screen.update(seconds)
+    query.stop()
+
+
+def _read_tracks(folder: Path) -> list[tuple[int, ...]]:
+    columns = ["obj_id", *CAMERAS]
+    tracks: list[tuple[int, ...]] = []
+    for file in folder.glob("*.parquet"):
+        values = pq.read_table(file, columns=columns).to_pydict()
+        tracks.extend(zip(*(values[column] for column in columns), strict=True))
+    return tracks

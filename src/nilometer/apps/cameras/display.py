@@ -1,0 +1,103 @@
+"""What the demo shows in a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from nilometer.apps.cameras.tally import Tally
+from nilometer.model.time import format_instant
+
+_LINE_EVERY: Final = 5.0
+_HINT: Final = "objects that pass Camera1 → 2 → 3 → 4, at most 3 s for each leg"
+
+
+class Screen:
+    """A live table in a terminal; elsewhere a line every five seconds."""
+
+    def __init__(self, console: Console, seconds: int, tally: Tally) -> None:
+        self._console = console
+        self._seconds = seconds
+        self._tally = tally
+        self._live = Live(console=console, transient=True) if console.is_terminal else None
+        self._next_line = _LINE_EVERY
+
+    def __enter__(self) -> Screen:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, passed: float) -> None:
+        """Show how things stand after so many seconds."""
+        if self._live is not None:
+            bar = ProgressBar(total=self._seconds, completed=passed)
+            title = Text(_HINT, style="bold")
+            self._live.update(Group(title, _table(self._tally), bar))
+        elif passed >= self._next_line:
+            self._next_line += _LINE_EVERY
+            tally = self._tally
+            self._console.print(
+                f"{passed:4.0f} s  {tally.rows_in:,} rows in, {tally.results:,} tracks found"
+            )
+
+
+def show_summary(console: Console, tally: Tally, found: int, expected: int, same: bool) -> None:
+    """The figures of the whole run, and whether the answer was right."""
+    console.print(Text(_HINT, style="bold"))
+    console.print(_table(tally))
+    figures = Table.grid(padding=(0, 2))
+    last = tally.last
+    rows = [
+        ("rows in", f"{tally.rows_in:,}"),
+        ("tracks out", f"{tally.results:,}"),
+        ("rows per busy second", f"{tally.rows_per_second:,.0f}"),
+        ("micro-batches", f"{tally.batches:,}"),
+        ("state", "none" if last is None else f"{last.state_bytes / 1e6:.1f} MB"),
+        ("watermark", _watermark(tally)),
+    ]
+    for name, value in rows:
+        figures.add_row(name, Text(value, style="bold"))
+    console.print(figures)
+    if same:
+        console.print(f"[green]right:[/] all {expected:,} true tracks were found, each once")
+    else:
+        console.print(f"[red]wrong:[/] {found:,} tracks were found, {expected:,} are true")
+
+
+def _table(tally: Tally) -> Table:
+    table = Table()
+    for title in ("", "rows in", "held", "late", "watermark"):
+        table.add_column(title, justify="left" if not title else "right", min_width=9)
+    for name, rows in tally.rows.items():
+        stream = tally.last.streams[name] if tally.last is not None else None
+        held, late = (f"{stream.buffered:,}", f"{stream.late:,}") if stream else ("", "")
+        mark = stream.watermark if stream else None
+        table.add_row(name, f"{rows:,}", held, late, "" if mark is None else _clock(mark))
+    table.add_section()
+    table.add_row("tracks", f"{tally.results:,}", "", "", "")
+    return table
+
+
+def _watermark(tally: Tally) -> str:
+    streams = tally.last.streams.values() if tally.last is not None else ()
+    marks = [stream.watermark for stream in streams if stream.watermark is not None]
+    return format_instant(min(marks)) if marks else "none"
+
+
+def _clock(instant: int) -> str:
+    return format_instant(instant).split(" ")[1][:12]

@@ -1,0 +1,104 @@
+"""A corridor with cameras, and objects that move along it: made up, but the same every time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Int64s
+
+CAMERAS: Final = ("Camera1", "Camera2", "Camera3", "Camera4")
+SECOND: Final = 1_000_000
+
+_SEED: Final = 1959
+_SLOWEST_LEG: Final = 3_500_000
+_SEEN_AGAIN_AFTER: Final = 200_000
+LONGEST_DELAY: Final = 400_000
+"""No sighting takes longer than this (microseconds) to get from the camera to us."""
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """What one camera sees: object, true time, and when we learn of it (microseconds)."""
+
+    objects: Int64s
+    times: Int64s
+    arrivals: Int64s
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def arrived(self, first: int, end: int) -> Sightings:
+        """Those that arrive in [first, end)."""
+        chosen = (self.arrivals >= first) & (self.arrivals < end)
+        return Sightings(self.objects[chosen], self.times[chosen], self.arrivals[chosen])
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """As rows, in the order in which they arrive."""
+        order = np.argsort(self.arrivals, kind="stable")
+        times = pa.array(self.times[order]).view(pa.timestamp("us", tz="UTC"))
+        return pa.RecordBatch.from_arrays(
+            [pa.array(self.objects[order]), times], names=["obj_id", "ts"]
+        )
+
+
+@dataclass(frozen=True)
+class World:
+    """Every second `rate` objects enter the corridor; times are microseconds since `started`.
+
+    On each leg between two cameras an object takes half a second to three and a half. A camera
+    misses one object in twenty and sees one in ten twice.
+    """
+
+    started: int
+    rate: int
+
+    def sightings(self, camera: int, first: int, end: int) -> Iterator[Sightings]:
+        """What a camera reports in the period [first, end) of arrival."""
+        slowest = len(CAMERAS) * _SLOWEST_LEG + _SEEN_AGAIN_AFTER + LONGEST_DELAY
+        oldest = max(0, (first - slowest) // SECOND)
+        for second in range(oldest, -(-end // SECOND)):
+            seen = _enter(self, second)[camera].arrived(first, end)
+            if len(seen):
+                yield Sightings(seen.objects, seen.times + self.started, seen.arrivals)
+
+    def tracks(self, end: int, longest_leg: int) -> set[tuple[int, ...]]:
+        """The true answer: (object, time at each camera), no leg longer than `longest_leg`.
+
+        Worked out object by object, from what has arrived before `end`.
+        """
+        seen: dict[int, list[list[int]]] = defaultdict(lambda: [[] for _ in CAMERAS])
+        for camera in range(len(CAMERAS)):
+            for part in self.sightings(camera, 0, end):
+                for number, time in zip(part.objects.tolist(), part.times.tolist(), strict=True):
+                    seen[number][camera].append(time)
+        return {
+            (number, *times)
+            for number, by_camera in seen.items()
+            for times in product(*by_camera)
+            if all(0 <= after - before <= longest_leg for before, after in pairwise(times))
+        }
+
+
+@lru_cache(maxsize=64)
+def _enter(world: World, second: int) -> list[Sightings]:
+    """What the cameras see of the objects that enter within one second."""
+    random = np.random.default_rng([_SEED, second])
+    objects = second * world.rate + np.arange(world.rate)
+    there = second * SECOND + np.sort(random.integers(0, SECOND, world.rate))
+    cameras = []
+    for _ in CAMERAS:
+        there = there + random.integers(500_000, _SLOWEST_LEG, world.rate)
+        once = random.random(world.rate) >= 0.05
+        twice = once & (random.random(world.rate) < 0.1)
+        times = np.concatenate([there[once], there[twice] + _SEEN_AGAIN_AFTER])
+        arrivals = times + random.integers(0, LONGEST_DELAY, len(times))
+        cameras.append(Sightings(np.concatenate([objects[once], objects[twice]]), times, arrivals))
+    return cameras
