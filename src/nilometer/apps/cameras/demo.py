@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -24,33 +23,22 @@ LONGEST_LEG: Final = 3 * SECOND
 _LOOK_EVERY: Final = 0.25
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether the query found what it should have found."""
-
-    found: int
-    expected: int
-    same: bool
-
-
 def run_demo(seconds: int, rate: int, console: Console) -> bool:
     """Show the demo; True if every track was found, once, and no other."""
-    with console.status("Starting Spark"):
+    with console.status("Starting Spark (some ten seconds)"):
         spark = nm.local_spark(name="nilometer demo")
     try:
         with tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder:
-            with console.status("Starting the cameras"):
-                _warm_up(spark, Path(folder, "warm-up"))
             world = World(time.time_ns() // 1000, rate)
             tally = Tally(CAMERAS)
-            query = _start(spark, world, seconds, Path(folder, "demo"))
+            query = _start(spark, world, seconds, Path(folder))
             _watch(query, seconds, tally, console)
             with console.status("Checking every track against the true ones"):
-                tracks = _read_tracks(Path(folder, "demo", "tracks"))
+                found = _read_tracks(Path(folder, "tracks"))
                 expected = world.tracks(seconds * SECOND, LONGEST_LEG)
-            verdict = Verdict(len(tracks), len(expected), sorted(expected) == sorted(tracks))
-            show_summary(console, tally, verdict.found, verdict.expected, verdict.same)
-            return verdict.same
+            right = sorted(found) == sorted(expected)
+            show_summary(console, tally, seconds, len(expected), right)
+            return right
     finally:
         spark.stop()
 
@@ -85,14 +73,6 @@ def _start(spark: SparkSession, world: World, seconds: int, folder: Path) -> Str
     )
 
 
-def _warm_up(spark: SparkSession, folder: Path) -> None:
-    """Let Spark load what it needs before the clock runs."""
-    query = _start(spark, World(time.time_ns() // 1000, 100), 1, folder)
-    time.sleep(1)
-    query.processAllAvailable()
-    query.stop()
-
-
 def _watch(query: StreamingQuery, seconds: int, tally: Tally, console: Console) -> None:
     started = time.monotonic()
     with Screen(console, seconds, tally) as screen:
@@ -102,6 +82,7 @@ def _watch(query: StreamingQuery, seconds: int, tally: Tally, console: Console) 
             if query.exception() is not None:
                 break
             time.sleep(_LOOK_EVERY)
+        screen.update(seconds)
         query.processAllAvailable()
         tally.take(query.recentProgress)
         screen.update(seconds)

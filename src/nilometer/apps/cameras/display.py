@@ -46,8 +46,7 @@ class Screen:
         """Show how things stand after so many seconds."""
         if self._live is not None:
             bar = ProgressBar(total=self._seconds, completed=passed)
-            title = Text(_HINT, style="bold")
-            self._live.update(Group(title, _table(self._tally), bar))
+            self._live.update(Group(_title(self._tally), _table(self._tally), bar))
         elif passed >= self._next_line:
             self._next_line += _LINE_EVERY
             tally = self._tally
@@ -56,16 +55,16 @@ class Screen:
             )
 
 
-def show_summary(console: Console, tally: Tally, found: int, expected: int, same: bool) -> None:
+def show_summary(console: Console, tally: Tally, seconds: int, expected: int, right: bool) -> None:
     """The figures of the whole run, and whether the answer was right."""
-    console.print(Text(_HINT, style="bold"))
+    console.print(_title(tally))
     console.print(_table(tally))
     figures = Table.grid(padding=(0, 2))
     last = tally.last
     rows = [
         ("rows in", f"{tally.rows_in:,}"),
         ("tracks out", f"{tally.results:,}"),
-        ("rows per busy second", f"{tally.rows_per_second:,.0f}"),
+        ("rows per second", f"{tally.rows_in / seconds:,.0f}"),
         ("micro-batches", f"{tally.batches:,}"),
         ("state", "none" if last is None else f"{last.state_bytes / 1e6:.1f} MB"),
         ("watermark", _watermark(tally)),
@@ -73,10 +72,16 @@ def show_summary(console: Console, tally: Tally, found: int, expected: int, same
     for name, value in rows:
         figures.add_row(name, Text(value, style="bold"))
     console.print(figures)
-    if same:
+    if right:
         console.print(f"[green]right:[/] all {expected:,} true tracks were found, each once")
     else:
-        console.print(f"[red]wrong:[/] {found:,} tracks were found, {expected:,} are true")
+        console.print(f"[red]wrong:[/] {tally.results:,} tracks were found, {expected:,} are true")
+
+
+def _title(tally: Tally) -> Text:
+    """What is looked for; at first, why nothing has been found yet."""
+    waiting = "" if tally.batches else "  (Spark prepares the first micro-batch)"
+    return Text(_HINT, style="bold").append(waiting, style="dim")
 
 
 def _table(tally: Tally) -> Table:

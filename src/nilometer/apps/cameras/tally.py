@@ -15,7 +15,6 @@ class Tally:
         self.rows = dict.fromkeys(streams, 0)
         self.results = 0
         self.batches = 0
-        self.busy_seconds = 0.0
         self.last: JoinMetrics | None = None
         self._next = 0
 
@@ -26,12 +25,11 @@ class Tally:
                 continue
             self._next = report["batchId"] + 1
             for join in progress_metrics(report):
-                self._add(join, report["durationMs"].get("triggerExecution", 0) / 1000)
+                self._add(join)
 
-    def _add(self, join: JoinMetrics, seconds: float) -> None:
+    def _add(self, join: JoinMetrics) -> None:
         self.last = join
         self.batches += 1
-        self.busy_seconds += seconds
         self.results += join.results
         for name, stream in join.streams.items():
             self.rows[name] += stream.rows
@@ -39,8 +37,3 @@ class Tally:
     @property
     def rows_in(self) -> int:
         return sum(self.rows.values())
-
-    @property
-    def rows_per_second(self) -> float:
-        """Input rows per second of work."""
-        return self.rows_in / self.busy_seconds if self.busy_seconds else 0.0
