@@ -1,0 +1,127 @@
+"""Chunks in files and in a state store: what is torn, foreign or missing is not believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nilometer.kernels.chunk import Chunk, Kernel, keep_rows, make_chunk
+from nilometer.operators import chunk_codec
+from nilometer.operators.chunk_codec import (
+    decode_rows,
+    encode_rows,
+    read_chunk_file,
+    write_chunk_file,
+)
+from nilometer.spark.state import SparkChunkStore
+from tests.cases import LAYOUT, to_batch
+
+
+def a_chunk(kernel: Kernel = Kernel.HASH, size: int = 100) -> Chunk:
+    return make_chunk(to_batch([(t * 7 % 50, t % 5, t, t) for t in range(size)]), LAYOUT, kernel)
+
+
+def assert_same(found: Chunk | None, chunk: Chunk) -> None:
+    assert found is not None
+    assert found.rows.equals(chunk.rows)
+    assert found.times.tolist() == chunk.times.tolist()
+    assert found.hashes.tolist() == chunk.hashes.tolist()
+    assert type(found.index) is type(chunk.index)
+    assert (found.first, found.last) == (chunk.first, chunk.last)
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+def test_a_chunk_comes_back_from_its_file(kernel: Kernel, tmp_path: Path) -> None:
+    chunk = a_chunk(kernel)
+    write_chunk_file(chunk, tmp_path / "c", 42)
+    assert_same(read_chunk_file(tmp_path / "c", 42, LAYOUT, kernel), chunk)
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+def test_a_narrowed_chunk_comes_back_from_bytes(kernel: Kernel) -> None:
+    chunk = a_chunk(kernel)
+    narrowed = keep_rows(chunk, chunk.times > 20)
+    found = decode_rows(encode_rows(narrowed), LAYOUT, kernel)
+    assert sorted(found.rows.to_pylist(), key=str) == sorted(narrowed.rows.to_pylist(), key=str)
+
+
+def test_a_missing_file_is_no_chunk(tmp_path: Path) -> None:
+    assert read_chunk_file(tmp_path / "c", 42, LAYOUT, Kernel.HASH) is None
+
+
+def test_another_chunks_file_is_no_chunk(tmp_path: Path) -> None:
+    write_chunk_file(a_chunk(), tmp_path / "c", 42)
+    assert read_chunk_file(tmp_path / "c", 43, LAYOUT, Kernel.HASH) is None
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100, 1000, -1])
+def test_a_torn_file_is_no_chunk(kept: int, tmp_path: Path) -> None:
+    file = tmp_path / "c"
+    write_chunk_file(a_chunk(), file, 42)
+    file.write_bytes(file.read_bytes()[:kept])
+    assert read_chunk_file(file, 42, LAYOUT, Kernel.HASH) is None
+
+
+def test_a_flipped_bit_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_codec, "_verified", set())
+    file = tmp_path / "c"
+    write_chunk_file(a_chunk(), file, 42)
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 1
+    file.write_bytes(content)
+    assert read_chunk_file(file, 42, LAYOUT, Kernel.HASH) is None
+
+
+class FakeState:
+    """Spark's MapState, counting how often it is read."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str], tuple[bytes]] = {}
+        self.reads = 0
+
+    def getValue(self, userKey: tuple[str]) -> tuple[bytes] | None:
+        self.reads += 1
+        return self.values.get(userKey)
+
+    def updateValue(self, userKey: tuple[str], value: tuple[bytes]) -> None:
+        self.values[userKey] = value
+
+    def removeKey(self, userKey: tuple[str]) -> None:
+        del self.values[userKey]
+
+
+def a_store(state: FakeState, folder: Path) -> SparkChunkStore:
+    return SparkChunkStore(state, folder, (LAYOUT,), Kernel.HASH)
+
+
+def test_what_this_machine_wrote_is_not_read_back_from_the_state(tmp_path: Path) -> None:
+    state = FakeState()
+    ref = a_store(state, tmp_path).add(a_chunk(), 0)
+    assert_same(a_store(state, tmp_path).load(ref, 0), a_chunk())
+    assert state.reads == 0
+
+
+def test_another_machine_reads_the_state_once(tmp_path: Path) -> None:
+    state = FakeState()
+    ref = a_store(state, tmp_path / "here").add(a_chunk(), 0)
+    there = a_store(state, tmp_path / "there")
+    for _ in range(2):
+        assert there.load(ref, 0).rows.num_rows == 100
+    assert state.reads == 1
+
+
+def test_a_damaged_state_is_an_error_not_an_answer(tmp_path: Path) -> None:
+    state = FakeState()
+    ref = a_store(state, tmp_path / "here").add(a_chunk(), 0)
+    state.values[(ref.id,)] = (b"x" + state.values[(ref.id,)][0][1:],)
+    with pytest.raises(RuntimeError, match="is damaged or missing in Spark's state store"):
+        a_store(state, tmp_path / "there").load(ref, 0)
+
+
+def test_files_that_no_state_refers_to_are_swept(tmp_path: Path) -> None:
+    store = a_store(FakeState(), tmp_path)
+    kept, orphan = store.add(a_chunk(), 0), store.add(a_chunk(), 0)
+    store.sweep([kept])
+    assert [file.stem for file in tmp_path.iterdir()] == [kept.id]
+    assert orphan.id != kept.id

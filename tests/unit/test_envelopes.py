@@ -1,0 +1,46 @@
+"""Envelopes and the way they take: inside Spark's rows, or beside them in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nilometer.kernels.admit import Punctuation
+from nilometer.operators.envelope import Header, seal_in_memory, unseal
+from nilometer.spark.exchange import Exchange
+from tests.cases import to_batch
+
+HEADERS = [Header(0, 2, Punctuation(7, 3, 1), now=5), Header(1, 2, Punctuation(None, 0, 0))]
+
+
+def test_an_empty_envelope_still_has_its_header() -> None:
+    sealed = seal_in_memory([(header, to_batch([])) for header in HEADERS])
+    assert [unseal(body.as_buffer()) for body in sealed] == [(header, []) for header in HEADERS]
+
+
+@pytest.mark.parametrize("rows", [10, 20_000])
+@pytest.mark.parametrize("by_ticket", [True, False])
+def test_envelopes_arrive_as_they_were_sent(
+    rows: int, by_ticket: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    exchange = Exchange("q", by_ticket)
+    batch = to_batch([(t, t % 7, 0, t) for t in range(rows)])
+    bodies = exchange.send([(header, batch) for header in HEADERS])
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == (1 if by_ticket and rows == 20_000 else 0)
+    received = exchange.receive(bodies.to_pylist())
+    assert [header for header, _ in received] == HEADERS
+    assert all(parts[0].equals(batch) for _, parts in received)
+
+
+def test_earlier_micro_batches_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    exchange = Exchange("q", True)
+    batch = to_batch([(t, t % 7, 0, t) for t in range(20_000)])
+    for number in (1, 2):
+        monkeypatch.setattr("nilometer.spark.exchange.batch_number", lambda n=number: n)
+        exchange.send([(HEADERS[0], batch)])
+        exchange.sweep()
+    assert [f.name for f in (tmp_path / "nilometer" / "exchange" / "q").iterdir()] == ["2"]
