@@ -8,11 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from nilometer.spark.session import JAVA_OPTIONS
+
+QUICK_TO_START = f"{JAVA_OPTIONS} -XX:TieredStopAtLevel=1"
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = nm.local_spark(memory="2g")
+    session = nm.local_spark(memory="2g", config={"spark.driver.extraJavaOptions": QUICK_TO_START})
     yield session
     session.stop()
 

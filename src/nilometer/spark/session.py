@@ -22,6 +22,10 @@ from nilometer.errors import SessionError
 OLDEST_JAVA: Final = 17
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 
+JAVA_OPTIONS: Final = (
+    "-XX:+UseParallelGC -Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC"
+)
+
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _SETTINGS: Final[Mapping[str, str]] = {
     # State: the only store that Python operators can use, written as small change logs.
@@ -41,9 +45,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": (
-        "-XX:+UseParallelGC -Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC"
-    ),
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
 
 

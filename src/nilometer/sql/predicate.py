@@ -184,6 +184,10 @@ class _Compiler:
         self._argument = argument
 
     def convert(self, node: exp.Expr) -> Expression:
+        converted = self._convert(node)
+        return Not(converted) if node.args.get("negate") else converted
+
+    def _convert(self, node: exp.Expr) -> Expression:
         ref = node.meta.get("column")
         if ref is not None:
             return self._argument(ref)
