@@ -73,8 +73,14 @@ def read_conditions(where: Where, joined: Sequence[JoinedStream]) -> Conditions:
                 selections[next(iter(condition.streams))].append(condition.sql)
             else:
                 residuals.append(_sql_residual(condition, joined))
-    chosen = tuple(" AND ".join(f"({c})" for c in cs) or None for cs in selections.values())
+    chosen = tuple(_conjunction(conditions) for conditions in selections.values())
     return Conditions(tuple(residuals), chosen, tuple(texts))
+
+
+def _conjunction(conditions: Sequence[str]) -> str | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return " AND ".join(f"({condition})" for condition in conditions)
 
 
 def _sql_residual(condition: Condition, joined: Sequence[JoinedStream]) -> Residual:

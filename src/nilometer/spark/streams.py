@@ -8,9 +8,9 @@ from typing import TypeAlias, TypeVar
 
 from pyspark.sql.types import DataType, StructType, TimestampType
 
-from nilometer.errors import InputError, SchemaError
+from nilometer.errors import DurationError, InputError, SchemaError
 from nilometer.model.names import nearest
-from nilometer.model.time import Duration, parse_duration
+from nilometer.model.time import Duration, parse_signed_duration
 from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.types import common_key_type, why_no_key
 
@@ -80,7 +80,7 @@ def read_streams(
             _time_column(name, given, times.get(name)),
             keys[name],
             key_types,
-            _clock(name, given, late.get(name), silent.get(name)),
+            _clock(name, inputs, late.get(name), silent.get(name)),
         )
         for name, given in inputs.items()
     )
@@ -205,18 +205,34 @@ def _how_to_make_a_timestamp(column: str, kind: DataType) -> str:
 
 
 def _clock(
-    stream: str, given: Input, lateness: Duration | None, idle: Duration | None
+    stream: str, inputs: Mapping[str, Input], lateness: Duration | None, idle: Duration | None
 ) -> StreamClock:
-    if given.is_streaming:
+    if inputs[stream].is_streaming:
         return StreamClock(
-            0 if lateness is None else parse_duration(lateness),
-            None if idle is None else parse_duration(idle),
+            0 if lateness is None else _length("lateness", stream, lateness),
+            None if idle is None else _length("idle", stream, idle),
         )
     for what, length in (("lateness", lateness), ("idle", idle)):
         if length is not None:
             raise InputError(
                 f"stream {stream} is static, so it cannot have {what}",
                 detail="all its rows are there from the start; none can be late or awaited",
-                hint=f'leave {what} out, or give it to streaming inputs only: {what}={{"B": "2s"}}',
+                hint=_only_for_streaming(what, inputs),
             )
     return StreamClock(ended=True)
+
+
+def _only_for_streaming(what: str, inputs: Mapping[str, Input]) -> str:
+    live = next((name for name, given in inputs.items() if given.is_streaming), None)
+    if live is None:
+        return f"leave {what} out"
+    return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'
+
+
+def _length(what: str, stream: str, given: Duration) -> int:
+    length = parse_signed_duration(given)
+    if length < 0:
+        raise DurationError(
+            f"{what} cannot be negative", detail=f"got {given!r} for stream {stream}"
+        )
+    return length

@@ -53,6 +53,12 @@ def window_join(
 
     >>> nm.window_join({"A": a, "B": b}, on="k", windows="10s", time="ts")  # doctest: +SKIP
     """
+    if not isinstance(streams, Mapping):
+        raise InputError(
+            "streams must be a dictionary of DataFrames by name",
+            detail=f"got {type(streams).__name__}",
+            hint='write {"A": a, "B": b}',
+        )
     for name, frame in streams.items():
         if not hasattr(frame, "isStreaming"):
             raise InputError(
