@@ -86,7 +86,7 @@ class _Writer(DataSourceStreamArrowWriter):
         ]
         return _Written(files, query or "")
 
-    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803  # noqa: N803
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
         query = written[0].query if written else ""
         listing = self._folder / f"{batchId:012d}.json"

@@ -1,0 +1,65 @@
+"""A join over Spark Connect, in a process of its own: python -m tests.spark.connect_process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+from tests.spark.test_streaming_features import batch, streams
+
+
+def main(folder: Path) -> None:
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.remote("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    assert "connect" in type(spark).__module__
+    made = streams(
+        folder,
+        A=[batch((0, 1, 0, 0), (1, 2, 0, 1)), batch((20, 1, 0, 2))],
+        B=[batch((2, 1, 0, 0)), batch((21, 1, 0, 1), (1, 1, 0, 2))],
+    )
+    joined = nm.window_join(
+        {name: stream.read(spark) for name, stream in made.items()},
+        on="k",
+        windows="5s",
+        time="ts",
+        where="A.id <= B.id + 1",
+    )
+    query = (
+        joined.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    [metrics] = nm.metrics(query)
+    rows = spark.read.parquet(str(folder / "out")).selectExpr("A.id AS a", "B.id AS b").collect()
+    table = spark.createDataFrame([(1, 1)], "k BIGINT, id INT").selectExpr(
+        "k", "id", "timestamp'2026-01-01' AS ts"
+    )
+    by_batch = nm.window_join({"X": table, "Y": table}, on="k", windows="1s", time="ts").count()
+    answer = {
+        "streamed": sorted([r.a, r.b] for r in rows),
+        "late": {name: stream.late for name, stream in metrics.streams.items()},
+        "batch": by_batch,
+    }
+    (folder / "answer.json").write_text(json.dumps(answer))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

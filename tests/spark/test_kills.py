@@ -1,0 +1,151 @@
+"""kill -9 of the driver and of Python workers: the results are those of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from nilometer.model.network import TimeNetwork
+from nilometer.model.windows import read_windows
+from nilometer.spark.arrow_sink import read_results
+from tests import naive
+from tests.cases import Row, to_batch
+from tests.spark.stream_process import STREAMS, WINDOWS
+
+PATIENCE = 120
+
+
+def generate(seed: int, batches: int, rows: int) -> list[list[list[Row]]]:
+    """For each stream its micro-batches: out of order by less than ten microseconds."""
+    rng = random.Random(seed)
+    made = []
+    for _ in STREAMS:
+        stream: list[Row] = []
+        for number in range(batches * rows):
+            stream.append((number // 2 + rng.randrange(10), rng.randrange(9), 0, number))
+        made.append([stream[i * rows : (i + 1) * rows] for i in range(batches)])
+    return made
+
+
+def lay_out(folder: Path, streams: Sequence[Sequence[Sequence[Row]]], way: str) -> None:
+    for name, batches in zip(STREAMS, streams, strict=True):
+        (folder / name).mkdir(parents=True)
+        for number, rows in enumerate(batches):
+            table = pa.Table.from_batches([to_batch(rows)])
+            if way == "columnar":
+                with pa.ipc.new_file(str(folder / name / f"{number:04d}.arrow"), table.schema) as w:
+                    w.write_table(table)
+            else:
+                file = folder / name / f"{number:04d}.parquet"
+                pq.write_table(table, file)
+                os.utime(file, (1_600_000_000 + number,) * 2)
+
+
+class Run:
+    """The streaming query in its own process group."""
+
+    def __init__(self, way: str, folder: Path) -> None:
+        self.folder = folder
+        self.output = folder / "output.log"
+        with open(self.output, "ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.stream_process", way, str(folder)],
+                start_new_session=True,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, "NILOMETER_SPARK_LOG": str(folder / "spark.log")},
+            )
+
+    def wait_for_batch(self, number: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not (self.folder / "checkpoint" / "commits" / str(number)).exists():
+            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
+
+    def kill_driver(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def kill_workers(self) -> int:
+        """Kill the busiest Python workers, those that Spark's daemons have forked."""
+        daemons = [
+            child
+            for child in psutil.Process(self.process.pid).children(recursive=True)
+            if "nilometer.spark.daemon" in child.cmdline()
+        ]
+        workers = [p for p in daemons if any(parent.pid == p.ppid() for parent in daemons)]
+        for worker in workers:
+            worker.kill()
+        return len(workers)
+
+    def finish(self) -> None:
+        assert self.process.wait(timeout=PATIENCE) == 0, self.log()
+        assert self.output.read_text() == "", "a query prints nothing"
+
+    def log(self) -> str:
+        file = self.folder / "spark.log"
+        return file.read_text()[-3000:] if file.exists() else "no log"
+
+
+def found(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:
+    if way == "columnar":
+        rows = [
+            row
+            for batch in read_results(folder / "out")
+            for row in zip(
+                *(batch.column(f"{s}.3").to_pylist() for s in range(len(STREAMS))), strict=True
+            )
+        ]
+    else:
+        frame = spark.read.parquet(str(folder / "out"))
+        rows = [tuple(r) for r in frame.selectExpr(*(f"{n}.id" for n in STREAMS)).collect()]
+    return sorted(rows)
+
+
+def check(way: str, folder: Path, spark: SparkSession, kills: Sequence[str], seed: int) -> None:
+    batches = 3 + 3 * len(kills)
+    streams = generate(seed, batches, rows=60)
+    lay_out(folder, streams, way)
+    run = Run(way, folder)
+    for number, victim in enumerate(kills):
+        run.wait_for_batch(3 * number + 1)
+        time.sleep(random.Random(seed + number).random() * 0.5)
+        if victim == "driver":
+            run.kill_driver()
+            run = Run(way, folder)
+        else:
+            assert run.kill_workers() > 0
+    run.finish()
+    network = TimeNetwork(STREAMS, read_windows(WINDOWS))
+    expected = naive.window_join([list(chain(*stream)) for stream in streams], network)
+    assert len(expected) > 1000
+    assert found(way, folder, spark) == expected
+
+
+def test_kills_of_driver_and_workers_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    check("rows", tmp_path, spark, ["driver", "workers"], seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("way", ["rows", "columnar"])
+def test_many_kills_change_nothing(
+    way: str, seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    victims = random.Random(seed).choices(["driver", "workers"], k=4)
+    check(way, tmp_path, spark, victims, seed)
