@@ -40,10 +40,12 @@ def generate(seed: int, batches: int, rows: int) -> list[list[list[Row]]]:
     return made
 
 
-def lay_out(folder: Path, streams: Sequence[Sequence[Sequence[Row]]], way: str) -> None:
+def lay_out(
+    folder: Path, streams: Sequence[Sequence[Sequence[Row]]], way: str, first: int = 0
+) -> None:
     for name, batches in zip(STREAMS, streams, strict=True):
-        (folder / name).mkdir(parents=True)
-        for number, rows in enumerate(batches):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for number, rows in enumerate(batches, first):
             table = pa.Table.from_batches([to_batch(rows)])
             if way == "columnar":
                 with pa.ipc.new_file(str(folder / name / f"{number:04d}.arrow"), table.schema) as w:
