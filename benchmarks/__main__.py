@@ -1,0 +1,111 @@
+"""`make bench`: every measurement in a process of its own, then one table of ratios."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import STEPS
+from benchmarks.report import ratios
+
+RESULTS: Final = Path("build", "bench.json")
+_PATIENCE: Final = 1200
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help="measure these only, keep the rest as they are")
+    names = parser.parse_args().names or [*STEPS, "kernel", "near-refusal"]
+    console = Console(highlight=False)
+    found: dict[str, Any] = _before() if len(names) < len(STEPS) else {}
+    failed = []
+    for number, name in enumerate(names, 1):
+        started = time.monotonic()
+        with console.status(f"{name} ({number} of {len(names)})"):
+            result, complaint = _measure(name)
+        seconds = time.monotonic() - started
+        if result is None:
+            failed.append(name)
+            console.print(f"{number:3} {name:18} [red]failed[/] after {seconds:.0f} s: {complaint}")
+            continue
+        found[name] = result
+        console.print(f"{number:3} {name:18} {_short(result):42} {seconds:4.0f} s")
+        RESULTS.write_text(json.dumps({"machine": _machine(), "measured": found}, indent=1))
+    rows = ratios(found)
+    _show(console, rows)
+    listed = [row.to_json() for row in rows]
+    content = {"machine": _machine(), "ratios": listed, "measured": found}
+    RESULTS.write_text(json.dumps(content, indent=1))
+    console.print(f"all of it is in {RESULTS}")
+    return 1 if failed else 0
+
+
+def _before() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text())["measured"] if RESULTS.exists() else {}
+
+
+def _measure(name: str) -> tuple[dict[str, Any] | None, str]:
+    """A measurement, or what went wrong with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder, "answer.json")
+        log = Path(folder, "spark.log")
+        try:
+            run = subprocess.run(
+                [sys.executable, "-m", "benchmarks.measure", name, str(answer)],
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE,
+                check=False,
+                env={**os.environ, "NILOMETER_SPARK_LOG": str(log)},
+            )
+        except subprocess.TimeoutExpired:
+            return None, f"not done within {_PATIENCE} s"
+        if run.returncode == 0 and answer.exists():
+            return json.loads(answer.read_text()), ""
+        lines = [line for line in run.stderr.splitlines() if line.strip()]
+        return None, lines[-1] if lines else f"exit code {run.returncode}"
+
+
+def _short(result: dict[str, Any]) -> str:
+    if "rows_per_second" not in result:
+        return str(result)[:42]
+    return f"{result['rows_per_second']:>12,.0f} rows/s  {result['results']:>10,} checked"
+
+
+def _show(console: Console, rows: list[Any]) -> None:
+    table = Table(title="ratios, all measured in this run on checked results")
+    for title, side in (
+        ("", "left"),
+        ("Nilometer", "right"),
+        ("beside", "right"),
+        ("ratio", "right"),
+        ("wanted", "right"),
+        ("", "left"),
+    ):
+        table.add_column(title, justify=side)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(row.what, row.ours, row.theirs, row.ratio, row.wanted, row.verdict)
+    console.print(table)
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Loads: generated streams on disk, a file per stream and micro-batch, as Parquet and as Arrow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+NAMES: Final = "ABCDEF"
+SCHEMA: Final = "ts TIMESTAMP, k BIGINT, v DOUBLE"
+DATA: Final = Path("build", "bench-data")
+
+_START: Final = 1_700_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Load:
+    """Streams whose rows come at random instants, in order, with keys drawn at random.
+
+    With keys = rate * window (in seconds) a join of all streams under a uniform window gives
+    about one result per input row, for any number of streams.
+    """
+
+    streams: int = 3
+    window: int = 10
+    keys: int = 10_000
+    rate: int = 1000
+    rows_per_batch: int = 300_000
+    batches: int = 20
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(NAMES[: self.streams])
+
+    @property
+    def rows(self) -> int:
+        return self.rows_per_file * self.streams * self.batches
+
+    @property
+    def rows_per_file(self) -> int:
+        return self.rows_per_batch // self.streams
+
+    def first(self, batches: int) -> Load:
+        """The same streams, cut off after some micro-batches."""
+        return replace(self, batches=batches)
+
+    def folder(self, name: str, kind: str) -> Path:
+        """Where the files of a stream lie ("parquet" or "arrow"); they are made if need be."""
+        parts = (self.streams, self.keys, self.rate, self.rows_per_batch, self.batches)
+        folder = DATA / "-".join(map(str, parts)) / kind
+        if not folder.exists():
+            self._make(folder, kind)
+        return folder.absolute() / name
+
+    def _make(self, folder: Path, kind: str) -> None:
+        aside = folder.with_suffix(".part")
+        shutil.rmtree(aside, ignore_errors=True)
+        for number, name in enumerate(self.names):
+            (aside / name).mkdir(parents=True)
+            for batch, table in enumerate(self._tables(number)):
+                file = aside / name / f"{batch:05d}.{kind}"
+                _write(table, file, kind)
+                os.utime(file, (1_600_000_000 + batch,) * 2)  # Spark reads the oldest first
+        aside.rename(folder)
+
+    def _tables(self, stream: int) -> list[pa.Table]:
+        random = np.random.default_rng([2003, stream])
+        rows = self.rows_per_file * self.batches
+        times = _START + np.cumsum(random.exponential(1e6 / self.rate, rows)).astype(np.int64)
+        columns = {
+            "ts": pa.array(times, pa.timestamp("us", tz="UTC")),
+            "k": pa.array(random.integers(0, self.keys, rows)),
+            "v": pa.array(random.random(rows)),
+        }
+        whole = pa.table(columns)
+        edges = range(0, rows + 1, self.rows_per_file)
+        return [whole.slice(first, last - first) for first, last in pairwise(edges)]
+
+
+def _write(table: pa.Table, file: Path, kind: str) -> None:
+    if kind == "parquet":
+        pq.write_table(table, file)
+        return
+    with pa.ipc.new_file(str(file), table.schema) as writer:
+        writer.write_table(table)

@@ -1,0 +1,108 @@
+"""One measurement in a process of its own: python -m benchmarks.measure NAME, JSON out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import queries
+from benchmarks.kernel import measure_kernel
+from benchmarks.loads import Load
+from benchmarks.truth import count_near, count_results
+
+BASE: Final = Load(batches=20)
+SHORT: Final = Load(rows_per_batch=3_000, batches=60)
+NEAR: Final = Load(streams=2, window=5, rate=200, keys=1, rows_per_batch=40_000, batches=6)
+DISTANCE: Final = 0.0005
+WINDOWS: Final = (10, 100, 1000)
+STREAMS: Final = (2, 3, 4, 5, 6)
+
+
+def windowed(window: int) -> Load:
+    """The same rows in and out, under a longer window."""
+    return Load(window=window, keys=1000 * window, batches=max(20, 3 * window // 100 + 2))
+
+
+def several(streams: int, batches: int) -> Load:
+    return Load(streams=streams, rows_per_batch=300_000, batches=batches)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A query over a load, with what it is to be checked by."""
+
+    load: Load
+    warm_up: int
+    way: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+def _chain(load: Load, warm_up: int, store: str = "HDFSBacked", version: int = 2) -> Step:
+    return Step(load, warm_up, "chain", (("store", store), ("state_format", version)))
+
+
+def _near(kernel: str) -> Step:
+    where = f"abs(A.v - B.v) < {DISTANCE}"
+    return Step(NEAR, 2, "nilometer", (("on", None), ("where", where), ("kernel", kernel)))
+
+
+STEPS: Final[dict[str, Step]] = {
+    "floor": Step(BASE, 10, "floor"),
+    "join": Step(BASE, 10, "nilometer"),
+    "chain": _chain(BASE.first(6), 2),
+    "chain-rocksdb-2": _chain(BASE.first(2), 1, "RocksDB", 2),
+    "chain-rocksdb-4": _chain(BASE.first(2), 1, "RocksDB", 4),
+    "columnar": Step(Load(batches=40), 10, "columnar", (("files_per_batch", 2),)),
+    "chain-600k": _chain(Load(rows_per_batch=600_000, batches=3), 1),
+    "floor-short": Step(SHORT, 20, "floor"),
+    "join-short": Step(SHORT, 20, "nilometer"),
+    "chain-short": _chain(SHORT, 20),
+    **{
+        f"window-{window}": Step(windowed(window), max(10, window // 100 + 2), "nilometer")
+        for window in WINDOWS
+    },
+    **{f"streams-{n}": Step(several(n, 12), 6, "nilometer") for n in STREAMS},
+    **{f"chain-streams-{n}": _chain(several(n, 3), 1) for n in STREAMS},
+    "near-merge": _near("merge"),
+    "near-nested": _near("nested"),
+    "near-spark": Step(
+        NEAR.first(2),
+        1,
+        "chain",
+        (
+            ("store", "HDFSBacked"),
+            ("state_format", 2),
+            ("key", f"abs(vA - vB) < {DISTANCE}"),
+        ),
+    ),
+}
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Run one step and check its count."""
+    if name == "kernel":
+        found = measure_kernel(BASE, 5)
+        return _checked(found, count_results(BASE))
+    if name == "near-refusal":
+        return {"says": queries.refusal_without_a_key(NEAR)}
+    step = STEPS[name]
+    run = getattr(queries, step.way)(step.load, step.warm_up, **dict(step.options))
+    expected = step.load.rows if step.way == "floor" else _truth(name, step.load)
+    return _checked(run.to_json(), expected)
+
+
+def _truth(name: str, load: Load) -> int:
+    return count_near(load, DISTANCE) if name.startswith("near") else count_results(load)
+
+
+def _checked(found: dict[str, Any], expected: int) -> dict[str, Any]:
+    if found["results"] != expected:
+        raise SystemExit(f"wrong: {found['results']:,} results, DuckDB says {expected:,}")
+    return {**found, "checked": expected}
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(measure(sys.argv[1])))

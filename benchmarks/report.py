@@ -1,0 +1,157 @@
+"""The table of ratios that the measurements of one run give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.measure import STREAMS, WINDOWS
+
+Measured = dict[str, dict[str, Any]]
+_CHAINS = ("chain", "chain-rocksdb-2", "chain-rocksdb-4")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One line: what is compared, both sides, their ratio, and what it should be."""
+
+    what: str
+    ours: str
+    theirs: str
+    ratio: str
+    wanted: str = ""
+    verdict: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def ratios(measured: Measured) -> list[Ratio]:
+    """Every line for which all measurements are there."""
+    lines = []
+    for line in (_base, _state, _memory, _columnar, _short, _windows, _streams, _near, _kernel):
+        try:
+            lines += list(line(measured))
+        except KeyError:
+            continue
+    return lines
+
+
+def best_chain(measured: Measured) -> dict[str, Any]:
+    """The fastest of Spark's own ways."""
+    return max((measured[c] for c in _CHAINS if c in measured), key=lambda m: m["rows_per_second"])
+
+
+def _base(m: Measured) -> Iterator[Ratio]:
+    best = best_chain(m)
+    yield _at_least(
+        "3 streams, 300 000-row batches: rate against Spark's chain", m["join"], best, 7
+    )
+    for name in _CHAINS[1:]:
+        if name in m:
+            what = f"the same against Spark's chain on {name.removeprefix('chain-')}"
+            yield _faster(what, m["join"], m[name])
+    yield _at_most("the same: time against the floor", m["join"], m["floor"], 1.6)
+
+
+def _state(m: Measured) -> Iterator[Ratio]:
+    ours, theirs = m["join"]["state_file_bytes"], m["chain"]["state_file_bytes"]
+    part = theirs / ours
+    yield Ratio(
+        "state files that a restart reads",
+        _bytes(ours),
+        _bytes(theirs),
+        f"1/{part:.0f}",
+        "1/20",
+        _verdict(part >= 20),
+    )
+    ours, theirs = m["join"]["state_memory_bytes"], m["chain"]["state_memory_bytes"]
+    yield Ratio("state in memory, as Spark counts", _bytes(ours), _bytes(theirs), "")
+
+
+def _memory(m: Measured) -> Iterator[Ratio]:
+    ours, theirs = m["join"]["peak_bytes"], m["chain"]["peak_bytes"]
+    yield Ratio(
+        "peak memory of all processes", _bytes(ours), _bytes(theirs), f"{ours / theirs:.2f}"
+    )
+
+
+def _columnar(m: Measured) -> Iterator[Ratio]:
+    what = "columnar, 600 000-row batches: rate against Spark's chain"
+    yield _at_least(what, m["columnar"], m["chain-600k"], 15)
+
+
+def _short(m: Measured) -> Iterator[Ratio]:
+    what = "batches of a tenth of the window: rate against Spark's chain"
+    yield _faster(what, m["join-short"], m["chain-short"])
+    ours, theirs = m["join-short"]["mean_ms"], m["floor-short"]["mean_ms"]
+    yield Ratio("the same: time against the floor", _ms(ours), _ms(theirs), f"{ours / theirs:.2f}")
+
+
+def _windows(m: Measured) -> Iterator[Ratio]:
+    base = m[f"window-{WINDOWS[0]}"]
+    for window in WINDOWS[1:]:
+        wanted = 1.3 if window == WINDOWS[-1] else None
+        what = f"a window of {window} s against one of {WINDOWS[0]} s: time of a batch"
+        yield _at_most(what, m[f"window-{window}"], base, wanted)
+
+
+def _streams(m: Measured) -> Iterator[Ratio]:
+    for n in STREAMS:
+        if f"chain-streams-{n}" in m:
+            what = f"{n} streams: rate against Spark's chain"
+            yield _faster(what, m[f"streams-{n}"], m[f"chain-streams-{n}"])
+        elif f"streams-{n}" in m:
+            rate = f"{m[f'streams-{n}']['rows_per_second']:,.0f}/s"
+            yield Ratio(f"{n} streams", rate, "did not finish", "")
+
+
+def _near(m: Measured) -> Iterator[Ratio]:
+    yield _faster("|A.v - B.v| < x: merge against nested", m["near-merge"], m["near-nested"])
+    if "near-spark" in m:
+        what = "the same against Spark, made to accept it by a constant key"
+        yield _faster(what, m["near-merge"], m["near-spark"])
+
+
+def _kernel(m: Measured) -> Iterator[Ratio]:
+    kernel = m["kernel"]
+    yield Ratio(
+        "kernel alone, one core: time against a sort of the same rows",
+        f"{kernel['rows_per_second']:,.0f}/s",
+        f"{kernel['sort_rows_per_second']:,.0f}/s",
+        f"{kernel['times_the_sort']:.2f}",
+    )
+
+
+def _faster(what: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Ratio:
+    a, b = ours["rows_per_second"], theirs["rows_per_second"]
+    return Ratio(what, f"{a:,.0f}/s", f"{b:,.0f}/s", f"{a / b:.1f}")
+
+
+def _at_least(what: str, ours: dict[str, Any], theirs: dict[str, Any], wanted: float) -> Ratio:
+    line = _faster(what, ours, theirs)
+    good = ours["rows_per_second"] / theirs["rows_per_second"] >= wanted
+    return Ratio(what, line.ours, line.theirs, line.ratio, f"≥ {wanted:g}", _verdict(good))
+
+
+def _at_most(
+    what: str, ours: dict[str, Any], theirs: dict[str, Any], wanted: float | None
+) -> Ratio:
+    a, b = ours["mean_ms"], theirs["mean_ms"]
+    if wanted is None:
+        return Ratio(what, _ms(a), _ms(b), f"{a / b:.2f}")
+    good = a / b <= wanted
+    return Ratio(what, _ms(a), _ms(b), f"{a / b:.2f}", f"≤ {wanted:g}", _verdict(good))
+
+
+def _verdict(good: bool) -> str:
+    return "met" if good else "missed"
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:,.0f} ms"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e6:,.1f} MB"
