@@ -27,7 +27,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", help="measure these only, keep the rest as they are")
     names = parser.parse_args().names or [*STEPS, "kernel", "near-refusal"]
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     found: dict[str, Any] = _before() if len(names) < len(STEPS) else {}
     failed = []
     for number, name in enumerate(names, 1):

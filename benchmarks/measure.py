@@ -52,6 +52,7 @@ def _near(kernel: str) -> Step:
 STEPS: Final[dict[str, Step]] = {
     "floor": Step(BASE, 10, "floor"),
     "join": Step(BASE, 10, "nilometer"),
+    "join-6-batches": Step(BASE.first(6), 2, "nilometer"),
     "chain": _chain(BASE.first(6), 2),
     "chain-rocksdb-2": _chain(BASE.first(2), 1, "RocksDB", 2),
     "chain-rocksdb-4": _chain(BASE.first(2), 1, "RocksDB", 4),

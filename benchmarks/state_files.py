@@ -44,4 +44,4 @@ def _snapshot_bytes(file: Path) -> int:
         name = next(n for n in archive.namelist() if n.endswith("metadata"))
         text = archive.read(name).decode()
     listed = json.loads(text[text.index("{") :])
-    return size + sum(sst["sizeInBytes"] for sst in listed.get("sstFiles", []))
+    return size + sum(sst["sizeBytes"] for sst in listed.get("sstFiles", []))

@@ -35,6 +35,5 @@ def _count(load: Load, conditions: list[str]) -> int:
         for b in names[i + 1 :]
     ]
     sql = f"SELECT count(*) FROM {', '.join(tables)} WHERE {' AND '.join(conditions + windows)}"
-    found = duckdb.sql(sql).fetchone()
-    assert found is not None
-    return int(found[0])
+    [(found,)] = duckdb.sql(sql).fetchall()
+    return int(found)
