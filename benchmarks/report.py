@@ -45,15 +45,14 @@ def best_chain(measured: Measured) -> dict[str, Any]:
 
 
 def _base(m: Measured) -> Iterator[Ratio]:
-    best = best_chain(m)
-    yield _at_least(
-        "3 streams, 300 000-row batches: rate against Spark's chain", m["join"], best, 7
-    )
+    join = m["beside-floor"]["join"]
+    what = "3 streams, 300 000-row batches: rate against Spark's chain"
+    yield _at_least(what, join, best_chain(m), 7)
     for name in _CHAINS[1:]:
         if name in m:
             what = f"the same against Spark's chain on {name.removeprefix('chain-')}"
-            yield _faster(what, m["join"], m[name])
-    yield _at_most("the same: time against the floor", m["join"], m["floor"], 1.6)
+            yield _faster(what, join, m[name])
+    yield _at_most("the same: time against the floor", join, m["beside-floor"]["floor"], 1.6)
 
 
 def _state(m: Measured) -> Iterator[Ratio]:
@@ -73,7 +72,7 @@ def _state(m: Measured) -> Iterator[Ratio]:
 
 
 def _memory(m: Measured) -> Iterator[Ratio]:
-    ours, theirs = m["join"]["peak_bytes"], m["chain"]["peak_bytes"]
+    ours, theirs = m["join-6-batches"]["peak_bytes"], m["chain"]["peak_bytes"]
     yield Ratio(
         "peak memory of the whole run", _bytes(ours), _bytes(theirs), f"{ours / theirs:.2f}"
     )
@@ -86,9 +85,9 @@ def _columnar(m: Measured) -> Iterator[Ratio]:
 
 def _short(m: Measured) -> Iterator[Ratio]:
     what = "batches of a tenth of the window: rate against Spark's chain"
-    yield _faster(what, m["join-short"], m["chain-short"])
-    ours, theirs = m["join-short"]["mean_ms"], m["floor-short"]["mean_ms"]
-    yield Ratio("the same: time against the floor", _ms(ours), _ms(theirs), f"{ours / theirs:.2f}")
+    pair = m["short-beside-floor"]
+    yield _faster(what, pair["join"], m["chain-short"])
+    yield _at_most("the same: time against the floor", pair["join"], pair["floor"], None)
 
 
 def _windows(m: Measured) -> Iterator[Ratio]:
