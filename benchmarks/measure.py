@@ -16,6 +16,7 @@ from benchmarks.truth import count_near, count_results
 BASE: Final = Load(batches=25)
 SHORT: Final = Load(rows_per_batch=3_000, batches=40)
 NEAR: Final = Load(streams=2, window=5, rate=200, keys=1, rows_per_batch=40_000, batches=6)
+TURNS: Final = 3
 DISTANCE: Final = 0.0005
 WINDOWS: Final = (10, 100, 1000)
 STREAMS: Final = (2, 3, 4, 5, 6)
@@ -93,9 +94,9 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def _beside_floor(step: Step) -> dict[str, Any]:
-    """The join and the floor by turns, twice; the second turn counts, when Java has compiled."""
+    """The join and the floor by turns; the last turn counts, when Java has compiled its code."""
     expected = count_results(step.load)
-    for _ in range(2):
+    for _ in range(TURNS):
         floor = queries.floor(step.load, step.warm_up).to_json()
         join = queries.nilometer(step.load, step.warm_up).to_json()
     return {

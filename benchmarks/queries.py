@@ -43,7 +43,10 @@ def nilometer(load: Load, warm_up: int, **options: Any) -> Run:
 
     def start(checkpoint: Path) -> StreamingQuery:
         given = {"on": "k", "windows": f"{load.window}s", "time": "ts", **options}
-        return to_nowhere(nm.window_join(read(spark, load), **given), checkpoint)
+        joined = nm.window_join(read(spark, load), **given)
+        # The same columns as the chain of Spark's joins has.
+        columns = [f"{name}.{c} AS {c}{name}" for name in load.names for c in ("ts", "k", "v")]
+        return to_nowhere(joined.selectExpr(*columns), checkpoint)
 
     return watch(start, warm_up)
 

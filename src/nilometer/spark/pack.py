@@ -16,8 +16,8 @@ from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.exchange import Exchange
 
 PACKED: Final = "bucket INT, body BINARY"
-SELECTED: Final = "selected"
-NOW: Final = "now"
+SELECTED: Final = "_nilometer_selected"
+NOW: Final = "_nilometer_now"
 
 _MOST_BYTES: Final = 64 << 20
 
@@ -36,7 +36,8 @@ class Pack:
 
     def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Envelopes for all buckets, also for those that get no rows."""
-        now = int(as_int64(batch.column(NOW))[0]) if NOW in batch.schema.names else None
+        clock = _beside(batch, NOW)
+        now = None if clock is None else int(as_int64(clock)[0])
         admitted, punctuation = admit_rows(batch, self.stage, self.stream)
         routing = self.stage.routing
         header = Header(self.stream, routing.buckets, punctuation, now)
@@ -67,8 +68,14 @@ def admit_rows(
 ) -> tuple[pa.RecordBatch, Punctuation]:
     """The rows of a stream that may join something, as the stage wants them."""
     schema = stage.operator.schemas[stream]
-    selected = batch.column(SELECTED) if SELECTED in batch.schema.names else None
-    rows = batch.select(range(len(schema)))
-    if rows.schema != schema:
-        rows = rows.cast(schema)
-    return admit(rows, stage.operator.layouts[stream], selected)
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=False)
+    ]
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return admit(rows, stage.operator.layouts[stream], _beside(batch, SELECTED))
+
+
+def _beside(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    """A column that travels beside those of the stream, if it does."""
+    return batch.column(name) if name in batch.schema.names else None

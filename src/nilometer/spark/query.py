@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from nilometer.errors import InputError
 from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.routing import Routing, route_by_key, route_without_key
@@ -44,8 +46,21 @@ class JoinQuery:
     conditions: Conditions
     shape: ResultShape
 
-    def carried_columns(self, number: int) -> list[str]:
-        """SQL of the columns c0, c1, … of a stream as they travel, and of what is selected."""
+    def carried_rows(self, number: int, frame: DataFrame, *more: str) -> DataFrame:
+        """The columns of a stream as they travel, what is selected, and more columns.
+
+        A frame whose columns travel as they are, under names that need no quotes, is left
+        alone: renaming them would cost Spark a copy of every row.
+        """
+        columns, names = self._carried_columns(number), self.joined[number].columns
+        unchanged = columns == [quote_name(name) for name in names]
+        more = (*self._selection(number), *more)
+        if unchanged and not more and all(name.isidentifier() for name in names):
+            return frame
+        numbered = [f"{column} AS c{i}" for i, column in enumerate(columns)]
+        return frame.selectExpr(*numbered, *more)
+
+    def _carried_columns(self, number: int) -> list[str]:
         stream = self.joined[number]
         keys = dict(zip(stream.keys, stream.key_types, strict=True))
         columns = []
@@ -55,9 +70,11 @@ class JoinQuery:
             columns.append(column if wanted == kind else cast)
         if stream.time is None:
             columns.append("current_timestamp()")
-        carried = [f"{column} AS c{i}" for i, column in enumerate(columns)]
+        return columns
+
+    def _selection(self, number: int) -> list[str]:
         selection = self.conditions.selections[number]
-        return carried if selection is None else [*carried, f"({selection}) AS {SELECTED}"]
+        return [] if selection is None else [f"({selection}) AS {SELECTED}"]
 
     def describe(self) -> dict[str, Any]:
         """What makes this query this one; it is kept with the query's state."""

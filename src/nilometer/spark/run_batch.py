@@ -37,7 +37,7 @@ def run_batch(query: JoinQuery, frames: Sequence[DataFrame]) -> DataFrame:
     """The DataFrame of a query's results over inputs that are all there."""
     packed = union(
         [
-            frame.selectExpr(*query.carried_columns(i)).mapInArrow(
+            query.carried_rows(i, frame).mapInArrow(
                 ship_function(PackInOrder(query.stage, i)), _PACKED
             )
             for i, frame in enumerate(frames)

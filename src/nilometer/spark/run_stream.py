@@ -69,10 +69,9 @@ def host(
 
 def _pack(query: JoinQuery, number: int, frame: DataFrame, exchange: Exchange) -> DataFrame:
     """The envelopes of one stream."""
-    columns = query.carried_columns(number)
-    if any(clock.idle is not None for clock in query.stage.clocks):
-        columns.append(f"current_timestamp() AS {NOW}")
-    rows = frame.selectExpr(*columns)
+    needs_clock = any(clock.idle is not None for clock in query.stage.clocks)
+    more = [f"current_timestamp() AS {NOW}"] if needs_clock else []
+    rows = query.carried_rows(number, frame, *more)
     return rows.mapInArrow(ship_function(Pack(query.stage, number, exchange)), PACKED)
 
 
