@@ -200,6 +200,19 @@ def test_a_self_join_of_one_streaming_frame(spark: SparkSession, tmp_path: Path)
     assert results(spark, tmp_path, ["first.id", "then.id"]) == [(0, 1), (1, 2)]
 
 
+def test_watermarks_that_spark_was_given_do_not_matter(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark refuses two event-time columns after a join; these never meet."""
+    made = streams(tmp_path, A=[batch((0, 1, 0, 0)), batch((50, 1, 0, 1))], B=[batch((3, 1, 0, 0))])
+    made["B"].add(batch((1, 1, 0, 1)))
+    frames = {
+        name: frame.withWatermark("ts", "1 second")
+        for name, frame in to_frames(made, spark).items()
+    }
+    joined = nm.window_join(frames, on="k", windows="5s", time="ts", lateness="2s")
+    run_to_end(joined, tmp_path)
+    assert results(spark, tmp_path, ["A.id", "B.id"]) == [(0, 0), (0, 1)]
+
+
 def failure(query_of: Any) -> str:
     with pytest.raises(Exception) as caught:  # noqa: PT011  Spark wraps what its workers raise
         query_of()

@@ -40,12 +40,28 @@ def run_case(case: JoinCase, parts, spark: SparkSession, folder: Path, **options
     return results(spark, folder, [f"{name}.id" for name in names])
 
 
+def check_against_naive_join(
+    data: st.DataObject, spark: SparkSession, folders: pytest.TempPathFactory
+) -> None:
+    case = data.draw(join_cases(most_streams=4, most_rows=60, keys=8))
+    parts = data.draw(splits(case, most=4))
+    found = run_case(case, parts, spark, folders.mktemp("case"), on="k")
+    assert found == naive.window_join(case.streams, case.network)
+
+
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_streamed_with_a_restart_is_naive_join(
     data: st.DataObject, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    case = data.draw(join_cases(most_streams=4, most_rows=60, keys=8))
-    parts = data.draw(splits(case, most=4))
-    found = run_case(case, parts, spark, tmp_path_factory.mktemp("case"), on="k")
-    assert found == naive.window_join(case.streams, case.network)
+    check_against_naive_join(data, spark, tmp_path_factory)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@settings(max_examples=60, derandomize=False, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_streamed_with_a_restart_is_naive_join_for_ever_new_cases(
+    data: st.DataObject, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    check_against_naive_join(data, spark, tmp_path_factory)

@@ -57,15 +57,27 @@ def check_rows_held(running: LocalStage, rows: list[pa.RecordBatch]) -> None:
             assert buffer.rows <= 2 * alive + len(rows[stream])
 
 
-@settings(max_examples=CASES)
-@given(st.data())
-def test_operator_is_naive_join_for_any_split_and_restart(data: st.DataObject) -> None:
+def check_against_naive_join(data: st.DataObject) -> None:
     case = data.draw(join_cases())
     parts = data.draw(splits(case))
     restart = data.draw(st.none() | st.integers(0, len(parts) - 1))
     buckets = data.draw(st.sampled_from((1, 2, 3)))
     found = run(case, parts, case.stage(buckets=buckets), restart)
     assert found == naive.window_join(case.streams, case.network)
+
+
+@settings(max_examples=CASES)
+@given(st.data())
+def test_operator_is_naive_join_for_any_split_and_restart(data: st.DataObject) -> None:
+    check_against_naive_join(data)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@settings(max_examples=20 * CASES, derandomize=False)
+@given(st.data())
+def test_operator_is_naive_join_for_ever_new_cases(data: st.DataObject) -> None:
+    check_against_naive_join(data)
 
 
 @settings(max_examples=CASES // 3)

@@ -17,6 +17,7 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
 from nilometer.kernels.indexes import Index, KeyTimeIndex, NoIndex, TimeIndex
 
 _ALIGNMENT: Final = 64
+_MOST_REMEMBERED: Final = 10_000
 _verified: set[tuple[str, int, int]] = set()
 
 
@@ -102,5 +103,7 @@ def _is_intact(path: Path, crc: int, body: memoryview) -> bool:
     if seen not in _verified:
         if zlib.crc32(body) != crc:
             return False
+        if len(_verified) >= _MOST_REMEMBERED:
+            _verified.clear()
         _verified.add(seen)
     return True
