@@ -110,9 +110,13 @@ def _streams(m: Measured) -> Iterator[Ratio]:
 
 def _near(m: Measured) -> Iterator[Ratio]:
     yield _faster("|A.v - B.v| < x: merge against nested", m["near-merge"], m["near-nested"])
-    if "near-spark" in m:
-        what = "the same against Spark, made to accept it by a constant key"
-        yield _faster(what, m["near-merge"], m["near-spark"])
+    spark = m["near-spark"]
+    what = "the same against Spark, made to accept it by a constant key"
+    if "rows_per_second" in spark:
+        yield _faster(what, m["near-merge"], spark)
+    else:
+        rate = f"{m['near-merge']['rows_per_second']:,.0f}/s"
+        yield Ratio(what, rate, f"nothing in {spark['unfinished_after_seconds']} s", "")
 
 
 def _kernel(m: Measured) -> Iterator[Ratio]:

@@ -54,9 +54,5 @@ class CheckpointError(NilometerError):
     """A checkpoint that belongs to another query, or to another number of buckets."""
 
 
-class WorkerError(NilometerError):
-    """A Spark worker that cannot run Nilometer."""
-
-
 class SessionError(NilometerError):
     """A Spark session that cannot be started or used."""
