@@ -58,7 +58,9 @@ class JoinCase:
             residuals,
         )
         routing = (
-            route_by_key(((1,),) * n, buckets) if keyed else route_without_key((4,) * n, buckets)
+            route_by_key(((1,),) * n, buckets)
+            if keyed
+            else route_without_key((tuple(range(4)),) * n, buckets)
         )
         return Stage(spec, tuple(StreamClock(late) for late in self.lateness), routing)
 

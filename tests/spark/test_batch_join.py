@@ -170,6 +170,26 @@ def test_nested_payloads_pass_through(spark: SparkSession) -> None:
     assert row["A"] == row["B"] == frame.first()
 
 
+def test_conditions_without_columns_count(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(at(0), 1)], "ts TIMESTAMP, k INT")
+    streams = {"A": frame, "B": frame}
+    for where, rows in (("1 = 0", 0), ("NULL", 0), (["A.k = B.k", "true"], 1)):
+        joined = nm.window_join(streams, on="k", windows="1s", time="ts", where=where)
+        assert joined.count() == rows
+
+
+def test_keys_may_differ_in_what_can_be_null(spark: SparkSession) -> None:
+    a = spark.range(1).selectExpr("timestamp'2026-01-01' AS ts", "array(1, 2) AS k")
+    b = spark.createDataFrame([(at(0), [1, 2])], "ts TIMESTAMP, k ARRAY<INT>")
+    assert nm.window_join({"A": a, "B": b}, on="k", windows="1s", time="ts").count() == 1
+
+
+def test_maps_in_joins_without_a_key(spark: SparkSession) -> None:
+    frame = spark.range(8).selectExpr("timestamp_seconds(id) AS ts", "map('a', id) AS m")
+    joined = nm.window_join({"A": frame, "B": frame}, windows="0s", time="ts", buckets=4)
+    assert joined.count() == 8
+
+
 def test_a_large_batch_in_time_order(spark: SparkSession) -> None:
     """More rows than one step takes: memory follows the window, the answer stays exact."""
     frame = spark.range(400_000).selectExpr("timestamp_millis(id) AS ts", "id % 1000 AS k", "id")

@@ -130,14 +130,14 @@ CASES: list[tuple[str, Change, str]] = [
         lambda s, t: {"streams": {"A": s, "B": s, "C": s}, "windows": {("A", "B"): "5s"}},
         "tuples of A could never be dropped: nothing says how much later C may come\n"
         "  detail: no window bounds time(C) - time(A) from above\n"
-        "  hint: add a window that connects them, such as WINDOW(A, C) = 10s",
+        '  hint: add a window that connects them, such as nm.window("A", "C", "10s")',
     ),
     (
         "one-sided network",
         lambda s, t: {"windows": nm.range("B", "5s")},
         "tuples of A could never be dropped: nothing says how much later B may come\n"
         "  detail: no window bounds time(B) - time(A) from above\n"
-        "  hint: bound the other direction too: WINDOW(A, B) = 10s or A [RANGE 10s]",
+        '  hint: bound the other direction too: nm.window("A", "B", "10s") or nm.range("A", "10s")',
     ),
     (
         "keys of types that cannot be compared",
@@ -197,6 +197,13 @@ CASES: list[tuple[str, Change, str]] = [
         "not a DataFrame",
         lambda s, t: {"streams": {"A": s, "B": "b"}},
         "stream B is not a DataFrame\n  detail: got str",
+    ),
+    (
+        "column that has no Arrow form",
+        lambda s, t: {"streams": {"A": s, "B": s.selectExpr("*", "make_interval(0, 1) AS i")}},
+        "column i of stream B cannot be joined along\n"
+        "  detail: Spark has no Arrow form of INTERVAL\n"
+        "  hint: drop the column before the join, or cast it",
     ),
     (
         "unknown kernel",

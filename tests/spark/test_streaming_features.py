@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
+from nilometer.spark.metrics import progress_metrics
 from tests.spark.harness import FileStream, results, run_to_end
 
 DDL = "ts TIMESTAMP, k BIGINT, v BIGINT, id BIGINT"
@@ -76,7 +77,7 @@ def test_static_and_streaming_inputs_mix_and_survive_a_restart(
 ) -> None:
     """S is static: it has ended, so it never holds up A, and a restart sees the same rows."""
     made = streams(tmp_path, A=[batch((10, 1, 0, 0))])
-    static = spark.createDataFrame([(at(5), 1, 0, 0), (at(50), 1, 0, 1)], DDL)
+    static = spark.createDataFrame([(at(5), 1, 0, 0), (at(50), 1, 0, 1), (None, 1, 0, 2)], DDL)
     for _ in range(2):
         inputs = {"S": static, **to_frames(made, spark)}
         query = run_to_end(nm.window_join(inputs, on="k", windows="6s", time="ts"), tmp_path)
@@ -85,6 +86,7 @@ def test_static_and_streaming_inputs_mix_and_survive_a_restart(
     assert results(spark, tmp_path, ["S.id", "A.id"]) == [(0, 0), (1, 1)]
     [metrics] = nm.metrics(query)
     assert metrics.streams["S"].watermark is None
+    assert metrics.streams["S"].without_time == 1
     assert metrics.streams["A"].buffered == 0, "no row of S is still to come"
 
 
@@ -185,6 +187,23 @@ def test_nested_rows_and_keys_stream_through(spark: SparkSession, tmp_path: Path
         "None",
         f"Row(x=1.5, at={at(7).replace(tzinfo=None)!r})",
     ]
+
+
+def test_two_queries_of_one_join_do_not_disturb_each_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each has micro-batches with envelopes large enough to travel as files."""
+    rows = [batch(*[(20 * b, i, 0, i) for i in range(20_000)]) for b in range(4)]
+    made = streams(tmp_path, A=rows, B=rows)
+    joined = nm.window_join(to_frames(made, spark), on="k", windows="1s", time="ts")
+    queries = []
+    for number in range(2):
+        writer = joined.writeStream.format("noop").trigger(availableNow=True)
+        queries.append(writer.option("checkpointLocation", str(tmp_path / f"c{number}")).start())
+    for query in queries:
+        query.awaitTermination()
+        joins = [join for report in query.recentProgress for join in progress_metrics(report)]
+        assert sum(join.results for join in joins) == 80_000
 
 
 def test_a_self_join_of_one_streaming_frame(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,10 @@ def test_a_damaged_state_is_an_error_not_an_answer(tmp_path: Path) -> None:
 def test_files_that_no_state_refers_to_are_swept(tmp_path: Path) -> None:
     store = a_store(FakeState(), tmp_path)
     kept, orphan = store.add(a_chunk(), 0), store.add(a_chunk(), 0)
+    being_written, abandoned = tmp_path / "new.part", tmp_path / "old.part"
+    for file in (being_written, abandoned):
+        file.touch()
+    os.utime(abandoned, (0, 0))
     store.sweep([kept])
-    assert [file.stem for file in tmp_path.iterdir()] == [kept.id]
+    assert {file.name for file in tmp_path.iterdir()} == {f"{kept.id}.chunk", "new.part"}
     assert orphan.id != kept.id

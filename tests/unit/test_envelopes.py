@@ -9,9 +9,10 @@ import pytest
 from nilometer.kernels.admit import Punctuation
 from nilometer.operators.envelope import Header, seal_in_memory, unseal
 from nilometer.spark.exchange import Exchange
+from nilometer.spark.state import local_folder
 from tests.cases import to_batch
 
-HEADERS = [Header(0, 2, Punctuation(7, 3, 1), now=5), Header(1, 2, Punctuation(None, 0, 0))]
+HEADERS = [Header(0, Punctuation(7, 3, 1), now=5), Header(1, Punctuation(None, 0, 0))]
 
 
 def test_an_empty_envelope_still_has_its_header() -> None:
@@ -43,4 +44,4 @@ def test_earlier_micro_batches_are_swept(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr("nilometer.spark.exchange.batch_number", lambda n=number: n)
         exchange.send([(HEADERS[0], batch)])
         exchange.sweep()
-    assert [f.name for f in (tmp_path / "nilometer" / "exchange" / "q").iterdir()] == ["2"]
+    assert [f.name for f in local_folder("exchange", "q").iterdir()] == ["2"]

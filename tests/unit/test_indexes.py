@@ -64,6 +64,21 @@ def test_the_time_index_finds_exactly_the_period(
     assert found(TimeIndex(times).find(probes)) == inside
 
 
+@pytest.mark.parametrize("time_bits", [40, 56])
+def test_slots_hold_hashes_only_however_long_the_chunk(
+    time_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many rows over a long time the slots would reach into the bits of the times."""
+    monkeypatch.setattr("nilometer.kernels.indexes._MOST_TIME_BITS", time_bits)
+    monkeypatch.setattr("nilometer.kernels.indexes._SLOTS_PER_ROW", 1 << 24)
+    keys = np.arange(50, dtype=np.int64)
+    times = np.linspace(0, 2**57, 50).astype(np.int64)
+    index, order = order_by_key_and_time(mix(keys), times)
+    probes = Probes(mix(keys), times, times)
+    wanted = matches(mix(keys)[order], times[order], probes)
+    assert wanted <= found(index._look_up(np.ones(50, np.bool_), probes.hashes))
+
+
 def test_without_an_index_every_row_is_a_candidate() -> None:
     probes = Probes(mix(np.arange(2)), np.zeros(2, np.int64), np.zeros(2, np.int64))
     assert found(NoIndex(3).find(probes)) == {(p, r) for p in range(2) for r in range(3)}

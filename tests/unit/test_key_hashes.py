@@ -37,6 +37,7 @@ TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "binary": (pa.binary(), [b"", b"\0", b"\0\0", b"abc"]),
     "array": (pa.list_(pa.int32()), [[], [1], [1, 2], [None], [2, 1], [1, None]]),
     "nested array": (pa.list_(pa.list_(pa.string())), [[], [[]], [["a"], ["b"]], [["a", "b"]]]),
+    "map": (pa.map_(pa.string(), pa.int32()), [[], [("a", 1)], [("a", None)], [("b", 1)]]),
     "struct": (
         pa.struct([("x", pa.float64()), ("y", pa.string())]),
         [{"x": 0.0, "y": "a"}, {"x": -0.0, "y": "a"}, {"x": None, "y": "a"}, {"x": 1.0, "y": None}],
@@ -55,7 +56,7 @@ def same(a: Any, b: Any) -> bool:
     return (a is None) == (b is None) and a == b
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", set(TYPES) - {"map"})
 def test_equal_values_have_equal_hashes_and_others_differ(name: str) -> None:
     kind, values = TYPES[name]
     values = [*values, None]
@@ -74,7 +75,8 @@ def test_a_slice_hashes_like_its_rows(name: str) -> None:
     sliced = column.slice(len(values) // 2, len(values) + 1)
     copied = pa.array(sliced.to_pylist(), kind)
     assert hash_rows([sliced]).tolist() == hash_rows([copied]).tolist()
-    assert equal_rows(sliced, copied).all()
+    if name != "map":  # a map is never a key
+        assert equal_rows(sliced, copied).all()
 
 
 def test_the_order_and_the_number_of_columns_matter() -> None:

@@ -111,7 +111,7 @@ def test_a_disconnected_stream() -> None:
     assert refusal("ABC", {("A", "B"): "5s"}) == (
         "tuples of A could never be dropped: nothing says how much later C may come\n"
         "  detail: no window bounds time(C) - time(A) from above\n"
-        "  hint: add a window that connects them, such as WINDOW(A, C) = 10s"
+        '  hint: add a window that connects them, such as nm.window("A", "C", "10s")'
     )
 
 
@@ -119,7 +119,7 @@ def test_a_one_sided_network() -> None:
     assert refusal("AB", range_window("A", "5s")) == (
         "tuples of B could never be dropped: nothing says how much later A may come\n"
         "  detail: no window bounds time(A) - time(B) from above\n"
-        "  hint: bound the other direction too: WINDOW(B, A) = 10s or B [RANGE 10s]"
+        '  hint: bound the other direction too: nm.window("B", "A", "10s") or nm.range("B", "10s")'
     )
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from nilometer.errors import PredicateError
+from nilometer.kernels.expression_types import type_of
 from nilometer.operators.predicates import PythonTest, SqlTest
 from nilometer.sql.predicate import Scope, read_column, read_predicate
 
@@ -70,6 +71,20 @@ def test_functions_that_are_not_available_across_streams(sql: str, what: str) ->
     assert caught.value.hint == (
         "compute it as a column of one stream before the join, or use nm.predicate(function, …)"
     )
+
+
+def test_fields_of_structs_are_found_in_any_case_or_refused() -> None:
+    [condition] = read_predicate("A.place.X > B.v", SCOPE)
+    place = pa.array([{"x": 1}, {"x": 3}])
+    test = SqlTest(condition.sql, condition.compile())
+    assert test([place, pa.array([2, 2])]).tolist() == [False, True]
+    for columns, detail in (
+        ([pa.array([1])], "it is BIGINT"),
+        ([pa.array([{"y": 1}])], "it has y"),
+    ):
+        with pytest.raises(PredicateError) as caught:
+            type_of(condition.compile(), [*(c.type for c in columns), pa.int64()])
+        assert str(caught.value) == f"there is no field X\n  detail: {detail}"
 
 
 def test_a_function_gets_whole_columns() -> None:

@@ -36,7 +36,7 @@ def test_equal_keys_meet_once(buckets: int) -> None:
 
 @pytest.mark.parametrize(("buckets", "streams"), [(1, 2), (2, 2), (4, 2), (6, 3), (8, 3), (7, 2)])
 def test_without_a_key_every_combination_meets_in_one_bucket(buckets: int, streams: int) -> None:
-    routing = route_without_key((2,) * streams, buckets)
+    routing = route_without_key(((0, 1),) * streams, buckets)
     assert routing.buckets == buckets
     size = 9
     parts = [routing.split(rows(size + s, 5), s) for s in range(streams)]
@@ -51,12 +51,12 @@ def test_without_a_key_every_combination_meets_in_one_bucket(buckets: int, strea
 
 
 def test_without_a_key_rows_are_copied_as_rarely_as_possible() -> None:
-    assert route_without_key((1, 1), 4).shares == (2, 2)
-    assert route_without_key((1, 1, 1), 8).shares == (2, 2, 2)
-    assert sorted(route_without_key((1, 1), 2).shares) == [1, 2]
+    assert route_without_key(((0,),) * 2, 4).shares == (2, 2)
+    assert route_without_key(((0,),) * 3, 8).shares == (2, 2, 2)
+    assert sorted(route_without_key(((0,),) * 2, 2).shares) == [1, 2]
 
 
 def test_all_buckets_get_work_without_a_key() -> None:
     for stream in range(2):
-        for part in route_without_key((2, 2), 4).split(rows(1000, 1000), stream):
+        for part in route_without_key(((0, 1),) * 2, 4).split(rows(1000, 1000), stream):
             assert len(part) > 400

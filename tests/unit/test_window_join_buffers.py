@@ -63,9 +63,9 @@ def test_rows_within_one_micro_batch_are_never_late() -> None:
 
 def test_rows_without_a_time_are_dropped_and_counted() -> None:
     running = stage(UniformWindow(10))
-    before_1700 = -9_000_000_000_000_000
-    assert count(running.feed([rows(None, before_1700, 5), rows(5)])) == 1
-    assert running.buckets[0].traffic.without_time == [2, 0]
+    before_1700, after_9999 = -9_000_000_000_000_000, 9_000_000_000_000_000_000
+    assert count(running.feed([rows(None, before_1700, after_9999, 5), rows(5)])) == 1
+    assert running.buckets[0].traffic.without_time == [3, 0]
 
 
 def test_a_null_key_moves_the_watermark_but_joins_nothing() -> None:
@@ -120,6 +120,16 @@ def test_the_number_of_chunks_grows_with_the_logarithm_of_the_window(kernel: Ker
     assert len(running.stores[0].chunks) == sum(
         len(buffer.refs) for buffer in running.buckets[0].operator.buffers
     )
+
+
+def test_large_chunks_are_merged_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nilometer.operators.stream_buffer.MOST_BYTES", 2000)
+    running = stage(UniformWindow(10_000))
+    for t in range(600):
+        running.feed([rows(t), rows(t, key=1)])
+    sizes = [ref.size for ref in running.buckets[0].operator.buffers[0].refs]
+    assert 2000 <= max(sizes) < 2000 * FANOUT
+    assert len(held(running)[0]) == 600
 
 
 def test_memory_follows_the_window_not_the_stream() -> None:

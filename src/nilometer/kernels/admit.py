@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, validity
 from nilometer.kernels.chunk import RowLayout
-from nilometer.model.time import EARLIEST
+from nilometer.model.time import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Punctuation:
     """The largest timestamp of all rows, also of those that a selection or a NULL key removes."""
     rows: int = 0
     without_time: int = 0
-    """Rows dropped because their time is NULL or before the year 1700."""
+    """Rows dropped because their time is NULL, before the year 1700 or after 9999."""
 
     def __add__(self, other: Punctuation) -> Punctuation:
         known = [p.largest for p in (self, other) if p.largest is not None]
@@ -57,8 +57,8 @@ def admit(
 def _with_time(rows: pa.RecordBatch, layout: RowLayout) -> Bools | None:
     valid = validity(rows.column(layout.time))
     times = layout.times(rows)
-    if len(times) and times.min() < EARLIEST:
-        valid = _both(valid, times >= EARLIEST)
+    if len(times) and (times.min() < EARLIEST or times.max() > LATEST):
+        valid = _both(valid, (times >= EARLIEST) & (times <= LATEST))
     return valid
 
 

@@ -17,7 +17,13 @@ import pyarrow.types as pat
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.kernels.expression_types import common_type, is_integer, type_of
+from nilometer.kernels.expression_types import (
+    common_type,
+    constant_type,
+    field_place,
+    is_integer,
+    type_of,
+)
 from nilometer.model.expressions import (
     Absolute,
     Argument,
@@ -90,16 +96,18 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
 
 def _field(column: pa.Array, fields: Sequence[str]) -> pa.Array:
     for name in fields:
-        column = pc.struct_field(column, name)
+        column = pc.struct_field(column, [field_place(column.type, name)])
     return column
 
 
 def _constant(value: object, size: int) -> pa.Array:
     if isinstance(value, Interval):
         return pa.repeat(pa.scalar(value.microseconds, pa.duration("us")), size)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return pa.repeat(pa.scalar(value, pa.int32() if -(2**31) <= value < 2**31 else None), size)
-    return pa.nulls(size) if value is None else pa.repeat(pa.scalar(value), size)
+    return pa.nulls(size) if value is None else pa.repeat(_scalar(value), size)
+
+
+def _scalar(value: object) -> pa.Scalar:
+    return pa.scalar(value, constant_type(value))
 
 
 def _logic(operator: Operator, left: Expression, right: Expression, rows: _Rows) -> pa.Array:

@@ -202,8 +202,19 @@ def _common_of_all(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 def _field_type(kind: pa.DataType, fields: Sequence[str]) -> pa.DataType:
     for name in fields:
-        kind = kind.field(name).type
+        kind = kind.field(field_place(kind, name)).type
     return kind
+
+
+def field_place(kind: pa.DataType, name: str) -> int:
+    """The place of a struct's field, named in any case unless that is ambiguous."""
+    names = [kind.field(i).name for i in range(kind.num_fields)] if pat.is_struct(kind) else []
+    same = [i for i, known in enumerate(names) if known == name]
+    same = same or [i for i, known in enumerate(names) if known.lower() == name.lower()]
+    if len(same) != 1:
+        fields = f"it has {', '.join(names)}" if names else f"it is {type_name(kind)}"
+        raise PredicateError(f"there is no field {name}", detail=fields)
+    return same[0]
 
 
 def _require(kind: pa.DataType, wanted: pa.DataType, where: str) -> pa.DataType:

@@ -89,7 +89,8 @@ class KeyTimeIndex:
     @cached_property
     def slots(self) -> Int32s:
         """Where rows begin whose hashes start with the same bits: slot s ends where s+1 begins."""
-        bits = _log2(len(self.sort_keys)) + _log2(_SLOTS_PER_ROW)
+        wanted = _log2(len(self.sort_keys)) + _log2(_SLOTS_PER_ROW)
+        bits = min(wanted, 63 - self.time_bits)  # below that the sort keys hold times
         sizes = np.bincount(self.sort_keys >> (63 - bits), minlength=1 << bits)
         slots = np.zeros(len(sizes) + 1, dtype=np.int32)
         np.cumsum(sizes, out=slots[1:])

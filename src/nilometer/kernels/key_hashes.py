@@ -98,7 +98,7 @@ def _hash_column(column: pa.Array) -> UInt64s:
     if pat.is_struct(kind):
         fields = column.flatten()
         hashes = hash_rows(fields) if fields else np.zeros(len(column), dtype=np.uint64)
-    elif pat.is_list(kind) or pat.is_large_list(kind):
+    elif pat.is_list(kind) or pat.is_large_list(kind) or pat.is_map(kind):
         hashes = _hash_lists(column)
     elif pat.is_decimal(kind) and not _is_word(kind):
         words = _wide_words(column)

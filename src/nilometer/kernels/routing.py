@@ -67,15 +67,14 @@ def route_by_key(keys: tuple[tuple[int, ...], ...], buckets: int) -> Routing:
     return Routing((buckets,), tuple((columns,) for columns in keys))
 
 
-def route_without_key(columns: tuple[int, ...], buckets: int) -> Routing:
-    """Streams that share no key, given the number of columns of each; copies as few as can be."""
+def route_without_key(columns: tuple[tuple[int, ...], ...], buckets: int) -> Routing:
+    """Streams that share no key, spread by some columns of each; copies as few as can be."""
     streams = len(columns)
     shares = min(
         _factorings(buckets, streams), key=lambda s: (sum(buckets // x for x in s), s[::-1])
     )
     places = tuple(
-        tuple(tuple(range(columns[i])) if d == i else None for d in range(streams))
-        for i in range(streams)
+        tuple(columns[i] if d == i else None for d in range(streams)) for i in range(streams)
     )
     return Routing(shares, places)
 

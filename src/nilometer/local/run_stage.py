@@ -39,7 +39,7 @@ class LocalStage:
             admitted, punctuation = admit(given, self.stage.operator.layouts[stream], None)
             parts = self.stage.routing.split(admitted, stream)
             for batch, part in zip(batches, parts, strict=True):
-                batch.add(stream, part, punctuation)
+                batch.add(stream, [part], punctuation)
         results = []
         for run, batch in zip(self.buckets, batches, strict=True):
             batch.now = now

@@ -105,10 +105,10 @@ class TimeNetwork:
         name, other = self.streams[i], self.streams[j]
         if self.closed[j][i] < FOREVER:
             return (
-                f"bound the other direction too: WINDOW({name}, {other}) = 10s "
-                f"or {name} [RANGE 10s]"
+                f'bound the other direction too: nm.window("{name}", "{other}", "10s") '
+                f'or nm.range("{name}", "10s")'
             )
-        return f"add a window that connects them, such as WINDOW({name}, {other}) = 10s"
+        return f'add a window that connects them, such as nm.window("{name}", "{other}", "10s")'
 
 
 def _indices(row: Sequence[object]) -> range:

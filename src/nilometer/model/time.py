@@ -15,6 +15,9 @@ Duration: TypeAlias = str | timedelta
 EARLIEST: Final = -8_520_336_000_000_000
 """1700-01-01 00:00:00 UTC: what holds since ever begins here, and no event is older."""
 
+LATEST: Final = 253_402_300_799_999_999
+"""The last microsecond of the year 9999: no event is later."""
+
 FOREVER: Final = 1 << 62
 """Later than every instant, and longer than every duration: the bound that does not bind."""
 

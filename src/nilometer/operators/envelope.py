@@ -21,8 +21,6 @@ class Header:
     """Where the rows come from, and what their sender has seen."""
 
     stream: int
-    buckets: int
-    """How many buckets there are: a query must not be continued with another number."""
     punctuation: Punctuation
     now: int | None = None
     """The time of the micro-batch, where the query needs it."""

@@ -45,9 +45,8 @@ class MicroBatch:
     def empty(cls, streams: int) -> MicroBatch:
         return cls([[] for _ in range(streams)], [Punctuation()] * streams)
 
-    def add(self, stream: int, rows: pa.RecordBatch, punctuation: Punctuation) -> None:
-        if len(rows):
-            self.rows[stream].append(rows)
+    def add(self, stream: int, parts: Sequence[pa.RecordBatch], punctuation: Punctuation) -> None:
+        self.rows[stream].extend(rows for rows in parts if len(rows))
         self.punctuation[stream] += punctuation
 
 

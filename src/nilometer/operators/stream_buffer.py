@@ -18,6 +18,8 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_c
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 
 FANOUT: Final = 16
+MOST_BYTES: Final = 128 << 20
+"""A chunk of this size is merged no more: Arrow and Spark's state have limits of 2 GiB."""
 
 Survivors = Callable[[Chunk], Bools]
 """Which rows of a chunk that is rewritten anyway are worth keeping."""
@@ -73,8 +75,9 @@ class StreamBuffer:
             dead.update({ref.id: 0 for ref in self.refs if ref.id not in dead})
 
     def _full_level(self) -> list[ChunkRef] | None:
-        for level in {ref.level for ref in self.refs}:
-            group = [ref for ref in self.refs if ref.level == level]
+        small = [ref for ref in self.refs if ref.size < MOST_BYTES]
+        for level in {ref.level for ref in small}:
+            group = [ref for ref in small if ref.level == level]
             if len(group) >= FANOUT:
                 return group
         return None

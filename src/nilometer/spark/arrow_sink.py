@@ -16,16 +16,16 @@ from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from nilometer.errors import CheckpointError
-from nilometer.spark.emit import METRICS
+from nilometer.spark.emit import METRICS, EmitEnvelopes
 from nilometer.spark.exchange import batch_number
+from nilometer.spark.state import task_property
 
 
 @dataclass(frozen=True)
-class EmitFiles:
+class EmitFiles(EmitEnvelopes):
     """Results as one file per bucket and micro-batch in a folder; only its name is sent on."""
 
     folder: Path
@@ -43,9 +43,6 @@ class EmitFiles:
             writer.close()
             body = json.dumps({"file": name, "rows": rows}).encode()
             yield pd.DataFrame({METRICS: [None], "body": [body]})
-
-    def metrics(self, metrics: str) -> pd.DataFrame:
-        return pd.DataFrame({METRICS: [metrics], "body": [None]})
 
 
 class ResultsSink(DataSource):
@@ -77,14 +74,13 @@ class _Writer(DataSourceStreamArrowWriter):
         self._folder = folder
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
-        context = TaskContext.get()
-        query = context.getLocalProperty("sql.streaming.queryId") if context else None
+        query = task_property("sql.streaming.queryId", "")
         files = [
             json.loads(body.as_py())
             for batch in iterator
             for body in batch.column("body").drop_null()
         ]
-        return _Written(files, query or "")
+        return _Written(files, query)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]

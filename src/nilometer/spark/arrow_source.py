@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from nilometer.errors import InputError
 from nilometer.operators.stage import Stage, concat
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.pack import PACKED, Pack
@@ -95,6 +96,13 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         end = self._last or self._available()
+        for name in self._names:
+            if end[name] < start[name]:
+                raise InputError(
+                    f"files of stream {name} have disappeared",
+                    detail=f"{start[name]} were read, {end[name]} are there",
+                    hint="keep the files of a stream, and name new ones so that they sort last",
+                )
         if not isinstance(limit, ReadMaxFiles):
             return end
         return {name: min(end[name], start[name] + limit.max_files) for name in self._names}

@@ -61,9 +61,13 @@ def join_arrow_files(
     """The join of streams whose rows lie in folders of Arrow IPC files."""
     inputs = {name: Input(from_arrow_schema(_schema(f)), True) for name, f in folders.items()}
     query = resolve(inputs, options, shuffle_partitions(session))
-    if any(query.conditions.selections) or any(s.time is None for s in query.joined):
+    if (
+        any(query.conditions.selections)
+        or any(stream.time is None for stream in query.joined)
+        or any(stream.clock.idle is not None for stream in query.joined)
+    ):
         raise InputError(
-            "streams of Arrow files need a time column, and no conditions on single streams",
+            "streams of Arrow files need a time column, no conditions on single streams, no idle",
             hint="read them with Spark and use nm.window_join",
         )
     columns = tuple(tuple(stream.columns) for stream in query.joined)

@@ -69,10 +69,11 @@ def read_conditions(where: Where, joined: Sequence[JoinedStream]) -> Conditions:
             continue
         for condition in read_predicate(one, scope):
             texts.append(condition.sql)
-            if len(condition.streams) == 1:
-                selections[next(iter(condition.streams))].append(condition.sql)
-            else:
+            if len(condition.streams) > 1:
                 residuals.append(_sql_residual(condition, joined))
+            else:  # a condition without columns may be tested on any stream
+                owner = next(iter(condition.streams), joined[0].name)
+                selections[owner].append(condition.sql)
     chosen = tuple(_conjunction(conditions) for conditions in selections.values())
     return Conditions(tuple(residuals), chosen, tuple(texts))
 

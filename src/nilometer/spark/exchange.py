@@ -17,11 +17,10 @@ from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from nilometer.operators.envelope import Header, seal, seal_in_memory, unseal
-from nilometer.spark.state import local_folder
+from nilometer.spark.state import local_folder, task_property
 
 _TICKET: Final = b"@"
 _SMALL: Final = 1 << 18
@@ -71,14 +70,12 @@ class Exchange:
             return file.read_buffer(last - first)
 
     def _folder(self) -> Path:
-        return local_folder() / "exchange" / self.operator
+        return local_folder("exchange", self.operator)
 
 
 def batch_number() -> int:
     """The number of the micro-batch that this task works for."""
-    context = TaskContext.get()
-    found = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    return int(found) if found else 0
+    return int(task_property("streaming.sql.batchId", "0"))
 
 
 def is_on_one_machine(session: SparkSession) -> bool:

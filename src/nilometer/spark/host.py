@@ -16,7 +16,7 @@ from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.spark.emit import Emitter
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.metrics import bucket_metrics
-from nilometer.spark.state import MapState, SparkChunkStore, local_folder
+from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remove_earlier_runs
 
 _MANIFEST: Final = ("manifest",)
 
@@ -60,13 +60,15 @@ class OpenHost:
         envelopes = self._host.exchange.receive(frame["body"])
         run = self._resume(bucket)
         for header, batches in envelopes:
+            run.traffic.without_time[header.stream] += header.punctuation.without_time
             for rows in batches:
                 run.operator.hold(header.stream, rows)
         self._save(run)
 
     def _resume(self, bucket: int) -> BucketRun:
         operator = self._host.stage.operator
-        folder = local_folder() / "chunks" / self._host.exchange.operator / str(bucket)
+        remove_earlier_runs()
+        folder = local_folder("chunks", self._host.exchange.operator, str(bucket))
         store = SparkChunkStore(self._state, folder, operator.layouts, operator.kernel)
         run = BucketRun(self._host.stage, store)
         saved = self._state.getValue(_MANIFEST)
@@ -108,8 +110,7 @@ def _micro_batch(
 ) -> MicroBatch:
     batch = MicroBatch.empty(streams)
     for header, parts in envelopes:
-        batch.punctuation[header.stream] += header.punctuation
-        batch.rows[header.stream].extend(rows for rows in parts if len(rows))
+        batch.add(header.stream, parts, header.punctuation)
         if header.now is not None:
             batch.now = max(header.now, batch.now or header.now)
     return batch

@@ -26,7 +26,7 @@ class StreamMetrics:
     late: int
     """Rows dropped so far because they were late."""
     without_time: int
-    """Rows dropped so far because their time was NULL or before the year 1700."""
+    """Rows dropped so far because their time was NULL, before the year 1700 or after 9999."""
     buffered: int
     """Rows kept because they may still join."""
     watermark: int | None

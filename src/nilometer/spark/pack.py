@@ -31,7 +31,7 @@ class Pack:
     exchange: Exchange
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in gather(batches):
+        for rows in gather(batches, self.stage.routing.copies(self.stream)):
             yield self.pack(rows)
 
     def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -40,15 +40,18 @@ class Pack:
         now = None if clock is None else int(as_int64(clock)[0])
         admitted, punctuation = admit_rows(batch, self.stage, self.stream)
         routing = self.stage.routing
-        header = Header(self.stream, routing.buckets, punctuation, now)
+        header = Header(self.stream, punctuation, now)
         parts = routing.split(admitted, self.stream)
         bodies = self.exchange.send([(header, part) for part in parts])
         numbers = pa.array(bucket_numbers(routing.buckets), pa.int32())
         return pa.RecordBatch.from_arrays([numbers, bodies], ["bucket", "body"])
 
 
-def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in few large batches, however small Spark makes them."""
+def gather(batches: Iterator[pa.RecordBatch], copies: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in few large batches, however small Spark makes them.
+
+    Every row will be sent in so many copies; a batch is no larger than these allow.
+    """
     pending: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -56,7 +59,7 @@ def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         pending.append(batch)
         size += batch.nbytes
-        if size >= _MOST_BYTES:
+        if size * copies >= _MOST_BYTES:
             yield concat(pending, batch.schema)
             pending, size = [], 0
     if pending:

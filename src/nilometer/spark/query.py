@@ -20,7 +20,7 @@ from nilometer.spark.conditions import Conditions, Where, read_conditions
 from nilometer.spark.output import ResultShape, quote_name, shape_results
 from nilometer.spark.pack import SELECTED
 from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
-from nilometer.spark.types import arrow_schema
+from nilometer.spark.types import arrow_schema, is_flat
 
 
 @dataclass(frozen=True)
@@ -137,4 +137,5 @@ def _routing(joined: tuple[JoinedStream, ...], shape: ResultShape, buckets: int)
         raise InputError(f"there must be at least one bucket, got {buckets}")
     if joined[0].keys:
         return route_by_key(tuple(stream.keys for stream in joined), buckets)
-    return route_without_key(tuple(len(kinds) for kinds in shape.carried), buckets)
+    flat = [[i for i, kind in enumerate(kinds) if is_flat(kind)] for kinds in shape.carried]
+    return route_without_key(tuple(map(tuple, flat)), buckets)

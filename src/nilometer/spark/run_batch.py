@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.local.memory_store import MemoryStore
+from nilometer.model.time import FOREVER
 from nilometer.operators.envelope import Header, seal_in_memory, unseal
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.operators.watermarks import NEVER
@@ -58,7 +59,7 @@ class PackInOrder:
     stream: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in gather(batches):
+        for rows in gather(batches, self.stage.routing.copies(self.stream)):
             yield self._pack(rows)
 
     def _pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -74,7 +75,7 @@ class PackInOrder:
                 places = order[first : first + _ROWS_PER_ENVELOPE]
                 numbers.append(number)
                 starts.append(int(times[places[0]]))
-                header = Header(self.stream, routing.buckets, Punctuation())
+                header = Header(self.stream, Punctuation())
                 contents.append((header, part.take(pa.array(places))))
         columns = [
             pa.array(numbers, pa.int32()),
@@ -120,12 +121,11 @@ class _BucketInOrder:
         if self.rows >= _ROWS_PER_STEP:
             yield from self._step(start)
         header, parts = unseal(body)
-        for part in parts:
-            self.pending.add(header.stream, part, header.punctuation)
-            self.rows += len(part)
+        self.pending.add(header.stream, parts, header.punctuation)
+        self.rows += sum(map(len, parts))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        yield from self._step(NEVER)
+        yield from self._step(FOREVER)
 
     def _step(self, start: int) -> Iterator[pa.RecordBatch]:
         """Join what is collected; no envelope to come holds rows before `start`."""

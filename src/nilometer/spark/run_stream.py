@@ -93,5 +93,5 @@ def require_rocksdb(session: SparkSession) -> None:
         warnings.warn(
             f"set {_PROVIDER} to {_ROCKSDB.rpartition('.')[2]} in this Spark session: "
             "Spark keeps the state of Python operators nowhere else",
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -9,12 +9,16 @@ so a failed attempt's file never stands in for the retry's.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import uuid4
+
+from pyspark import TaskContext
 
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.operators.chunk_codec import (
@@ -24,6 +28,9 @@ from nilometer.operators.chunk_codec import (
     write_chunk_file,
 )
 from nilometer.operators.chunk_store import ChunkRef
+
+_ABANDONED: Final = 3600.0
+"""After how many seconds a half-written file is nobody's."""
 
 
 class MapState(Protocol):
@@ -68,10 +75,15 @@ class SparkChunkStore:
         self._state.removeKey((ref.id,))
 
     def sweep(self, refs: Iterable[ChunkRef]) -> None:
-        """Delete the files that no state refers to: dropped chunks, and those of failed tasks."""
+        """Delete the files that no state refers to: dropped chunks, and those of failed tasks.
+
+        A file that is still being written belongs to another attempt, unless it is old.
+        """
         wanted = {self._file(ref.id).name for ref in refs}
         for name in set(os.listdir(self._folder)) - wanted:
-            (self._folder / name).unlink(missing_ok=True)
+            file = self._folder / name
+            if file.suffix == ".chunk" or _age(file) > _ABANDONED:
+                file.unlink(missing_ok=True)
 
     def _fetch(self, ref: ChunkRef) -> bytes:
         value = self._state.getValue((ref.id,))
@@ -83,7 +95,35 @@ class SparkChunkStore:
         return self._folder / f"{name}.chunk"
 
 
-def local_folder() -> Path:
-    """Where this executor may keep files for a while."""
+def local_folder(*names: str) -> Path:
+    """A folder of the running query on this executor, for as long as the query runs."""
+    return _query_folder() / task_property("spark.jobGroup.id", "run") / Path(*names)
+
+
+def remove_earlier_runs() -> None:
+    """Delete what this query has left here before it was stopped and started again."""
+    current = local_folder()
+    if current.exists():
+        return
+    for run in _query_folder().glob("*"):
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def task_property(name: str, default: str) -> str:
+    """What Spark tells its tasks under a name."""
+    context = TaskContext.get()
+    found = context.getLocalProperty(name) if context is not None else None
+    return found or default
+
+
+def _query_folder() -> Path:
     roots = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
-    return Path(roots.split(",")[0].strip(), "nilometer")
+    query = task_property("sql.streaming.queryId", "query")
+    return Path(roots.split(",")[0].strip(), "nilometer", query)
+
+
+def _age(file: Path) -> float:
+    try:
+        return time.time() - file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.types import DataType, StructType, TimestampType
 
 from nilometer.errors import DurationError, InputError, SchemaError
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration, parse_signed_duration
 from nilometer.operators.watermarks import StreamClock
-from nilometer.spark.types import common_key_type, why_no_key
+from nilometer.spark.types import arrow_schema, common_key_type, why_no_key
 
 Keys: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
 PerStream = TypeVar("PerStream")
@@ -66,6 +67,8 @@ def read_streams(
             hint='pass a dictionary such as {"A": a, "B": b}; a stream may come twice',
         )
     names = list(inputs)
+    for name, given in inputs.items():
+        _check_columns(name, given.schema)
     keys = {
         name: _key_columns(name, inputs[name].schema, given) for name, given in _keys(on, names)
     }
@@ -84,6 +87,18 @@ def read_streams(
         )
         for name, given in inputs.items()
     )
+
+
+def _check_columns(stream: str, schema: StructType) -> None:
+    for field in schema.fields:
+        try:
+            arrow_schema([field.dataType])
+        except PySparkTypeError:
+            raise SchemaError(
+                f"column {field.name} of stream {stream} cannot be joined along",
+                detail=f"Spark has no Arrow form of {field.dataType.simpleString().upper()}",
+                hint="drop the column before the join, or cast it",
+            ) from None
 
 
 def find_column(stream: str, schema: StructType, column: str) -> int:

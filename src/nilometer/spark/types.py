@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -52,12 +53,23 @@ def common_key_type(kinds: Sequence[DataType]) -> DataType | None:
     first = kinds[0]
     if all(kind == first for kind in kinds):
         return first
+    if all(_nullable(kind) == _nullable(first) for kind in kinds):
+        return _nullable(first)
     for family in (_INTEGERS, _FLOATS):
         if all(kind in family for kind in kinds):
             return max(kinds, key=family.index)
     if all(isinstance(kind, DecimalType) for kind in kinds):
         return _common_decimal([kind for kind in kinds if isinstance(kind, DecimalType)])
     return None
+
+
+def _nullable(kind: DataType) -> DataType:
+    """The same type with NULLs allowed everywhere inside it."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType), True)
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _nullable(f.dataType), True) for f in kind.fields])
+    return kind
 
 
 def _common_decimal(kinds: Sequence[DecimalType]) -> DecimalType | None:

@@ -84,7 +84,7 @@ def _check_selections(query: JoinQuery, frames: list[DataFrame]) -> None:
         except AnalysisException as error:
             message = str(error).splitlines()[0]
             raise PredicateError(f"Spark refuses {selection}", detail=message) from None
-        if kind != "boolean":
+        if kind not in ("boolean", "void"):
             raise PredicateError(
                 "a predicate must be true or false",
                 detail=f"{selection} is of type {kind.upper()}",
