@@ -74,7 +74,7 @@ class JoinQuery:
 
     def _selection(self, number: int) -> list[str]:
         selection = self.conditions.selections[number]
-        return [] if selection is None else [f"({selection}) AS {SELECTED}"]
+        return [] if selection is None else [f"CAST(({selection}) AS BOOLEAN) AS {SELECTED}"]
 
     def describe(self) -> dict[str, Any]:
         """What makes this query this one; it is kept with the query's state."""
