@@ -103,10 +103,9 @@ def local_folder(*names: str) -> Path:
 def remove_earlier_runs() -> None:
     """Delete what this query has left here before it was stopped and started again."""
     current = local_folder()
-    if current.exists():
-        return
     for run in _query_folder().glob("*"):
-        shutil.rmtree(run, ignore_errors=True)
+        if run != current:
+            shutil.rmtree(run, ignore_errors=True)
 
 
 def task_property(name: str, default: str) -> str:
