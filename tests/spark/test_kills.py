@@ -79,17 +79,17 @@ class Run:
             time.sleep(0.02)
 
     def kill_driver(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def kill_workers(self) -> int:
         """Kill the busiest Python workers, those that Spark's daemons have forked."""
-        daemons = [
-            child
-            for child in psutil.Process(self.process.pid).children(recursive=True)
-            if "nilometer.spark.daemon" in child.cmdline()
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        daemons = {child.pid for child in children if _is_daemon(child)}
+        workers = [
+            child for child in children if child.pid in daemons and _parent(child) in daemons
         ]
-        workers = [p for p in daemons if any(parent.pid == p.ppid() for parent in daemons)]
         for worker in workers:
             worker.kill()
         return len(workers)
@@ -101,6 +101,20 @@ class Run:
     def log(self) -> str:
         file = self.folder / "spark.log"
         return file.read_text()[-3000:] if file.exists() else "no log"
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    try:
+        return "nilometer.spark.daemon" in process.cmdline()
+    except psutil.Error:  # it ended meanwhile
+        return False
+
+
+def _parent(process: psutil.Process) -> int:
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return 0
 
 
 def found(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:
@@ -123,15 +137,18 @@ def check(way: str, folder: Path, spark: SparkSession, kills: Sequence[str], see
     streams = generate(seed, batches, rows=60)
     lay_out(folder, streams, way)
     run = Run(way, folder)
-    for number, victim in enumerate(kills):
-        run.wait_for_batch(3 * number + 1)
-        time.sleep(random.Random(seed + number).random() * 0.5)
-        if victim == "driver":
-            run.kill_driver()
-            run = Run(way, folder)
-        else:
-            assert run.kill_workers() > 0
-    run.finish()
+    try:
+        for number, victim in enumerate(kills):
+            run.wait_for_batch(3 * number + 1)
+            time.sleep(random.Random(seed + number).random() * 0.5)
+            if victim == "driver":
+                run.kill_driver()
+                run = Run(way, folder)
+            else:
+                assert run.kill_workers() > 0
+        run.finish()
+    finally:
+        run.kill_driver()
     network = TimeNetwork(STREAMS, read_windows(WINDOWS))
     expected = naive.window_join([list(chain(*stream)) for stream in streams], network)
     assert len(expected) > 1000
