@@ -18,7 +18,7 @@ check: $(READY)  ## lint, types, imports
 	@$(RUN)/mypy --no-error-summary
 	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)
 
-soak: $(READY)  ## run the long tests: many more cases, kills, load (half an hour)
+soak: $(READY)  ## run the long tests: many more cases, many kills (a quarter of an hour)
 	@$(RUN)/python -m pytest -q -m soak --override-ini addopts= -p no:cacheprovider
 
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
