@@ -87,6 +87,23 @@ def test_a_row_lives_while_another_stream_can_still_reach_it() -> None:
     assert held(running)[0] == []
 
 
+def test_a_row_lives_at_the_very_edge_of_its_window() -> None:
+    """Another row of B may still bear the watermark's own time, again and again."""
+    running = stage(UniformWindow(10))
+    running.feed([rows(0), rows(10, key=1)])
+    for _ in range(3):
+        assert count(running.feed([None, rows(10)])) == 1
+
+
+def test_a_rewritten_chunk_keeps_rows_at_the_very_edge() -> None:
+    """The second rule, where B's watermark is exactly as far as a row's window reaches."""
+    running = stage(UniformWindow(10))
+    for key in range(FANOUT):
+        running.feed([rows(0, key=key), rows(10, key=99)])
+    assert len(running.buckets[0].operator.buffers[0].refs) == 1, "the chunks were merged"
+    assert count(running.feed([None, rows(10, key=3)])) == 1
+
+
 def test_a_silent_stream_keeps_the_others_alive() -> None:
     running = stage(UniformWindow(10))
     running.feed([rows(*range(0, 1000, 100)), None])
