@@ -49,10 +49,7 @@ class Screen:
             self._live.update(Group(_title(self._tally), _table(self._tally), bar))
         elif passed >= self._next_line:
             self._next_line += _LINE_EVERY
-            tally = self._tally
-            self._console.print(
-                f"{passed:4.0f} s  {tally.rows_in:,} rows in, {tally.results:,} tracks found"
-            )
+            self._console.print(f"{passed:4.0f} s  {_progress(self._tally)}")
 
 
 def show_summary(console: Console, tally: Tally, seconds: int, expected: int, right: bool) -> None:
@@ -76,6 +73,12 @@ def show_summary(console: Console, tally: Tally, seconds: int, expected: int, ri
         console.print(f"[green]right:[/] all {expected:,} true tracks were found, each once")
     else:
         console.print(f"[red]wrong:[/] {tally.results:,} tracks were found, {expected:,} are true")
+
+
+def _progress(tally: Tally) -> str:
+    if not tally.batches:
+        return "Spark prepares the first micro-batch"
+    return f"{tally.rows_in:,} rows in, {tally.results:,} tracks found"
 
 
 def _title(tally: Tally) -> Text:
