@@ -33,6 +33,26 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_executors_of_their_own_one_of_which_is_killed(tmp_path: Path) -> None:
+    """Envelopes pass through Spark's shuffle, and buckets move to an executor without files."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.spark.cluster_process", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    # Each row joins those of its own micro-batch and of the neighbouring ones.
+    expected = 20_000 * (5 + 2 * 4)
+    assert json.loads((tmp_path / "answer.json").read_text()) == {
+        "results": expected,
+        "right": True,
+    }
+
+
 WORKER = """
 import sys, pickle, pyarrow
 {before}
