@@ -101,7 +101,7 @@ def _show(console: Console, rows: list[Any]) -> None:
         ("wanted", "right"),
         ("", "left"),
     ):
-        table.add_column(title, justify=side)  # type: ignore[arg-type]
+        table.add_column(title, justify=side)
     for row in rows:
         table.add_row(row.what, row.ours, row.theirs, row.ratio, row.wanted, row.verdict)
     console.print(table)

@@ -12,6 +12,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from tests.spark.harness import run_to_end
 from tests.spark.test_streaming_features import batch, streams
 
 
@@ -38,14 +39,7 @@ def main(folder: Path) -> None:
         time="ts",
         where="A.id <= B.id + 1",
     )
-    query = (
-        joined.writeStream.format("parquet")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    query = run_to_end(joined, folder)
     [metrics] = nm.metrics(query)
     rows = spark.read.parquet(str(folder / "out")).selectExpr("A.id AS a", "B.id AS b").collect()
     table = spark.createDataFrame([(1, 1)], "k BIGINT, id INT").selectExpr(

@@ -9,6 +9,7 @@ import nilometer as nm
 from nilometer.spark.columnar import join_arrow_files
 from nilometer.spark.query import JoinOptions
 from tests.spark.conftest import QUICK_TO_START
+from tests.spark.harness import run_to_end
 
 DDL = "ts TIMESTAMP, k BIGINT, v BIGINT, id BIGINT"
 STREAMS = ("A", "B", "C")
@@ -23,7 +24,7 @@ def main(way: str, folder: Path) -> None:
         join = join_arrow_files(
             spark, {name: folder / name for name in STREAMS}, options, files_per_batch=1
         )
-        query = join.start(folder / "out", folder / "checkpoint", available_now=True)
+        join.start(folder / "out", folder / "checkpoint", available_now=True).awaitTermination()
     else:
         reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
         joined = nm.window_join(
@@ -33,14 +34,7 @@ def main(way: str, folder: Path) -> None:
             time="ts",
             lateness=LATENESS,
         )
-        query = (
-            joined.writeStream.format("parquet")
-            .option("path", str(folder / "out"))
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-    query.awaitTermination()
+        run_to_end(joined, folder)
     spark.stop()
 
 
