@@ -11,9 +11,11 @@ demo: $(READY)  ## watch four cameras track moving objects on Spark (SECONDS=30)
 	@$(RUN)/nilometer demo --seconds $(SECONDS)
 
 test: $(READY) check  ## run all tests (a few minutes)
+	@echo "Running the tests (about five minutes)"
 	@$(RUN)/python -m pytest -q
 
 check: $(READY)  ## lint, types, imports
+	@echo "Checking style, types and imports"
 	@$(RUN)/ruff check --quiet . && $(RUN)/ruff format --check --quiet .
 	@$(RUN)/mypy --no-error-summary
 	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)

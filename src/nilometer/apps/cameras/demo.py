@@ -25,7 +25,10 @@ _LOOK_EVERY: Final = 0.25
 
 def run_demo(seconds: int, rate: int, console: Console) -> bool:
     """Show the demo; True if every track was found, once, and no other."""
-    with console.status("Starting Spark (some ten seconds)"):
+    starting = "Starting Spark (some ten seconds)"
+    if not console.is_terminal:
+        console.print(starting)
+    with console.status(starting):
         spark = nm.local_spark(name="nilometer demo")
     try:
         with tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder:
