@@ -13,15 +13,18 @@ from nilometer.model.windows import range_window as range
 from nilometer.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from nilometer.database import Database, connect
     from nilometer.spark.conditions import predicate
     from nilometer.spark.metrics import metrics
     from nilometer.spark.session import local_spark
     from nilometer.spark.window_join import window_join
 
 __all__ = [
+    "Database",
     "NilometerError",
     "__version__",
     "between",
+    "connect",
     "dwindow",
     "local_spark",
     "metrics",
@@ -35,6 +38,8 @@ _LAZY = {
     "local_spark": "nilometer.spark.session",
     "metrics": "nilometer.spark.metrics",
     "predicate": "nilometer.spark.conditions",
+    "Database": "nilometer.database",
+    "connect": "nilometer.database",
     "window_join": "nilometer.spark.window_join",
 }
 

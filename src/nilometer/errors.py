@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
+_WIDTH: Final = 96
+_CONTEXT: Final = 40
+
 
 class NilometerError(Exception):
     """A refusal in one lower-case sentence, with what was found (detail) and what to do (hint)."""
@@ -56,3 +62,94 @@ class CheckpointError(NilometerError):
 
 class SessionError(NilometerError):
     """A Spark session that cannot be started or used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in an SQL text: characters start … end-1."""
+
+    sql: str
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        """Counted from 1."""
+        return self.sql.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        """Counted from 1."""
+        return self.start - (self.sql.rfind("\n", 0, self.start) + 1) + 1
+
+    def excerpt(self) -> tuple[str, str]:
+        """The line in which the place begins, cut to a screen's width, and its underline."""
+        first = self.start - self.column + 1
+        newline = self.sql.find("\n", first)
+        line = self.sql[first : len(self.sql) if newline < 0 else newline].replace("\t", " ")
+        marks = max(1, min(self.end, first + len(line)) - self.start)
+        before = self.column - 1
+        cut = 0 if before + marks <= _WIDTH else max(0, before - _CONTEXT)
+        shown = "".join(c if c.isprintable() else " " for c in line[cut : cut + _WIDTH].rstrip())
+        under = " " * (before - cut) + "^" * min(marks, _WIDTH - (before - cut))
+        return ("…" if cut else "") + shown, (" " if cut else "") + under
+
+
+class SqlError(NilometerError):
+    """A statement that cannot be run: what is wrong, and where it stands."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: Place | None = None,
+        detail: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.place = place
+
+    def __str__(self) -> str:
+        message, *rest = super().__str__().split("\n")
+        if self.place is None:
+            return "\n".join([message, *rest])
+        line, under = self.place.excerpt()
+        where = f"  line {self.place.line}, column {self.place.column}:"
+        return "\n".join([message, where, f"    {line}", f"    {under}", *rest])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_sql, (type(self), self.message, self.place, self.detail, self.hint)
+
+
+def _rebuild_sql(
+    kind: type[SqlError],
+    message: str,
+    place: Place | None,
+    detail: str | None,
+    hint: str | None,
+) -> SqlError:
+    return kind(message, place=place, detail=detail, hint=hint)
+
+
+class SqlSyntaxError(SqlError):
+    """A text that is not a statement of the dialect."""
+
+
+class UnknownNameError(SqlError):
+    """A stream, column, function or field that does not exist."""
+
+
+class AmbiguousNameError(SqlError):
+    """A name that could mean several things."""
+
+
+class SqlTypeError(SqlError):
+    """Values of types that do not go together."""
+
+
+class SqlWindowError(SqlError):
+    """Windows of a statement that contradict each other, or leave a stream unbounded."""
+
+
+class NotYetError(SqlError):
+    """A statement that is understood but cannot be run yet."""

@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.call_function import call_function
 from nilometer.kernels.expression_types import (
     common_type,
     constant_type,
@@ -28,6 +29,7 @@ from nilometer.model.expressions import (
     Absolute,
     Argument,
     Binary,
+    Call,
     Case,
     Constant,
     Expression,
@@ -55,16 +57,16 @@ class _Rows:
         return type_of(expression, [column.type for column in self.columns])
 
 
-def is_true(expression: Expression, columns: Sequence[pa.Array]) -> Bools:
-    """In which rows a condition holds; where it is NULL it does not."""
-    result = _evaluate(expression, _Rows(columns, len(columns[0])))
+def is_true(expression: Expression, columns: Sequence[pa.Array], size: int) -> Bools:
+    """In which of so many rows a condition holds; where it is NULL it does not."""
+    result = _evaluate(expression, _Rows(columns, size))
     truth: Bools = result.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
     return truth
 
 
-def evaluate(expression: Expression, columns: Sequence[pa.Array]) -> pa.Array:
-    """The values of an expression, of which there is one per row of the columns."""
-    return _evaluate(expression, _Rows(columns, len(columns[0])))
+def evaluate(expression: Expression, columns: Sequence[pa.Array], size: int) -> pa.Array:
+    """The values of an expression in so many rows."""
+    return _evaluate(expression, _Rows(columns, size))
 
 
 def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
@@ -85,13 +87,16 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             return _checked(pc.abs_checked, _evaluate(operand, rows))
         case Case(branches, otherwise):
             return _case(branches, otherwise, rows, rows.type_of(expression))
+        case Call():
+            values = [_evaluate(value, rows) for value in expression.arguments]
+            return call_function(expression, values, rows.size)
         case Binary(operator, left, right) if operator.is_logic:
             return _logic(operator, left, right, rows)
         case Binary(operator, left, right):
-            values = _evaluate(left, rows), _evaluate(right, rows)
+            first, second = _evaluate(left, rows), _evaluate(right, rows)
             if operator.is_comparison:
-                return _compare(operator, *values)
-            return _calculate(operator, *values, rows.type_of(expression))
+                return _compare(operator, first, second)
+            return _calculate(operator, first, second, rows.type_of(expression))
 
 
 def _field(column: pa.Array, fields: Sequence[str]) -> pa.Array:

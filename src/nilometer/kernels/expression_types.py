@@ -14,6 +14,7 @@ from nilometer.model.expressions import (
     Absolute,
     Argument,
     Binary,
+    Call,
     Case,
     Constant,
     Expression,
@@ -53,6 +54,11 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
                 _require(type_of(condition, arguments), pa.bool_(), "CASE WHEN")
             values = [value for _, value in branches] + [otherwise]
             return _common_of_all([type_of(value, arguments) for value in values])
+        case Call():
+            for given in expression.arguments:
+                type_of(given, arguments)
+            returns: pa.DataType = expression.returns
+            return returns
 
 
 def constant_type(value: object) -> pa.DataType:

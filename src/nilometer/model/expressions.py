@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 class Operator(StrEnum):
@@ -113,6 +114,18 @@ class Case:
     otherwise: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A user's function of some values; it gets a pandas Series for each, or plain values."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Expression, ...]
+    returns: Any
+    """The Arrow type of its values."""
+    by_row: bool = False
+
+
 Expression: TypeAlias = (
-    Argument | Constant | Binary | Not | Negative | Absolute | IsNull | Like | Case
+    Argument | Constant | Binary | Not | Negative | Absolute | IsNull | Like | Case | Call
 )

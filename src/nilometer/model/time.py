@@ -42,6 +42,15 @@ _PART: Final = re.compile(
 _EXAMPLES: Final = "write a number and a unit, such as '10s', '0.8 seconds', '5 min' or '1h 30m'"
 
 
+def is_time_unit(word: str) -> bool:
+    """Whether a word is a unit of time, in any case.
+
+    >>> is_time_unit("Hours"), is_time_unit("month")
+    (True, False)
+    """
+    return word.lower() in _UNITS
+
+
 def parse_duration(given: Duration) -> int:
     """The length in microseconds of a duration that must not be negative.
 

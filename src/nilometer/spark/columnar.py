@@ -14,7 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.errors import InputError
 from nilometer.spark.arrow_sink import EmitFiles, ResultsSink
 from nilometer.spark.arrow_source import ArrowFiles, EnvelopeSource
-from nilometer.spark.query import JoinOptions, JoinQuery, resolve
+from nilometer.spark.join_plan import JoinOptions, plan_window_join
+from nilometer.spark.query import JoinQuery, is_unchanged, make_query
+from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_stream import ENVELOPES, host, open_exchange
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input
@@ -60,17 +62,15 @@ def join_arrow_files(
 ) -> ColumnarJoin:
     """The join of streams whose rows lie in folders of Arrow IPC files."""
     inputs = {name: Input(from_arrow_schema(_schema(f)), True) for name, f in folders.items()}
-    query = resolve(inputs, options, shuffle_partitions(session))
-    if (
-        any(query.conditions.selections)
-        or any(stream.time is None for stream in query.joined)
-        or any(stream.clock.idle is not None for stream in query.joined)
-    ):
+    plan = plan_window_join(inputs, options, SparkEngine({}), shuffle_partitions(session))
+    query = make_query(plan, [given.schema for given in inputs.values()])
+    columns = tuple(tuple(given.schema.names) for given in inputs.values())
+    plain = [is_unchanged(plan, number, names) for number, names in enumerate(columns)]
+    if query.needs_clock or not all(plain) or any(source.below for source in plan.sources):
         raise InputError(
             "streams of Arrow files need a time column, no conditions on single streams, no idle",
             hint="read them with Spark and use nm.window_join",
         )
-    columns = tuple(tuple(stream.columns) for stream in query.joined)
     files = ArrowFiles(
         query.stage, tuple(folders.values()), columns, files_per_batch, open_exchange(session)
     )

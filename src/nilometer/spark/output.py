@@ -1,32 +1,29 @@
-"""How results look: which columns are carried through a join, and how they become structs."""
+"""How results leave: the columns that the host sends, and the select list made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
-from nilometer.spark.streams import JoinedStream
-from nilometer.spark.types import is_flat, is_same_when_equal
+from nilometer.errors import SqlError
+from nilometer.spark.relations import analysis_kept_quiet, refusal
+from nilometer.spark.types import is_flat
+from nilometer.sql.plan import RESULT_TIME, JoinPlan
+from nilometer.sql.rules.prune_columns import leaves_as
+from nilometer.sql.scalars import Ref, Scalar, quote_name, spell
+from nilometer.sql.types import Types
 
 
 @dataclass(frozen=True)
 class ResultShape:
-    """The columns of each stream that travel, and the expressions that make results of them."""
+    """Result columns c0, c1, … as the host sends them, and what becomes of them."""
 
-    carried: tuple[tuple[DataType, ...], ...]
-    """The types of each stream's columns as they travel; the time of arrival stands last."""
-    output: tuple[tuple[int, int], ...]
-    """(stream, column) of result columns c1, c2, …; c0 is the time of the result."""
-    structs: tuple[str, ...]
-    """SQL of one struct per stream."""
-
-    @property
-    def types(self) -> tuple[DataType, ...]:
-        """The types of result columns c0, c1, …"""
-        return (LongType(), *(self.carried[s][c] for s, c in self.output))
+    plan: JoinPlan
+    types: tuple[DataType, ...]
+    """Their types; c0 is the time of the result in microseconds."""
 
     @property
     def is_flat(self) -> bool:
@@ -43,51 +40,49 @@ class ResultShape:
         )
 
     def finish(self, results: DataFrame) -> DataFrame:
-        """Structs and `_time` out of the result columns."""
-        return results.selectExpr(*self.structs, "timestamp_micros(c0) AS `_time`")
+        """The select list over results, after the conditions that only Spark can ask."""
+        with analysis_kept_quiet():
+            try:
+                for condition in self.plan.after:
+                    results = results.where(f"CAST(({self._spell(condition)}) AS BOOLEAN)")
+                return results.selectExpr(*map(self._item, range(len(self.plan.items))))
+            except AnalysisException:
+                raise self._refused(results) from None
+
+    def _item(self, number: int) -> str:
+        item = self.plan.items[number]
+        return f"{self._spell(item.value)} AS {quote_name(item.name)}"
+
+    def _spell(self, scalar: Scalar) -> str:
+        return spell(scalar.tree, self._column)
+
+    def _column(self, ref: Ref) -> str:
+        if ref == RESULT_TIME:
+            return "timestamp_micros(c0)"
+        chosen = leaves_as(ref, self.plan, Types(self.plan.catalog, self.plan.sources))
+        number = 1 + [one.ref for one in self.plan.output].index(chosen)
+        is_time = isinstance(self.types[number], TimestampType)
+        return f"timestamp_micros(c{number})" if is_time else f"c{number}"
+
+    def _refused(self, results: DataFrame) -> SqlError:
+        """Which expression Spark refuses, and why."""
+        scalars = [*self.plan.after, *(item.value for item in self.plan.items)]
+        for scalar in scalars:
+            try:
+                _ = results.selectExpr(self._spell(scalar)).schema
+            except AnalysisException as error:
+                told = refusal(error)
+                return type(told)(
+                    told.message, place=scalar.place, detail=told.detail, hint=told.hint
+                )
+        raise AssertionError("Spark refused what it accepts")
 
 
-def shape_results(joined: Sequence[JoinedStream]) -> ResultShape:
-    """What travels and what leaves. A key that is the same value everywhere leaves once."""
-    carried = tuple(_carried_types(stream) for stream in joined)
-    output: list[tuple[int, int]] = []
-    structs = []
-    for number, stream in enumerate(joined):
-        fields = []
-        for column, (name, kind) in enumerate(zip(stream.columns, stream.types, strict=True)):
-            source = _source(joined, number, column)
-            if source not in output:
-                output.append(source)
-            value = f"c{1 + output.index(source)}"
-            if isinstance(carried[source[0]][source[1]], TimestampType):
-                value = f"timestamp_micros({value})"
-            if carried[source[0]][source[1]] != kind:
-                value = f"CAST({value} AS {kind.simpleString()})"
-            fields.append(f"{quote_text(name)}, {value}")
-        structs.append(f"named_struct({', '.join(fields)}) AS {quote_name(stream.name)}")
-    return ResultShape(carried, tuple(output), tuple(structs))
-
-
-def quote_name(name: str) -> str:
-    """A name as an SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def quote_text(text: str) -> str:
-    """Text as an SQL literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _carried_types(stream: JoinedStream) -> tuple[DataType, ...]:
-    keys = dict(zip(stream.keys, stream.key_types, strict=True))
-    types = [keys.get(i, kind) for i, kind in enumerate(stream.types)]
-    return (*types, TimestampType()) if stream.time is None else tuple(types)
-
-
-def _source(joined: Sequence[JoinedStream], number: int, column: int) -> tuple[int, int]:
-    stream = joined[number]
-    if column in stream.keys:
-        which = stream.keys.index(column)
-        if is_same_when_equal(stream.key_types[which]):
-            return (0, joined[0].keys[which])
-    return (number, column)
+def result_types(plan: JoinPlan, carried: list[StructType]) -> tuple[DataType, ...]:
+    """The types of result columns c0, c1, …, given those of the columns that travel."""
+    types: list[DataType] = [LongType()]
+    for one in plan.output:
+        number = plan.number(one.ref.stream)
+        place = plan.sources[number].carried.index(one)
+        types.append(carried[number].fields[place].dataType)
+    return tuple(types)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from nilometer.errors import InputError, PredicateError
+from nilometer.errors import InputError
 from nilometer.model.time import Duration
 from nilometer.model.windows import Windows
 from nilometer.spark.conditions import Where
-from nilometer.spark.query import JoinOptions, JoinQuery, resolve
-from nilometer.spark.run_batch import run_batch
-from nilometer.spark.run_stream import run_stream
+from nilometer.spark.join_plan import JoinOptions, plan_window_join
+from nilometer.spark.relations import SparkEngine
+from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
 
@@ -67,26 +66,6 @@ def window_join(
     inputs = {name: Input(frame.schema, frame.isStreaming) for name, frame in streams.items()}
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, buckets)
     session = next((frame.sparkSession for frame in streams.values()), None)
-    query = resolve(inputs, options, 1 if session is None else shuffle_partitions(session))
-    frames = [frame.alias(name) for name, frame in streams.items()]
-    _check_selections(query, frames)
-    streaming = any(given.is_streaming for given in inputs.values())
-    return run_stream(query, frames) if streaming else run_batch(query, frames)
-
-
-def _check_selections(query: JoinQuery, frames: list[DataFrame]) -> None:
-    """Let Spark read the conditions on single streams now, not when the query starts."""
-    for selection, frame in zip(query.conditions.selections, frames, strict=True):
-        if selection is None:
-            continue
-        try:
-            kind = frame.selectExpr(selection).schema.fields[0].dataType.simpleString()
-        except AnalysisException as error:
-            message = str(error).splitlines()[0]
-            raise PredicateError(f"Spark refuses {selection}", detail=message) from None
-        if kind not in ("boolean", "void"):
-            raise PredicateError(
-                "a predicate must be true or false",
-                detail=f"{selection} is of type {kind.upper()}",
-                hint="compare it with something",
-            )
+    partitions = 1 if session is None else shuffle_partitions(session)
+    plan = plan_window_join(inputs, options, SparkEngine(streams), partitions)
+    return run_query(plan, list(streams.values()))

@@ -1,0 +1,63 @@
+"""Python functions that statements call: by the join itself, and by Spark as pandas UDFs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructType
+
+from nilometer.errors import InputError
+from nilometer.kernels.call_function import call_function
+from nilometer.model.expressions import Call
+from nilometer.spark.relations import arrow_types
+from nilometer.sql.catalog import Function
+
+
+def make_function(name: str, function: Callable[..., Any], returns: str, by_row: bool) -> Function:
+    """A function under a name; an error says what is wrong with its description."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise InputError(
+            "a function needs a name of letters, digits and underscores", detail=f"got {name!r}"
+        )
+    if not callable(function):
+        raise InputError(
+            f"the function {name} cannot be called", detail=f"got {type(function).__name__}"
+        )
+    return Function(name, function, _arrow_type(name, returns), by_row)
+
+
+def register_function(session: SparkSession, function: Function) -> None:
+    """Let Spark call a function, too: in select lists and on columns of one stream."""
+        call = Call(function.name, function.function, (), function.returns, function.by_row)
+    kind = from_arrow_type(function.returns)
+    session.udf.register(function.name, pandas_udf(_series_function(call), kind))
+
+
+def _series_function(call: Call) -> Callable[..., pd.Series[Any]]:
+    def run(*series: pd.Series) -> pd.Series:
+        values = [pa.array(one, from_pandas=True) for one in series]
+        return call_function(call, values, len(series[0])).to_pandas()
+
+    return run
+
+
+def _arrow_type(name: str, returns: str) -> pa.DataType:
+    try:
+        schema = StructType.fromDDL(f"value {returns}")
+        kind = arrow_types(schema)[0] if isinstance(schema, StructType) else None
+    except ParseException:
+        kind = None
+    if kind is None:
+        raise InputError(
+            f"the function {name} cannot return {returns!r}",
+            hint='name a type of Spark, such as returns="boolean" or returns="double"',
+        )
+    return kind

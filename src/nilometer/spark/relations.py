@@ -1,0 +1,77 @@
+"""DataFrames as the streams and tables that a statement can name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, PySparkTypeError
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, StringType, StructType
+
+from nilometer.errors import SqlError, SqlTypeError, UnknownNameError
+from nilometer.spark.types import arrow_schema, nullable
+
+
+def arrow_types(schema: StructType) -> tuple[pa.DataType | None, ...]:
+    """The types of columns as Nilometer keeps them; None where there is no such type."""
+    return tuple(_arrow_type(field.dataType) for field in schema.fields)
+
+
+def _arrow_type(kind: DataType) -> pa.DataType | None:
+    if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+        return None  # Arrow would compare such strings byte by byte
+    try:
+        return arrow_schema([nullable(kind)]).types[0]
+    except PySparkTypeError:
+        return None
+
+
+class SparkEngine:
+    """Asks Spark for the types of expressions that only Spark can evaluate."""
+
+    def __init__(self, frames: Mapping[str, DataFrame]) -> None:
+        self._frames = frames
+
+    def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
+        try:
+            with analysis_kept_quiet():
+                schema = self._frames[relation].selectExpr(*expressions).schema
+        except AnalysisException as error:
+            raise refusal(error) from None
+        types = arrow_types(schema)
+        for field, kind in zip(schema.fields, types, strict=True):
+            if kind is None:
+                raise SqlTypeError(
+                    f"values of type {field.dataType.simpleString().upper()} cannot be used here",
+                    hint="cast them",
+                )
+        return [kind for kind in types if kind is not None]
+
+
+@contextmanager
+def analysis_kept_quiet() -> Iterator[None]:
+    """Keep PySpark from logging, with a Java stack trace, what we are about to tell in words."""
+    log = logging.getLogger("SQLQueryContextLogger")
+    before = log.disabled
+    log.disabled = True
+    try:
+        yield
+    finally:
+        log.disabled = before
+
+
+def refusal(error: AnalysisException) -> SqlError:
+    """What Spark refuses, in our words."""
+    condition = error.getCondition() or ""
+    parameters = error.getMessageParameters() or {}
+    if condition == "UNRESOLVED_ROUTINE":
+        name = parameters.get("routineName", "").replace("`", "").rpartition(".")[2].lower()
+        return UnknownNameError(
+            f"there is no function {name}",
+            hint="register it with db.create_function, or use one of Spark's",
+        )
+    text = str(error).splitlines()[0].removeprefix(f"[{condition}] ")
+    return SqlTypeError("Spark refuses this expression", detail=text[:300])

@@ -1,0 +1,208 @@
+"""Scalar expressions in Nilometer's own terms: the subset of SQL that is evaluated here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import NilometerError, SqlError
+from nilometer.model.expressions import (
+    Absolute,
+    Argument,
+    Binary,
+    Call,
+    Case,
+    Constant,
+    Expression,
+    Interval,
+    IsNull,
+    Like,
+    Negative,
+    Not,
+    Operator,
+    Value,
+)
+from nilometer.model.time import parse_signed_duration
+from nilometer.sql.catalog import Function
+from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, place_of
+
+_OPERATORS: Final[dict[type[exp.Expr], Operator]] = {
+    exp.EQ: Operator.EQUAL,
+    exp.NullSafeEQ: Operator.SAME,
+    exp.NEQ: Operator.DIFFERENT,
+    exp.LT: Operator.LESS,
+    exp.LTE: Operator.AT_MOST,
+    exp.GT: Operator.GREATER,
+    exp.GTE: Operator.AT_LEAST,
+    exp.Add: Operator.PLUS,
+    exp.Sub: Operator.MINUS,
+    exp.Mul: Operator.TIMES,
+    exp.Div: Operator.DIVIDE,
+    exp.IntDiv: Operator.WHOLE_DIVIDE,
+    exp.Mod: Operator.REMAINDER,
+    exp.And: Operator.AND,
+    exp.Or: Operator.OR,
+}
+
+
+class NotInSubsetError(SqlError):
+    """An expression that only Spark can evaluate."""
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Compiles expressions over columns; a column becomes what `argument` says."""
+
+    sql: str
+    argument: Callable[[Ref], Argument]
+    functions: Mapping[str, Function]
+
+    def compile(self, node: exp.Expr) -> Expression:
+        """The expression, or a NotInSubsetError that says which part of it is not available."""
+        converted = self._convert(node)
+        return Not(converted) if node.args.get("negate") else converted
+
+    def _convert(self, node: exp.Expr) -> Expression:
+        operator = _OPERATORS.get(type(node))
+        if operator is not None and isinstance(node, exp.Binary):
+            return self._binary(operator, node)
+        match node:
+            case ResolvedColumn():
+                return self.argument(node.ref)
+            case exp.Paren():
+                return self.compile(node.this)
+            case exp.Literal() | exp.Boolean() | exp.Null():
+                return Constant(self._constant(node))
+            case exp.Interval():
+                return Constant(self._interval(node))
+            case exp.NullSafeNEQ():
+                return Not(self._binary(Operator.SAME, node))
+            case exp.Not():
+                return Not(self.compile(node.this))
+            case exp.Neg():
+                return Negative(self.compile(node.this))
+            case exp.Abs():
+                return Absolute(self.compile(node.this))
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return IsNull(self.compile(node.this))
+            case exp.Between() if not node.args.get("symmetric"):
+                return self._between(node)
+            case exp.In() if node.expressions and not node.args.get("query"):
+                return self._in(node)
+            case exp.Like() if isinstance(node.expression, exp.Literal):
+                return Like(self.compile(node.this), node.expression.name)
+            case exp.Case() | exp.If():
+                return self._case(node)
+            case exp.Greatest():
+                return self._greatest([node.this, *node.expressions])
+            case exp.Func():
+                return self._call(node)
+        raise self._unavailable(node)
+
+    def _binary(self, operator: Operator, node: exp.Binary) -> Expression:
+        return Binary(operator, self.compile(node.left), self.compile(node.right))
+
+    def _between(self, node: exp.Between) -> Expression:
+        value = self.compile(node.this)
+        low, high = self.compile(node.args["low"]), self.compile(node.args["high"])
+        return Binary(
+            Operator.AND,
+            Binary(Operator.AT_LEAST, value, low),
+            Binary(Operator.AT_MOST, value, high),
+        )
+
+    def _in(self, node: exp.In) -> Expression:
+        value = self.compile(node.this)
+        tests = [Binary(Operator.EQUAL, value, self.compile(v)) for v in node.expressions]
+        result: Expression = tests[0]
+        for test in tests[1:]:
+            result = Binary(Operator.OR, result, test)
+        return result
+
+    def _case(self, node: exp.Case | exp.If) -> Expression:
+        if isinstance(node, exp.If):
+            branches = [(node.this, node.args["true"])]
+            otherwise = node.args.get("false")
+        else:
+            branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+            otherwise = node.args.get("default")
+        subject = self.compile(node.this) if isinstance(node, exp.Case) and node.this else None
+        return Case(
+            tuple((self._test(subject, test), self.compile(value)) for test, value in branches),
+            Constant(None) if otherwise is None else self.compile(otherwise),
+        )
+
+    def _greatest(self, nodes: list[exp.Expr]) -> Expression:
+        """The largest value; NULLs are passed over."""
+        largest = self.compile(nodes[0])
+        for value in map(self.compile, nodes[1:]):
+            is_larger = Binary(Operator.AT_LEAST, largest, value)
+            branches = ((IsNull(largest), value), (IsNull(value), largest), (is_larger, largest))
+            largest = Case(branches, value)
+        return largest
+
+    def _test(self, subject: Expression | None, test: exp.Expr) -> Expression:
+        tested = self.compile(test)
+        return tested if subject is None else Binary(Operator.EQUAL, subject, tested)
+
+    def _call(self, node: exp.Func) -> Expression:
+        function = self.functions.get(function_name(node).lower())
+        if function is None or not isinstance(node, exp.Anonymous):
+            raise self._unavailable(node)
+        arguments = tuple(self.compile(argument) for argument in node.expressions)
+        return Call(function.name, function.function, arguments, function.returns, function.by_row)
+
+    def _constant(self, node: exp.Expr) -> Value:
+        match node:
+            case exp.Null():
+                return None
+            case exp.Boolean():
+                return bool(node.this)
+            case exp.Literal() if node.is_string:
+                return node.name
+        text = node.name
+        try:
+            if "e" in text.lower():
+                return float(text)
+            return Decimal(text) if "." in text else int(text)
+        except (ValueError, ArithmeticError):
+            raise self._unavailable(node) from None
+
+    def _interval(self, node: exp.Interval) -> Interval:
+        try:
+            unit = node.unit.name if node.unit else ""
+            return Interval(parse_signed_duration(f"{node.this.name} {unit}"))
+        except (NilometerError, AttributeError):
+            raise self._unavailable(node) from None
+
+    def _unavailable(self, node: exp.Expr) -> NotInSubsetError:
+        return NotInSubsetError(
+            f"{describe(node)} is not available here",
+            place=place_of(node, self.sql),
+            hint="compute it as a column of one stream, or register a Python function",
+        )
+
+
+def compile_over(
+    scalar: Scalar, columns: tuple[Ref, ...], functions: Mapping[str, Function]
+) -> Expression:
+    """The expression with the given columns as its arguments."""
+    numbers = {column: number for number, column in enumerate(columns)}
+    subset = Subset(scalar.place.sql, lambda ref: Argument(numbers[ref]), functions)
+    return subset.compile(scalar.tree)
+
+
+def function_name(node: exp.Func) -> str:
+    """The name under which a function is called."""
+    return node.name if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+
+
+def describe(node: exp.Expr) -> str:
+    """What a node is, in words."""
+    if isinstance(node, exp.Func):
+        return f"the function {function_name(node)}"
+    return node.key.upper()

@@ -1,0 +1,23 @@
+"""What is left is asked by the join as soon as the streams are joined, or by Spark afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nilometer.sql.compile_scalar import NotInSubsetError, compile_over
+from nilometer.sql.plan import JoinPlan
+from nilometer.sql.types import Types
+
+
+def place_residuals(plan: JoinPlan) -> JoinPlan:
+    """Empty the conditions: into residuals where they can be evaluated here."""
+    types = Types(plan.catalog, plan.sources)
+    residuals, after = [], []
+    for condition in plan.conditions:
+        lifted = types.lift(condition)
+        try:
+            compile_over(lifted, lifted.columns, plan.catalog.functions)
+            residuals.append(lifted)
+        except NotInSubsetError:
+            after.append(condition)
+    return replace(plan, conditions=(), residuals=tuple(residuals), after=tuple(after))

@@ -1,0 +1,111 @@
+"""Only what is needed travels, is kept in state, and leaves the join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.types as pat
+from sqlglot import exp
+
+from nilometer.kernels.expression_types import is_integer
+from nilometer.sql.plan import RESULT_TIME, Carried, JoinPlan, Source
+from nilometer.sql.scalars import ColumnRef, ComputedRef, Ref, Scalar, column, spell_own
+from nilometer.sql.types import TIMESTAMP, Types
+
+
+def prune_columns(plan: JoinPlan) -> JoinPlan:
+    """Say which columns each stream brings, and which of them results need."""
+    types = Types(plan.catalog, plan.sources)
+    wanted = [item.value for item in plan.items] + list(plan.after)
+    leaving = dict.fromkeys(ref for value in wanted for ref in value.columns)
+    leaving.pop(RESULT_TIME, None)
+    output = dict.fromkeys(_as_carried(leaves_as(ref, plan, types), types) for ref in leaving)
+    needed = [*output, *_needed_inside(plan, types)]
+    sources = tuple(
+        replace(source, carried=tuple(_in_order(source, needed, types))) for source in plan.sources
+    )
+    return replace(plan, sources=sources, output=tuple(output))
+
+
+def leaves_as(ref: Ref, plan: JoinPlan, types: Types) -> Ref:
+    """The column whose value stands for that of another: equal keys leave the join once."""
+    for key in plan.keys:
+        for equal in key.classes:
+            first = equal.members[0]
+            kinds = {types.of_ref(first), types.of_ref(ref), equal.kind}
+            if ref in equal.members and len(kinds) == 1 and _is_same_when_equal(equal.kind):
+                return first
+    return ref
+
+
+def selected_above(source: Source) -> Ref | None:
+    """The column that says which rows of a ROWS window are selected."""
+    if not source.above:
+        return None
+    tree = exp.and_(*(condition.tree for condition in source.above))
+    return ComputedRef(source.name, spell_own(tree), tree)
+
+
+def _needed_inside(plan: JoinPlan, types: Types) -> Iterator[Carried]:
+    for source in plan.sources:
+        yield Carried(source.time, TIMESTAMP)
+        if source.rows is not None:
+            yield from (_as_carried(ref, types) for ref in _window_columns(source))
+            selected = selected_above(source)
+            if selected is not None:
+                yield Carried(selected, pa.bool_())
+    for key in plan.keys:
+        for equal in key.classes:
+            yield from (equal.of(stream) for stream in equal.streams)
+    for residual in plan.residuals:
+        yield from (_as_carried(ref, types) for ref in residual.columns)
+
+
+def _window_columns(source: Source) -> Iterator[Ref]:
+    """All declared columns, which order rows of equal times, and those of the partition."""
+    assert source.rows is not None
+    for name, kind in zip(source.relation.columns, source.relation.types, strict=True):
+        if kind is not None:
+            yield ColumnRef(source.name, name)
+    for value in source.rows.partition:
+        yield partition_ref(source, value)
+
+
+def partition_ref(source: Source, value: Scalar) -> Ref:
+    """The column that holds a value of PARTITION BY."""
+    if len(value.columns) == 1 and value.tree == column(value.columns[0]):
+        return value.columns[0]
+    return ComputedRef(source.name, spell_own(value.tree), value.tree)
+
+
+def _as_carried(ref: Ref, types: Types) -> Carried:
+    return Carried(ref, types.of_ref(ref))
+
+
+def _in_order(source: Source, needed: Iterable[Carried], types: Types) -> list[Carried]:
+    """The columns of one stream as it declares them, then what is computed."""
+    own = dict.fromkeys(one for one in needed if one.ref.stream == source.name)
+    names = {name: place for place, name in enumerate(source.relation.columns)}
+
+    def place(one: Carried) -> tuple[int, int]:
+        plain = isinstance(one.ref, ColumnRef) and not one.ref.fields
+        as_it_is = plain and one.kind == types.of_ref(one.ref)
+        if as_it_is and isinstance(one.ref, ColumnRef) and one.ref.column in names:
+            return 0, names[one.ref.column]
+        return 1, 0
+
+    return sorted(own, key=place)
+
+
+def _is_same_when_equal(kind: pa.DataType) -> bool:
+    """Whether equal values of this type are always the same value: not so for 0.0 and -0.0."""
+    return bool(
+        is_integer(kind)
+        or pat.is_boolean(kind)
+        or pat.is_date(kind)
+        or pat.is_timestamp(kind)
+        or pat.is_binary(kind)
+        or pat.is_string(kind)
+    )

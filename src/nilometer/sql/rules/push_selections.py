@@ -1,0 +1,31 @@
+"""Conditions on one stream are asked before the join, where its watermark is read already.
+
+Of a stream with a ROWS window they are asked of what the window holds: a row that is not
+selected still takes one of the places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nilometer.sql.plan import JoinPlan, Source
+from nilometer.sql.scalars import Scalar
+
+
+def push_selections(plan: JoinPlan) -> JoinPlan:
+    """Move conditions on one stream, or on none, to the streams."""
+    found: dict[str, list[Scalar]] = {source.name: [] for source in plan.sources}
+    kept = []
+    for condition in plan.conditions:
+        if len(condition.streams) > 1:
+            kept.append(condition)
+        else:  # what holds for no row of one stream leaves no result at all
+            found[next(iter(condition.streams), plan.sources[0].name)].append(condition)
+    sources = tuple(_select(source, found[source.name]) for source in plan.sources)
+    return replace(plan, sources=sources, conditions=tuple(kept))
+
+
+def _select(source: Source, conditions: list[Scalar]) -> Source:
+    if source.rows is not None:
+        return replace(source, above=(*source.above, *conditions))
+    return replace(source, below=(*source.below, *conditions))

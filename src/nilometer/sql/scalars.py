@@ -1,0 +1,134 @@
+"""Scalar expressions of a statement: sqlglot trees in which every column is resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, TypeAlias
+
+from sqlglot import exp
+
+from nilometer.errors import Place
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column of a stream in a query, and a field inside it, if any."""
+
+    stream: str
+    column: str
+    fields: tuple[str, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        """The column as an expression over its own stream."""
+        return ".".join(quote_name(part) for part in (self.column, *self.fields))
+
+    def __str__(self) -> str:
+        return ".".join((self.stream, self.column, *self.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedRef:
+    """An expression over one stream's columns that is computed before the join."""
+
+    stream: str
+    sql: str
+    tree: exp.Expr = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return spell(self.tree, str)
+
+
+Ref: TypeAlias = ColumnRef | ComputedRef
+
+
+class ResolvedColumn(exp.Expression):
+    """A column in a tree, once it is known whose it is."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"ref": True}
+
+    @property
+    def ref(self) -> Ref:
+        ref: Ref = self.args["ref"]
+        return ref
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """An expression over columns of streams, and where it stands."""
+
+    tree: exp.Expr
+    place: Place
+
+    @cached_property
+    def columns(self) -> tuple[Ref, ...]:
+        """The columns it needs, each once, in the order of their first appearance."""
+        return tuple(dict.fromkeys(columns_of(self.tree)))
+
+    @cached_property
+    def streams(self) -> frozenset[str]:
+        return frozenset(column.stream for column in self.columns)
+
+    def __str__(self) -> str:
+        return spell(self.tree, str)
+
+
+def column(ref: Ref) -> ResolvedColumn:
+    """A column as a tree."""
+    return ResolvedColumn(ref=ref)
+
+
+def columns_of(tree: exp.Expr) -> Iterator[Ref]:
+    """The columns in a tree, from left to right."""
+    return (node.ref for node in tree.find_all(ResolvedColumn, bfs=False))
+
+
+def spell(tree: exp.Expr, name: Callable[[Ref], str]) -> str:
+    """The expression in Spark's SQL, its columns written as `name` writes them."""
+    spelled = tree.transform(
+        lambda node: exp.Var(this=name(node.ref)) if isinstance(node, ResolvedColumn) else node
+    )
+    return spelled.sql(dialect="spark")
+
+
+def spell_own(tree: exp.Expr) -> str:
+    """The same for an expression over one stream's own columns."""
+    return spell(tree, lambda ref: ref.sql)
+
+
+def quote_name(name: str) -> str:
+    """A name as an SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND joins, from left to right."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop().unnest()
+        if isinstance(node, exp.And):
+            waiting += [node.right, node.left]
+        else:
+            yield node
+
+
+def place_of(tree: exp.Expr, sql: str) -> Place:
+    """Where an expression stands in the text: from its first to its last known word."""
+    places = [
+        (node.meta["start"], node.meta["end"]) for node in tree.walk() if "start" in node.meta
+    ]
+    if not places:
+        return Place(sql, 0, min(len(sql), 1))
+    start, end = min(start for start, _ in places), max(end for _, end in places)
+    return Place(sql, start, _close_brackets(sql, start, end + 1))
+
+
+def _close_brackets(sql: str, start: int, end: int) -> int:
+    """The end moved behind brackets that were opened inside."""
+    open_brackets = sql.count("(", start, end) - sql.count(")", start, end)
+    while open_brackets > 0 and end < len(sql) and (sql[end] == ")" or sql[end].isspace()):
+        open_brackets -= sql[end] == ")"
+        end += 1
+    return end

@@ -1,0 +1,132 @@
+"""The types of expressions: by Spark's rules where they are evaluated here, else by asking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+from sqlglot import exp
+
+from nilometer.errors import NilometerError, Place, PredicateError, SqlError, SqlTypeError
+from nilometer.kernels.expression_types import type_name, type_of
+from nilometer.model.expressions import Argument
+from nilometer.sql.catalog import Catalog, Relation
+from nilometer.sql.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.plan import RESULT_TIME, Source
+from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, column, spell_own
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True)
+class Types:
+    """Knows the types of expressions over the sources of a query."""
+
+    catalog: Catalog
+    sources: tuple[Source, ...]
+
+    def of(self, scalar: Scalar) -> pa.DataType | None:
+        """The type of an expression; None if only Spark will know, after the join."""
+        tree = scalar.tree if len(scalar.streams) < 2 else self.lift(scalar).tree
+        try:
+            return self._of_subset(tree, scalar.place)
+        except NotInSubsetError:
+            if len(scalar.streams) > 1 or RESULT_TIME in scalar.columns:
+                return None
+            return self._of_engine(scalar)
+
+    def of_ref(self, ref: Ref) -> pa.DataType:
+        """The type of a column."""
+        if ref == RESULT_TIME:
+            return TIMESTAMP
+        if isinstance(ref, ComputedRef):
+            kind = self.of(Scalar(ref.tree, Place("", 0, 0)))
+            assert kind is not None
+            return kind
+        relation = self._source(ref.stream).relation
+        if ref.column not in relation.columns:
+            return TIMESTAMP
+        kind = relation.types[relation.columns.index(ref.column)]
+        return type_of(Argument(0, ref.fields), [kind])
+
+    def require_condition(self, scalar: Scalar) -> None:
+        """Refuse a condition that is not true or false."""
+        kind = self.of(scalar)
+        if kind is not None and not (pat.is_boolean(kind) or pat.is_null(kind)):
+            raise SqlTypeError(
+                "a condition must be true or false",
+                place=scalar.place,
+                detail=f"{scalar} is of type {type_name(kind)}",
+                hint="compare it with something",
+            )
+
+    def lift(self, scalar: Scalar) -> Scalar:
+        """The same with parts that only Spark can compute, on one stream each, taken out.
+
+        Such a part becomes a column that is computed before the join.
+        """
+        return Scalar(self._lift(scalar.tree, scalar.place), scalar.place)
+
+    def _lift(self, tree: exp.Expr, place: Place) -> exp.Expr:
+        if isinstance(tree, ResolvedColumn):
+            return tree
+        streams = Scalar(tree, place).streams
+        if len(streams) == 1 and streams != {RESULT_TIME.stream}:
+            try:
+                self._of_subset(tree, place)
+                return tree
+            except NotInSubsetError:
+                return column(ComputedRef(next(iter(streams)), spell_own(tree), tree))
+            except SqlError:
+                return tree
+        if not streams:
+            return tree
+        lifted = tree.copy()
+        for key, value in tree.args.items():
+            if isinstance(value, exp.Expr):
+                lifted.set(key, self._lift(value, place))
+            elif isinstance(value, list):
+                lifted.set(
+                    key, [self._lift(v, place) if isinstance(v, exp.Expr) else v for v in value]
+                )
+        return lifted
+
+    def _of_subset(self, tree: exp.Expr, place: Place) -> pa.DataType:
+        scalar = Scalar(tree, place)
+        numbers = {ref: number for number, ref in enumerate(scalar.columns)}
+        subset = Subset(place.sql, lambda ref: Argument(numbers[ref]), self.catalog.functions)
+        expression = subset.compile(tree)
+        try:
+            return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
+        except SqlError:
+            raise
+        except PredicateError as error:
+            raise SqlTypeError(
+                error.message, place=place, detail=error.detail, hint=error.hint
+            ) from None
+
+    def _of_engine(self, scalar: Scalar) -> pa.DataType:
+        names = list(scalar.streams) or [self.sources[0].name]
+        relation = self._source(names[0]).relation
+        return ask_engine(self.catalog, relation, scalar)
+
+    def _source(self, name: str) -> Source:
+        return next(source for source in self.sources if source.name == name)
+
+
+def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataType:
+    """The type of an expression over one relation's columns, by the engine."""
+    try:
+        return catalog.engine.types_of(relation.name, [spell_own(scalar.tree)])[0]
+    except NilometerError as error:
+        kind = type(error) if isinstance(error, SqlError) else SqlError
+        raise kind(
+            error.message, place=scalar.place, detail=error.detail, hint=error.hint
+        ) from None
+
+
+def names_of_types(kinds: Sequence[pa.DataType]) -> str:
+    """Types in a list, as Spark calls them."""
+    return " and ".join(type_name(kind) for kind in kinds)
