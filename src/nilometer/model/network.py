@@ -17,10 +17,11 @@ Matrix = tuple[tuple[int, ...], ...]
 class TimeNetwork:
     """Windows over streams, closed: ``time(j) - time(i) <= closed[i][j]`` for all i and j.
 
-    A network is satisfiable and bounds every pair of streams in both directions, or it is not
-    built at all. The closure is that of a simple temporal network (shortest paths), which is
-    how TR-010 section 5.2 derives the windows that a query leaves out; it also tightens those
-    that others imply.
+    A network is satisfiable, and no tuple of a plain stream has to be kept for ever, or it is
+    not built at all. Static tables have no time, so no window binds them; tuples of a stream
+    with a ROWS window leave when later ones come, so they need no bound. The closure is that of
+    a simple temporal network (shortest paths), which is how TR-010 section 5.2 derives the
+    windows that a query leaves out; it also tightens those that others imply.
 
     >>> from nilometer.model.windows import window, dwindow
     >>> path = TimeNetwork(("A", "B", "C"), (window("A", "B", "5s"), dwindow("B", "C", "10s")))
@@ -30,11 +31,19 @@ class TimeNetwork:
 
     streams: tuple[str, ...]
     windows: tuple[Window, ...]
+    static: frozenset[str] = frozenset()
+    """The streams that are static tables."""
+    rows: frozenset[str] = frozenset()
+    """The streams that have a ROWS window."""
 
     def __post_init__(self) -> None:
         self._check_names()
         _check_satisfiable(self.given, self.closed, self.streams)
         self._check_bounded()
+
+    @property
+    def _timed(self) -> tuple[str, ...]:
+        return tuple(name for name in self.streams if name not in self.static)
 
     @cached_property
     def given(self) -> Matrix:
@@ -42,7 +51,7 @@ class TimeNetwork:
         place = {name: i for i, name in enumerate(self.streams)}
         matrix = [[0 if i == j else FOREVER for j in place.values()] for i in place.values()]
         for w in self.windows:
-            for bound in w.bounds(self.streams):
+            for bound in w.bounds(self._timed):
                 i, j = place[bound.earlier], place[bound.later]
                 matrix[i][j] = min(matrix[i][j], bound.limit)
         return tuple(map(tuple, matrix))
@@ -68,7 +77,8 @@ class TimeNetwork:
 
     def local_window(self, stream: int) -> int:
         """The length that covers every window of one stream (LCA; its window in a changelog)."""
-        others = [j for j in _indices(self.closed) if j != stream]
+        timed = [self.streams.index(name) for name in self._timed]
+        others = [j for j in timed if j != stream] if stream in timed else []
         return max([0] + [max(self.closed[stream][j], self.closed[j][stream]) for j in others])
 
     @cached_property
@@ -79,21 +89,30 @@ class TimeNetwork:
     def _check_names(self) -> None:
         if len(set(self.streams)) != len(self.streams):
             raise WindowError("two streams have the same name", detail=", ".join(self.streams))
-        known = set(self.streams)
         for w in self.windows:
-            for bound in w.bounds(self.streams):
-                for name in (bound.earlier, bound.later):
-                    if name not in known:
-                        raise WindowError(
-                            f"the window {w} names no stream of this join: {name}",
-                            detail=f"the streams are {', '.join(self.streams)}",
-                            hint="use the names under which the streams are joined",
-                        )
+            for name in w.names:
+                self._check_name(name, w)
+
+    def _check_name(self, name: str, w: Window) -> None:
+        if name not in self.streams:
+            raise WindowError(
+                f"the window {w} names no stream of this join: {name}",
+                detail=f"the streams are {', '.join(self.streams)}",
+                hint="use the names under which the streams are joined",
+            )
+        if name in self.static:
+            raise WindowError(
+                f"a window cannot bind the static table {name}",
+                detail=f"got {w}",
+                hint="static tables hold for ever; leave it out of the window",
+            )
 
     def _check_bounded(self) -> None:
         for i, name in enumerate(self.streams):
+            if name in self.static | self.rows:
+                continue
             for j, other in enumerate(self.streams):
-                if self.closed[i][j] >= FOREVER:
+                if other not in self.static and self.closed[i][j] >= FOREVER:
                     raise WindowError(
                         f"tuples of {name} could never be dropped: "
                         f"nothing says how much later {other} may come",

@@ -30,6 +30,10 @@ class UniformWindow:
 
     length: int
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
     def bounds(self, streams: Sequence[str]) -> Iterable[Bound]:
         return (Bound(a, b, self.length) for a in streams for b in streams if a != b)
 
@@ -59,6 +63,10 @@ class PairWindow:
                 hint="write the smaller bound first",
             )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.first, self.second)
+
     def bounds(self, streams: Sequence[str]) -> Iterable[Bound]:
         return (
             Bound(self.first, self.second, self.high),
@@ -81,6 +89,10 @@ class RangeWindow:
     stream: str
     length: int
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.stream,)
+
     def bounds(self, streams: Sequence[str]) -> Iterable[Bound]:
         return (Bound(self.stream, other, self.length) for other in streams if other != self.stream)
 
@@ -88,7 +100,25 @@ class RangeWindow:
         return f"{self.stream} [RANGE {format_duration(self.length)}]"
 
 
-Window: TypeAlias = UniformWindow | PairWindow | RangeWindow
+@dataclass(frozen=True, slots=True)
+class DerivedWindow:
+    """Bounds that follow from what a statement says in other words."""
+
+    limits: tuple[Bound, ...]
+    text: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for bound in self.limits for name in (bound.earlier, bound.later))
+
+    def bounds(self, streams: Sequence[str]) -> Iterable[Bound]:
+        return self.limits
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Window: TypeAlias = UniformWindow | PairWindow | RangeWindow | DerivedWindow
 Windows: TypeAlias = (
     Duration | Window | Mapping[tuple[str, str], Duration] | Iterable["Window | Duration"]
 )
@@ -134,7 +164,7 @@ def range_window(stream: str, length: Duration) -> RangeWindow:
 
 def read_windows(given: Windows) -> tuple[Window, ...]:
     """The windows that a user gave in any accepted form."""
-    if isinstance(given, (UniformWindow, PairWindow, RangeWindow)):
+    if isinstance(given, (UniformWindow, PairWindow, RangeWindow, DerivedWindow)):
         return (given,)
     if isinstance(given, Mapping):
         return tuple(_pair(pair, length) for pair, length in given.items())
