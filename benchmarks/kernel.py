@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.loads import Load
 from nilometer.kernels.chunk import Kernel, RowLayout
-from nilometer.kernels.routing import route_by_key
+from nilometer.kernels.routing import route_by_keys
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import UniformWindow
@@ -47,8 +47,8 @@ def _stage(load: Load) -> Stage:
     network = TimeNetwork(load.names, (UniformWindow(load.window * 1_000_000),))
     schema = _table(load, load.names[0], 0).schema
     output = tuple((s, c) for s in range(n) for c in range(3) if c != 1 or s == 0)
-    spec = WindowJoinSpec(network, (schema,) * n, (RowLayout(0, (1,)),) * n, output, Kernel.HASH)
-    return Stage(spec, (StreamClock(),) * n, route_by_key(((1,),) * n, 1))
+    spec = WindowJoinSpec(network, (schema,) * n, (RowLayout(0, ((1,),)),) * n, output, Kernel.HASH)
+    return Stage(spec, (StreamClock(),) * n, route_by_keys((((1,),),) * n, 1))
 
 
 def _read(load: Load, number: int, stage: Stage) -> list[pa.RecordBatch]:

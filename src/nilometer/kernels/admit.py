@@ -32,12 +32,16 @@ class Punctuation:
 
 
 def admit(
-    rows: pa.RecordBatch, layout: RowLayout, selected: pa.Array | None
+    rows: pa.RecordBatch,
+    layout: RowLayout,
+    selected: pa.Array | None,
+    keep_null_keys: bool = False,
 ) -> tuple[pa.RecordBatch, Punctuation]:
     """The rows that may join something, and what all of them say about time.
 
     A row without a time is dropped and counted. A row that the selection refuses (False or NULL)
-    or that has a NULL in its key is dropped, but its time counts.
+    or that has a NULL in a key is dropped, but its time counts; in a stream with a ROWS window
+    NULL keys are kept, because their rows count there.
     """
     timed = _with_time(rows, layout)
     times = layout.times(rows)
@@ -45,10 +49,10 @@ def admit(
     punctuation = Punctuation(
         int(seen.max()) if len(seen) else None, len(rows), len(rows) - len(seen)
     )
-    kept = timed
-    for column in (selected, *(rows.column(k) for k in layout.keys)):
-        if column is not None:
-            kept = _both(kept, _truth(column) if column is selected else validity(column))
+    kept = timed if selected is None else _both(timed, _truth(selected))
+    if not keep_null_keys:
+        for place in layout.key_columns:
+            kept = _both(kept, validity(rows.column(place)))
     if kept is not None and not kept.all():
         rows = rows.take(pa.array(np.flatnonzero(kept)))
     return rows, punctuation

@@ -1,15 +1,17 @@
-"""A chunk: immutable rows of one stream with their times, hashes of keys, and an index."""
+"""A chunk: immutable rows of one stream with their times, hashes of keys, and indexes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, Int64s, UInt64s, as_int64
+from nilometer.kernels.arrays import Bools, Int32s, Int64s, UInt64s, as_int64
 from nilometer.kernels.indexes import (
     Index,
     KeyTimeIndex,
@@ -18,6 +20,9 @@ from nilometer.kernels.indexes import (
     order_by_key_and_time,
 )
 from nilometer.kernels.key_hashes import key_hashes
+
+StreamKeys: TypeAlias = tuple[tuple[int, ...] | None, ...]
+"""For every join key of the query, its columns in one stream; None where it takes no part."""
 
 
 class Kernel(StrEnum):
@@ -30,29 +35,60 @@ class Kernel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Where the time and the key stand among the columns of a stream."""
+    """Where the time and the keys stand among the columns of a stream."""
 
     time: int
-    keys: tuple[int, ...]
+    keys: StreamKeys
+    until: int | None = None
+    """The column that says when a row leaves its ROWS window, in rows that have one."""
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """The numbers of the keys in which the stream takes part."""
+        return tuple(k for k, columns in enumerate(self.keys) if columns is not None)
+
+    @property
+    def key_columns(self) -> tuple[int, ...]:
+        """The columns of all keys."""
+        return tuple({column: None for columns in self.keys for column in columns or ()})
 
     def times(self, rows: pa.RecordBatch) -> Int64s:
         return as_int64(rows.column(self.time))
 
-    def hashes(self, rows: pa.RecordBatch) -> UInt64s:
-        """Hashes of the keys; all the same where there is no key."""
-        if not self.keys:
-            return np.zeros(len(rows), dtype=np.uint64)
-        return key_hashes([rows.column(k) for k in self.keys])
+    def untils(self, rows: pa.RecordBatch) -> Int64s | None:
+        return None if self.until is None else as_int64(rows.column(self.until))
+
+    def hashes(self, rows: pa.RecordBatch) -> dict[int, UInt64s]:
+        """Hashes of the keys in which the stream takes part."""
+        return {
+            k: key_hashes([rows.column(c) for c in columns])
+            for k, columns in enumerate(self.keys)
+            if columns is not None
+        }
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """A way to find rows of a chunk: an index, and where the rows lie that it finds."""
+
+    index: Index
+    order: Int32s | None = None
+    """The row in each place of the index; None where rows lie in the order of the index."""
+
+
+@dataclass(frozen=True)
 class Chunk:
-    """Rows in the order that their index wants; never empty."""
+    """Rows in the order that their first index wants; never empty."""
 
     rows: pa.RecordBatch
     times: Int64s
-    hashes: UInt64s
+    hashes: dict[int, UInt64s]
+    """By number of key."""
     index: Index
+    further: dict[int, Access] = field(default_factory=dict)
+    """Indexes for the keys after the stream's first, by number of key."""
+    until: Int64s | None = None
+    """When each row leaves its ROWS window; see `kernels.rows_window`."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -65,26 +101,57 @@ class Chunk:
     def last(self) -> int:
         return self.index.last if isinstance(self.index, KeyTimeIndex) else int(self.times.max())
 
+    def access(self, key: int | None) -> Access:
+        """How to find rows by one of the stream's keys, or by time alone."""
+        if key is None:
+            return self._by_time if isinstance(self.index, KeyTimeIndex) else self._own
+        return self.further.get(key, self._own)
+
+    @cached_property
+    def _own(self) -> Access:
+        return Access(self.index)
+
+    @cached_property
+    def _by_time(self) -> Access:
+        order = np.argsort(self.times)
+        return Access(TimeIndex(self.times[order]), order.astype(np.int32))
+
 
 def make_chunk(rows: pa.RecordBatch, layout: RowLayout, kernel: Kernel) -> Chunk:
     """A chunk of these rows, of which there must be some."""
     times, hashes = layout.times(rows), layout.hashes(rows)
     if kernel is Kernel.NESTED:
-        return Chunk(rows, times, hashes, NoIndex(len(times)))
-    if kernel is Kernel.MERGE:
-        order = np.argsort(times)
-        index: Index = TimeIndex(times[order])
+        return Chunk(rows, times, hashes, NoIndex(len(times)), until=layout.untils(rows))
+    keys = layout.own if kernel is Kernel.HASH else ()
+    if keys:
+        index: Index
+        index, order = order_by_key_and_time(hashes[keys[0]], times)
     else:
-        index, order = order_by_key_and_time(hashes, times)
-    return Chunk(rows.take(pa.array(order)), times[order], hashes[order], index)
+        order = np.argsort(times)
+        index = TimeIndex(times[order])
+    rows, times = rows.take(pa.array(order)), times[order]
+    hashes = {k: values[order] for k, values in hashes.items()}
+    further = {k: _further(hashes[k], times) for k in keys[1:]}
+    return Chunk(rows, times, hashes, index, further, layout.untils(rows))
+
+
+def _further(hashes: UInt64s, times: Int64s) -> Access:
+    index, order = order_by_key_and_time(hashes, times)
+    return Access(index, order.astype(np.int32))
 
 
 def keep_rows(chunk: Chunk, kept: Bools) -> Chunk:
     """The same chunk without the rows that are not kept; some must be."""
     places = np.flatnonzero(kept)
-    rows = chunk.rows.take(pa.array(places))
-    times, hashes = chunk.times[places], chunk.hashes[places]
-    return Chunk(rows, times, hashes, _narrow(chunk.index, places, times))
+    times = chunk.times[places]
+    return Chunk(
+        chunk.rows.take(pa.array(places)),
+        times,
+        {k: values[places] for k, values in chunk.hashes.items()},
+        _narrow(chunk.index, places, times),
+        {k: _narrow_further(access, kept, times) for k, access in chunk.further.items()},
+        None if chunk.until is None else chunk.until[places],
+    )
 
 
 def _narrow(index: Index, places: Int64s, times: Int64s) -> Index:
@@ -98,6 +165,13 @@ def _narrow(index: Index, places: Int64s, times: Int64s) -> Index:
             index.sort_keys[places],
         )
     return TimeIndex(times) if isinstance(index, TimeIndex) else NoIndex(len(places))
+
+
+def _narrow_further(access: Access, kept: Bools, times: Int64s) -> Access:
+    assert access.order is not None
+    places = np.flatnonzero(kept[access.order])
+    renumbered = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    return Access(_narrow(access.index, places, times), renumbered[access.order[places]])
 
 
 def merge_chunks(chunks: Sequence[Chunk], layout: RowLayout, kernel: Kernel) -> Chunk:

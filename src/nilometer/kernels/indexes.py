@@ -23,6 +23,9 @@ _MOST_TIME_BITS: Final = 40
 _SLOTS_PER_ROW: Final = 4
 _LONG: Final = 2
 
+NO_HASHES: Final = np.zeros(0, dtype=np.uint64)
+"""What probes have that ask for a time only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Probes:

@@ -1,15 +1,15 @@
 """Which bucket a row goes to, so that rows that may join meet, and no result is found twice.
 
-Buckets form a grid. With a key the grid has one dimension and a row's place in it is a hash of
-its key. Without one it has a dimension per stream: a row has its place in the dimension of its
-own stream and is copied along all others, so every combination of rows meets in exactly one
-bucket (Afrati and Ullman's shares), and every bucket has its part of the work, however short
-a micro-batch is.
+Buckets form a grid (Afrati and Ullman's shares). It has a dimension per key: a row has its place
+in those of its stream's keys, by a hash, and is copied along the others, so every result is found
+in exactly one bucket. Without keys it has a dimension per stream: a row has its place in the
+dimension of its own stream and is copied along all others, so every combination of rows meets in
+exactly one bucket, and every bucket has its part of the work, however short a micro-batch is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -19,7 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.chunk import StreamKeys
 from nilometer.kernels.key_hashes import key_hashes
+from nilometer.kernels.rows_window import RowsWindow
 
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 
@@ -62,9 +64,47 @@ class Routing:
         return parts
 
 
-def route_by_key(keys: tuple[tuple[int, ...], ...], buckets: int) -> Routing:
-    """All streams by their key columns."""
-    return Routing((buckets,), tuple((columns,) for columns in keys))
+def route_by_keys(keys: Sequence[StreamKeys], buckets: int) -> Routing:
+    """Streams by their keys (at least one in the query); copies as few as can be."""
+
+    def copies(shares: tuple[int, ...]) -> int:
+        routing = Routing(shares, tuple(keys))
+        return sum(routing.copies(stream) for stream in range(len(keys)))
+
+    factorings = _factorings(buckets, len(keys[0]))
+    return Routing(min(factorings, key=lambda s: (copies(s), s[::-1])), tuple(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRouting:
+    """How streams are routed of which some have ROWS windows, and why."""
+
+    routing: Routing
+    key: int | None
+    """The key by which all streams are split; None: one bucket does all the work."""
+    undivided: tuple[int, ...]
+    """The streams whose ROWS windows cannot be split by any key that all streams have."""
+
+
+def route_with_rows(
+    keys: Sequence[StreamKeys], rows: Sequence[RowsWindow | None], buckets: int
+) -> RowsRouting:
+    """By one key, if all streams have it and no partition of a ROWS window spans two of its values.
+
+    Otherwise a window would be torn: everything goes to one bucket.
+    """
+    common = [k for k, columns in enumerate(zip(*keys, strict=True)) if None not in columns]
+    windows = [(i, window) for i, window in enumerate(rows) if window is not None]
+
+    def divides(k: int, stream: int, window: RowsWindow) -> bool:
+        return set(keys[stream][k] or ()) <= set(window.partition)
+
+    for k in common:
+        if all(divides(k, *one) for one in windows):
+            routing = Routing((buckets,), tuple((columns[k],) for columns in keys))
+            return RowsRouting(routing, k, ())
+    undivided = tuple(i for i, w in windows if not any(divides(k, i, w) for k in common))
+    return RowsRouting(Routing((1,), ((None,),) * len(keys)), None, undivided)
 
 
 def route_without_key(columns: tuple[tuple[int, ...], ...], buckets: int) -> Routing:

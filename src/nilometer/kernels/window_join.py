@@ -7,7 +7,7 @@ takes each step at once, and no intermediate result is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s, UInt64s
-from nilometer.kernels.chunk import Chunk
+from nilometer.kernels.chunk import Access, Chunk, StreamKeys
 from nilometer.kernels.equality import equal_rows
 from nilometer.kernels.gather import Gatherer
-from nilometer.kernels.indexes import Probes, Runs
+from nilometer.kernels.indexes import NO_HASHES, Probes, Runs
 
 Bounds: TypeAlias = tuple[tuple[int, ...], ...]
 """time(j) - time(i) <= bounds[i][j]"""
@@ -61,12 +61,29 @@ class JoinRule:
     """What makes rows of several streams one result."""
 
     bounds: Bounds
-    """Closed bounds: time(j) - time(i) <= bounds[i][j]."""
-    keys: tuple[tuple[int, ...], ...]
-    """The key columns of each stream, in corresponding order; empty where there is no key."""
-    exact_hashes: bool
-    """Whether equal hashes mean equal keys."""
+    """Closed bounds: time(j) - time(i) <= bounds[i][j]. None is longer than all of time."""
+    keys: tuple[StreamKeys, ...]
+    """The columns of every key in each stream, in corresponding order."""
+    exact_hashes: tuple[bool, ...]
+    """Whether equal hashes mean equal keys, for every key."""
     residuals: tuple[Residual, ...] = ()
+    members: tuple[frozenset[int], ...] = field(init=False)
+    """The streams that take part in each key."""
+
+    def __post_init__(self) -> None:
+        members = (
+            frozenset(s for s, columns in enumerate(own) if columns is not None)
+            for own in zip(*self.keys, strict=True)
+        )
+        object.__setattr__(self, "members", tuple(members))
+
+    def links(self, streams: Collection[int], others: Collection[int]) -> list[int]:
+        """The keys that some streams have in common with some others."""
+        return [
+            k
+            for k, members in enumerate(self.members)
+            if not members.isdisjoint(streams) and not members.isdisjoint(others)
+        ]
 
 
 @dataclass(frozen=True)
@@ -74,13 +91,16 @@ class Tuples:
     """Partial results: rows of the streams joined so far, numbered across their chunks."""
 
     rows: dict[int, Int64s]
-    hashes: UInt64s
+    hashes: dict[int, UInt64s]
+    """For every key that links a stream still to be joined, its hashes."""
     latest: Int64s
     """The largest time of each tuple."""
     lows: dict[int, Int64s]
     """For every stream still to be joined, the earliest time that fits each tuple."""
     highs: dict[int, Int64s]
     """And the latest."""
+    until: Int64s | None = None
+    """When the first of its rows leaves its ROWS window, where there are such."""
 
     def __len__(self) -> int:
         return len(self.latest)
@@ -88,10 +108,11 @@ class Tuples:
     def only(self, chosen: Bools) -> Tuples:
         return Tuples(
             {s: rows[chosen] for s, rows in self.rows.items()},
-            self.hashes[chosen] if len(self.hashes) else self.hashes,
+            {k: hashes[chosen] for k, hashes in self.hashes.items()},
             self.latest[chosen],
             {s: times[chosen] for s, times in self.lows.items()},
             {s: times[chosen] for s, times in self.highs.items()},
+            None if self.until is None else self.until[chosen],
         )
 
 
@@ -102,6 +123,26 @@ class Matches:
     which: Int64s
     rows: Int64s
     times: Int64s
+    hashes: dict[int, UInt64s]
+    """Of the keys that the tuples do not have yet and will need."""
+    until: Int64s | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a lookup of tuples in one stream found, chunk by chunk."""
+
+    chunks: tuple[Chunk, ...]
+    accesses: Sequence[Access]
+    runs: Sequence[Runs]
+
+    @property
+    def total(self) -> int:
+        return sum(r.total for r in self.runs)
+
+    def between(self, first: int, last: int) -> Candidates:
+        """The candidates of tuples first … last-1."""
+        return Candidates(self.chunks, self.accesses, [r.between(first, last) for r in self.runs])
 
 
 def join_new_rows(sides: Sequence[Side], rule: JoinRule) -> Iterator[Tuples]:
@@ -117,35 +158,47 @@ def join_new_rows(sides: Sequence[Side], rule: JoinRule) -> Iterator[Tuples]:
         offered = {j: sides[j].old if j < first else sides[j].chunks for j in others}
         if not all(offered.values()):
             continue
-        order = cheapest_order(first, offered, rule.bounds)
-        start = _start(first, side, others, rule.bounds)
+        order = cheapest_order(first, offered, rule)
+        start = _start(first, side, others, rule)
         start = _refine(start, frozenset(), sides, rule)
         yield from _extend(start, order, offered, sides, rule)
 
 
-def _start(first: int, side: Side, others: Sequence[int], bounds: Bounds) -> Tuples:
+def _start(first: int, side: Side, others: Sequence[int], rule: JoinRule) -> Tuples:
     """The new rows of a stream as tuples of one."""
     assert side.new is not None
     base = sum(map(len, side.old))
-    times = side.new.times
-    return Tuples(
+    times, until = side.new.times, side.new.until
+    start = Tuples(
         {first: np.arange(base, base + len(times))},
-        side.new.hashes,
+        {k: side.new.hashes[k] for k in rule.links((first,), others)},
         times,
-        {j: times - bounds[j][first] for j in others},
-        {j: times + bounds[first][j] for j in others},
+        {j: times - rule.bounds[j][first] for j in others},
+        {j: times + rule.bounds[first][j] for j in others},
+        until,
     )
+    return start if until is None else start.only(times < until)
 
 
-def cheapest_order(first: int, offered: dict[int, tuple[Chunk, ...]], bounds: Bounds) -> list[int]:
-    """The other streams, those with the fewest rows in the window around a tuple first."""
+def cheapest_order(first: int, offered: dict[int, tuple[Chunk, ...]], rule: JoinRule) -> list[int]:
+    """The other streams, one by one the most selective that the join graph allows (Golab 5.4).
+
+    A stream that a key links to those before it comes before one that none does; among such,
+    the one with the fewest rows in the window around a tuple.
+    """
 
     def expected(j: int) -> float:
         rows = sum(map(len, offered[j]))
         span = max(c.last for c in offered[j]) - min(c.first for c in offered[j]) + 1
-        return rows * min(1.0, (bounds[first][j] + bounds[j][first] + 1) / span)
+        return rows * min(1.0, (rule.bounds[first][j] + rule.bounds[j][first] + 1) / span)
 
-    return sorted(offered, key=expected)
+    left = sorted(offered, key=expected)
+    order = [first]
+    while left:
+        nearest = next((j for j in left if rule.links((j,), order)), left[0])
+        left.remove(nearest)
+        order.append(nearest)
+    return order[1:]
 
 
 def _extend(
@@ -160,25 +213,44 @@ def _extend(
     if not order:
         yield tuples
         return
-    nearest, chunks = order[0], offered[order[0]]
-    probes = Probes(tuples.hashes, tuples.lows[nearest], tuples.highs[nearest])
-    runs = [chunk.index.find(probes) for chunk in chunks]
-    for first, last in _blocks(runs, len(tuples)):
-        matches = _match(tuples, nearest, chunks, [r.between(first, last) for r in runs])
-        longer = _lengthen(tuples, nearest, matches, rule.bounds)
+    nearest = order[0]
+    links = rule.links((nearest,), tuples.rows)
+    wanted = rule.links((*tuples.rows, nearest), order[1:])
+    found = _look_up(tuples, nearest, offered[nearest], links)
+    for first, last in _blocks(found, len(tuples)):
+        matches = _match(tuples, nearest, found.between(first, last), links, wanted)
+        longer = _lengthen(tuples, nearest, matches, wanted, rule.bounds)
         longer = _refine(longer, frozenset(tuples.rows), sides, rule)
         yield from _extend(longer, order[1:], offered, sides, rule)
 
 
-def _blocks(runs: Sequence[Runs], tuples: int) -> Iterator[tuple[int, int]]:
+def _look_up(
+    tuples: Tuples, stream: int, chunks: tuple[Chunk, ...], links: Sequence[int]
+) -> Candidates:
+    """The candidates of a stream: by the key with the fewest, or by time where none links it."""
+    ways: Sequence[int | None] = links or (None,)
+    found = [_look_up_by(key, tuples, stream, chunks) for key in ways]
+    return found[0] if len(found) == 1 else min(found, key=lambda f: f.total)
+
+
+def _look_up_by(
+    key: int | None, tuples: Tuples, stream: int, chunks: tuple[Chunk, ...]
+) -> Candidates:
+    hashes = NO_HASHES if key is None else tuples.hashes[key]
+    probes = Probes(hashes, tuples.lows[stream], tuples.highs[stream])
+    accesses = [chunk.access(key) for chunk in chunks]
+    return Candidates(chunks, accesses, [access.index.find(probes) for access in accesses])
+
+
+def _blocks(found: Candidates, tuples: int) -> Iterator[tuple[int, int]]:
     """Ranges of tuples with not many more than MOST_CANDIDATES candidates each."""
-    total = sum(r.total for r in runs)
+    total = found.total
     if total <= MOST_CANDIDATES:
         if total:
             yield 0, tuples
         return
     candidates = np.zeros(tuples, dtype=np.int64)
-    for r in runs:
+    for r in found.runs:
         candidates[r.probes] += r.counts
     seen = np.cumsum(candidates)
     first = 0
@@ -189,32 +261,51 @@ def _blocks(runs: Sequence[Runs], tuples: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _match(tuples: Tuples, stream: int, chunks: Sequence[Chunk], runs: Sequence[Runs]) -> Matches:
-    """The candidates whose hash and time are truly right."""
+def _match(
+    tuples: Tuples,
+    stream: int,
+    found: Candidates,
+    links: Sequence[int],
+    wanted: Sequence[int],
+) -> Matches:
+    """The candidates whose hashes and times are truly right, with hashes of the wanted keys."""
     lows, highs = tuples.lows[stream], tuples.highs[stream]
+    fresh = [k for k in wanted if k not in tuples.hashes]
     parts: list[Matches] = []
     base = 0
-    for chunk, run in zip(chunks, runs, strict=True):
+    for chunk, access, run in zip(found.chunks, found.accesses, found.runs, strict=True):
         which, places = run.expand()
-        same = np.flatnonzero(chunk.hashes[places] == tuples.hashes[which])
-        if len(same) < len(which):
-            which, places = which[same], places[same]
+        if access.order is not None:
+            places = access.order[places].astype(np.int64)
+        for k in links:
+            same = np.flatnonzero(chunk.hashes[k][places] == tuples.hashes[k][which])
+            if len(same) < len(which):
+                which, places = which[same], places[same]
         times = chunk.times[places]
         inside = np.flatnonzero((times >= lows[which]) & (times <= highs[which]))
         if len(inside) < len(which):
             which, places, times = which[inside], places[inside], times[inside]
-        parts.append(Matches(which, places + base, times))
+        hashes = {k: chunk.hashes[k][places] for k in fresh}
+        until = None if chunk.until is None else chunk.until[places]
+        parts.append(Matches(which, places + base, times, hashes, until))
         base += len(chunk)
-    if len(parts) == 1:
-        return parts[0]
+    return parts[0] if len(parts) == 1 else _concat(parts)
+
+
+def _concat(parts: Sequence[Matches]) -> Matches:
+    until = [part.until for part in parts if part.until is not None]
     return Matches(
         np.concatenate([part.which for part in parts]),
         np.concatenate([part.rows for part in parts]),
         np.concatenate([part.times for part in parts]),
+        {k: np.concatenate([part.hashes[k] for part in parts]) for k in parts[0].hashes},
+        np.concatenate(until) if until else None,
     )
 
 
-def _lengthen(tuples: Tuples, stream: int, matches: Matches, bounds: Bounds) -> Tuples:
+def _lengthen(
+    tuples: Tuples, stream: int, matches: Matches, wanted: Sequence[int], bounds: Bounds
+) -> Tuples:
     """Each tuple with each of its matches; periods of the streams still missing shrink."""
     which, times = matches.which, matches.times
     lows, highs = {}, {}
@@ -222,21 +313,35 @@ def _lengthen(tuples: Tuples, stream: int, matches: Matches, bounds: Bounds) -> 
         if other != stream:
             lows[other] = np.maximum(tuples.lows[other][which], times - bounds[other][stream])
             highs[other] = np.minimum(tuples.highs[other][which], times + bounds[stream][other])
-    return Tuples(
+    known = {k: tuples.hashes[k][which] for k in wanted if k in tuples.hashes}
+    latest = np.maximum(tuples.latest[which], times)
+    until = _earlier(None if tuples.until is None else tuples.until[which], matches.until)
+    longer = Tuples(
         {**{s: rows[which] for s, rows in tuples.rows.items()}, stream: matches.rows},
-        tuples.hashes[which] if lows else tuples.hashes[:0],
-        np.maximum(tuples.latest[which], times),
+        known | matches.hashes,
+        latest,
         lows,
         highs,
+        until,
     )
+    return longer if until is None else longer.only(latest < until)
+
+
+def _earlier(left: Int64s | None, right: Int64s | None) -> Int64s | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return np.minimum(left, right)
 
 
 def _refine(
     tuples: Tuples, before: frozenset[int], sides: Sequence[Side], rule: JoinRule
 ) -> Tuples:
-    """The tuples whose newest member also has the same key and passes every predicate."""
-    if before and not rule.exact_hashes and any(rule.keys):
-        tuples = _compare_keys(tuples, min(before), sides, rule)
+    """The tuples whose newest member also has the same keys and passes every predicate."""
+    newest = next(reversed(tuples.rows))
+    for key in rule.links((newest,), before):
+        if not rule.exact_hashes[key]:
+            reference = min(before & rule.members[key])
+            tuples = _compare_keys(tuples, key, (newest, reference), sides, rule)
     joined = frozenset(tuples.rows)
     for residual in rule.residuals:
         if len(tuples) and residual.streams <= joined and not residual.streams <= before:
@@ -245,10 +350,11 @@ def _refine(
     return tuples
 
 
-def _compare_keys(tuples: Tuples, reference: int, sides: Sequence[Side], rule: JoinRule) -> Tuples:
-    newest = next(reversed(tuples.rows))
-    mine = [(newest, key) for key in rule.keys[newest]]
-    theirs = [(reference, key) for key in rule.keys[reference]]
+def _compare_keys(
+    tuples: Tuples, key: int, streams: tuple[int, int], sides: Sequence[Side], rule: JoinRule
+) -> Tuples:
+    """The tuples whose rows of two streams have the same values of a key."""
+    mine, theirs = ([(stream, c) for c in rule.keys[stream][key] or ()] for stream in streams)
     columns = pick((*mine, *theirs), tuples, sides)
     same = np.ones(len(tuples), dtype=np.bool_)
     for left, right in zip(columns[: len(mine)], columns[len(mine) :], strict=True):

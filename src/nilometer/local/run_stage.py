@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from nilometer.kernels.admit import admit
 from nilometer.local.memory_store import MemoryStore
+from nilometer.model.time import FOREVER
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
+from nilometer.operators.watermarks import NEVER
 
 
 class LocalStage:
@@ -19,32 +20,50 @@ class LocalStage:
         self.stores = [MemoryStore() for _ in range(stage.routing.buckets)]
         self.buckets = [BucketRun(stage, store) for store in self.stores]
 
-    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
-        """Give a stream that has ended all its rows."""
-        layout = self.stage.operator.layouts[stream]
-        admitted, _ = admit(rows, layout, None)
+    def hold(self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None) -> None:
+        """Give a stream that has ended all its rows, of which some are selected."""
+        admitted, _ = self.stage.operator.admit(stream, rows, selected)
         for bucket, part in zip(
             self.buckets, self.stage.routing.split(admitted, stream), strict=True
         ):
             bucket.operator.hold(stream, part)
 
     def feed(
-        self, rows: Sequence[pa.RecordBatch | None], now: int | None = None
+        self,
+        rows: Sequence[pa.RecordBatch | None],
+        now: int | None = None,
+        selected: Sequence[pa.Array | None] = (),
     ) -> list[pa.RecordBatch]:
-        """The results of a micro-batch."""
+        """The results of a micro-batch; of its rows only those that are selected matter."""
+        results = []
+        for run, batch in zip(self.buckets, self._split(rows, selected), strict=True):
+            batch.now = now
+            results += list(run.process(batch))
+        return results
+
+    def run_all(
+        self, rows: Sequence[pa.RecordBatch | None], selected: Sequence[pa.Array | None] = ()
+    ) -> list[pa.RecordBatch]:
+        """The results of rows that are all there are."""
+        before, after = [NEVER] * len(rows), [FOREVER] * len(rows)
+        results = []
+        for run, batch in zip(self.buckets, self._split(rows, selected), strict=True):
+            results += list(run.process_between(batch, before, after))
+        return results
+
+    def _split(
+        self, rows: Sequence[pa.RecordBatch | None], selected: Sequence[pa.Array | None]
+    ) -> list[MicroBatch]:
         batches = [MicroBatch.empty(len(rows)) for _ in self.buckets]
         for stream, given in enumerate(rows):
             if given is None:
                 continue
-            admitted, punctuation = admit(given, self.stage.operator.layouts[stream], None)
+            chosen = selected[stream] if selected else None
+            admitted, punctuation = self.stage.operator.admit(stream, given, chosen)
             parts = self.stage.routing.split(admitted, stream)
             for batch, part in zip(batches, parts, strict=True):
                 batch.add(stream, [part], punctuation)
-        results = []
-        for run, batch in zip(self.buckets, batches, strict=True):
-            batch.now = now
-            results += list(run.process(batch))
-        return results
+        return batches
 
     def snapshot(self) -> list[bytes]:
         """What `resume` needs, apart from the stores."""

@@ -6,17 +6,20 @@ import json
 import mmap
 import zlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Int64s
-from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
+from nilometer.kernels.arrays import Int32s, Int64s
+from nilometer.kernels.chunk import Access, Chunk, Kernel, RowLayout, make_chunk
 from nilometer.kernels.indexes import Index, KeyTimeIndex, NoIndex, TimeIndex
 
+Sections: TypeAlias = dict[str, npt.NDArray[Any]]
+
 _ALIGNMENT: Final = 64
+_FIELDS: Final = ("origin", "first", "last", "time_bits", "shift")
 _MOST_REMEMBERED: Final = 10_000
 _verified: set[tuple[str, int, int]] = set()
 
@@ -37,27 +40,26 @@ def decode_rows(encoded: bytes, layout: RowLayout, kernel: Kernel) -> Chunk:
 
 
 def write_chunk_file(chunk: Chunk, path: Path, checksum: int) -> None:
-    """Write rows, hashes and index so that they can be mapped into memory as they are.
+    """Write rows, hashes and indexes so that they can be mapped into memory as they are.
 
     The checksum is that of the encoded rows: it ties the file to its twin in the state store.
     The file appears under its name only when it is complete.
     """
-    sections: dict[str, npt.NDArray[Any]] = {
-        "rows": np.frombuffer(encode_rows(chunk), np.uint8),
-        "hashes": chunk.hashes,
-    }
-    fields: dict[str, int] = {}
-    if isinstance(chunk.index, KeyTimeIndex):
-        sections |= {"sort_keys": chunk.index.sort_keys, "slots": chunk.index.slots}
-        names = ("origin", "first", "last", "time_bits", "shift")
-        fields = {name: getattr(chunk.index, name) for name in names}
+    sections: Sections = {"rows": np.frombuffer(encode_rows(chunk), np.uint8)}
+    indexes: dict[str, dict[str, int]] = {}
+    for key, hashes in chunk.hashes.items():
+        sections[f"hashes {key}"] = hashes
+        access = chunk.access(key)
+        if isinstance(access.index, KeyTimeIndex):
+            sections |= _index_sections(key, access.index, access.order)
+            indexes[str(key)] = {name: getattr(access.index, name) for name in _FIELDS}
     body = bytearray()
     extents: dict[str, tuple[int, int]] = {}
     for name, values in sections.items():
         body += bytes(-len(body) % _ALIGNMENT)
         extents[name] = (len(body), values.nbytes)
         body += np.ascontiguousarray(values).view(np.uint8).data
-    header = {"checksum": checksum, "crc": zlib.crc32(body), "extents": extents, "index": fields}
+    header = {"checksum": checksum, "crc": zlib.crc32(body), "extents": extents, "index": indexes}
     head = json.dumps(header).encode()
     head += b" " * (-(len(head) + 8) % _ALIGNMENT)
     aside = path.with_suffix(".part")
@@ -65,6 +67,11 @@ def write_chunk_file(chunk: Chunk, path: Path, checksum: int) -> None:
         file.write(len(head).to_bytes(8, "little") + head)
         file.write(body)
     aside.rename(path)
+
+
+def _index_sections(key: int, index: KeyTimeIndex, order: Int32s | None) -> Sections:
+    sections: Sections = {f"sort_keys {key}": index.sort_keys, f"slots {key}": index.slots}
+    return sections if order is None else {**sections, f"order {key}": order}
 
 
 def read_chunk_file(path: Path, checksum: int, layout: RowLayout, kernel: Kernel) -> Chunk | None:
@@ -82,18 +89,23 @@ def read_chunk_file(path: Path, checksum: int, layout: RowLayout, kernel: Kernel
     sections = {name: body[at : at + n] for name, (at, n) in header["extents"].items()}
     rows = pa.ipc.open_stream(pa.py_buffer(sections["rows"])).read_next_batch()
     times = layout.times(rows)
-    hashes = np.frombuffer(sections["hashes"], np.uint64)
-    return Chunk(rows, times, hashes, _index(kernel, times, sections, header["index"]))
+    hashes = {key: np.frombuffer(sections[f"hashes {key}"], np.uint64) for key in layout.own}
+    found = [_access(key, sections, fields) for key, fields in header["index"].items()]
+    index = found[0].index if found else _plain_index(kernel, times)
+    further = dict(zip(layout.own[1:], found[1:], strict=bool(found)))
+    return Chunk(rows, times, hashes, index, further, layout.untils(rows))
 
 
-def _index(
-    kernel: Kernel, times: Int64s, sections: dict[str, memoryview], fields: dict[str, Any]
-) -> Index:
-    if kernel is Kernel.HASH:
-        index = KeyTimeIndex(**fields, sort_keys=np.frombuffer(sections["sort_keys"], np.int64))
-        index.__dict__["slots"] = np.frombuffer(sections["slots"], np.int32)
-        return index
-    return TimeIndex(times) if kernel is Kernel.MERGE else NoIndex(len(times))
+def _access(key: str, sections: dict[str, memoryview], fields: dict[str, Any]) -> Access:
+    sort_keys = np.frombuffer(sections[f"sort_keys {key}"], np.int64)
+    index = KeyTimeIndex(**fields, sort_keys=sort_keys)
+    index.__dict__["slots"] = np.frombuffer(sections[f"slots {key}"], np.int32)
+    order = sections.get(f"order {key}")
+    return Access(index, None if order is None else np.frombuffer(order, np.int32))
+
+
+def _plain_index(kernel: Kernel, times: Int64s) -> Index:
+    return NoIndex(len(times)) if kernel is Kernel.NESTED else TimeIndex(times)
 
 
 def _is_intact(path: Path, crc: int, body: memoryview) -> bool:

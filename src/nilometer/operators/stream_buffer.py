@@ -8,13 +8,14 @@ get rid of dead rows, when more rows are held than twice those alive and one mic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_chunks
+from nilometer.model.time import FOREVER
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 
 FANOUT: Final = 16
@@ -46,9 +47,9 @@ class StreamBuffer:
         """How many bytes the held rows take in the store."""
         return sum(ref.size for ref in self.refs)
 
-    def chunks(self) -> tuple[Chunk, ...]:
-        """All chunks, oldest first."""
-        return tuple(self._load(ref) for ref in self.refs)
+    def chunks(self, before: int = FOREVER) -> tuple[Chunk, ...]:
+        """All chunks that have a row strictly before an instant, oldest first."""
+        return tuple(self._load(ref) for ref in self.refs if ref.first < before)
 
     def restore(self, refs: Iterable[ChunkRef]) -> None:
         """Continue with the chunks of a snapshot."""
@@ -57,6 +58,17 @@ class StreamBuffer:
     def add(self, chunk: Chunk) -> None:
         """Hold a chunk of new rows."""
         self._put(chunk, level=0, place=len(self.refs))
+
+    def revise(self, chunks: Sequence[Chunk], survivors: Survivors) -> None:
+        """Put changed chunks in the places of those held; rows mostly dead are dropped."""
+        for ref, chunk in zip(tuple(self.refs), chunks, strict=True):
+            alive = survivors(chunk)
+            if chunk is not self._load(ref) or 2 * np.count_nonzero(alive) <= len(chunk):
+                place = self.refs.index(ref)
+                self._drop(ref)
+                kept = _keep(chunk, alive)
+                if kept is not None:
+                    self._put(kept, ref.level, place)
 
     def expire(self, horizon: int) -> None:
         """Drop the chunks all of whose rows are strictly older than the horizon."""

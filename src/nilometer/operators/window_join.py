@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools
+from nilometer.kernels.admit import Punctuation, admit
+from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, make_chunk
-from nilometer.kernels.indexes import Probes
+from nilometer.kernels.indexes import NO_HASHES, Probes
 from nilometer.kernels.key_hashes import is_exact
+from nilometer.kernels.rows_window import RowsWindow, is_open, slide
 from nilometer.kernels.window_join import JoinRule, Residual, Side, Tuples, join_new_rows, pick
 from nilometer.model.network import TimeNetwork
+from nilometer.model.time import EARLIEST, FOREVER, LATEST
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.hold_back import HoldBack
 from nilometer.operators.stream_buffer import StreamBuffer
+
+_ALL_OF_TIME: Final = LATEST - EARLIEST
+"""A bound of this length binds nothing; unlike FOREVER it can be added to any time."""
 
 
 @dataclass(frozen=True)
 class WindowJoinSpec:
-    """A W-join, before it runs: which streams, under which windows, on which key and predicates."""
+    """A W-join, before it runs: its streams, under which windows, on which keys and predicates."""
 
     network: TimeNetwork
     schemas: tuple[pa.Schema, ...]
@@ -30,16 +38,48 @@ class WindowJoinSpec:
     """(stream, column) of each column of a result; its time comes first."""
     kernel: Kernel = Kernel.HASH
     residuals: tuple[Residual, ...] = ()
+    rows: tuple[RowsWindow | None, ...] = ()
+    """The ROWS window of each stream that has one; empty where none has."""
 
     @property
     def rule(self) -> JoinRule:
+        bounds = [tuple(min(bound, _ALL_OF_TIME) for bound in row) for row in self.network.closed]
         keys = tuple(layout.keys for layout in self.layouts)
-        types = [self.schemas[0].field(k).type for k in keys[0]]
-        return JoinRule(self.network.closed, keys, not keys[0] or is_exact(types), self.residuals)
+        exact = tuple(self._is_exact(k) for k in range(len(keys[0])))
+        return JoinRule(tuple(bounds), keys, exact, self.residuals)
+
+    @property
+    def rows_windows(self) -> dict[int, RowsWindow]:
+        """The ROWS windows, by stream."""
+        return {i: window for i, window in enumerate(self.rows) if window is not None}
+
+    @property
+    def stored_layouts(self) -> tuple[RowLayout, ...]:
+        """The layouts of stored chunks: rows that may join, then, with ROWS windows, held ones."""
+        counted = self.rows_windows
+        joined = tuple(
+            replace(layout, until=len(self.schemas[i])) if i in counted else layout
+            for i, layout in enumerate(self.layouts)
+        )
+        held = tuple(RowLayout(layout.time, ()) for layout in self.layouts) if counted else ()
+        return joined + held
+
+    def admit(
+        self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
+    ) -> tuple[pa.RecordBatch, Punctuation]:
+        """The rows of a stream that matter to the join, and what all of them say about time."""
+        counted = bool(self.rows) and self.rows[stream] is not None
+        return admit(rows, self.layouts[stream], selected, keep_null_keys=counted)
 
     def start(self, store: ChunkStore) -> WindowJoin:
         """The running operator, with empty buffers."""
         return WindowJoin(self, store)
+
+    def _is_exact(self, key: int) -> bool:
+        """Whether equal hashes of a key mean equal values; all streams have it in equal types."""
+        sides = zip(self.schemas, self.layouts, strict=True)
+        schema, columns = next((s, own) for s, at in sides if (own := at.keys[key]) is not None)
+        return is_exact([schema.field(c).type for c in columns])
 
 
 @dataclass
@@ -58,10 +98,26 @@ class WindowJoin:
     def __init__(self, spec: WindowJoinSpec, store: ChunkStore) -> None:
         self._spec = spec
         self._rule = spec.rule
+        self._windows = spec.rows_windows
+        self._streams = range(len(spec.layouts))
+        self._layouts = spec.stored_layouts
         self.buffers = tuple(
-            StreamBuffer(i, layout, spec.kernel, store) for i, layout in enumerate(spec.layouts)
+            StreamBuffer(i, self._layouts[i], spec.kernel, store) for i in self._streams
         )
+        held = self._layouts[len(spec.layouts) :]
+        self._hold_back = HoldBack(held, len(spec.layouts), spec.kernel, store)
         self.counters = JoinCounters([0] * len(spec.layouts))
+
+    @property
+    def stored(self) -> tuple[StreamBuffer, ...]:
+        """All buffers: of rows that may still join, and of rows held back for ROWS windows."""
+        return self.buffers + self._hold_back.buffers
+
+    @property
+    def rows_held(self) -> list[int]:
+        """How many rows of each stream are stored."""
+        stored, streams = self.stored, len(self._streams)
+        return [sum(buffer.rows for buffer in stored[i::streams]) for i in self._streams]
 
     def process(
         self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
@@ -71,80 +127,106 @@ class WindowJoin:
         Rows strictly earlier than their stream's watermark before the micro-batch are late:
         dropped and counted. The buffers are brought up to date once the results are consumed.
         """
-        new = [self._accept(i, batch, before[i]) for i, batch in enumerate(rows)]
-        sides = [Side(b.chunks(), chunk) for b, chunk in zip(self.buffers, new, strict=True)]
+        accepted = [self._accept(i, batch, before[i]) for i, batch in enumerate(rows)]
+        if self._windows:
+            frontier = min(after[i] for i in self._windows)
+            accepted = self._hold_back.release(accepted, frontier)
+            after = [min(mark, frontier) for mark in after]
+        sides = [self._side(i, batch) for i, batch in enumerate(accepted)]
         for tuples in join_new_rows(sides, self._rule):
             yield self._result(tuples, sides)
-        self._retain(new, after)
+        self._retain(sides, after)
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
-        """Put rows into a buffer that were there before the query started."""
-        if len(rows):
-            chunk = make_chunk(rows, self._spec.layouts[stream], self._spec.kernel)
-            self.buffers[stream].add(chunk)
+        """Take in rows that were there before the query started."""
+        if self._windows:
+            self._hold_back.hold(stream, rows)
+        elif len(rows):
+            self.buffers[stream].add(make_chunk(rows, self._layouts[stream], self._spec.kernel))
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""
         return {
-            "buffers": [[ref.to_json() for ref in buffer.refs] for buffer in self.buffers],
+            "buffers": [[ref.to_json() for ref in buffer.refs] for buffer in self.stored],
+            "frontier": self._hold_back.frontier,
             "counters": self.counters.to_json(),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
-        for buffer, refs in zip(self.buffers, snapshot["buffers"], strict=True):
+        for buffer, refs in zip(self.stored, snapshot["buffers"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
+        self._hold_back.frontier = snapshot["frontier"]
         self.counters = JoinCounters(**snapshot["counters"])
 
-    def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> Chunk | None:
-        layout = self._spec.layouts[stream]
-        times = layout.times(rows)
+    def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
+        times = self._layouts[stream].times(rows)
         if len(times) and times.min() < watermark:
             in_time = times >= watermark
             self.counters.late[stream] += int(len(times) - np.count_nonzero(in_time))
             rows = rows.take(pa.array(np.flatnonzero(in_time)))
-        return make_chunk(rows, layout, self._spec.kernel) if len(rows) else None
+        return rows
+
+    def _side(self, stream: int, rows: pa.RecordBatch) -> Side:
+        """What a stream brings into the join: old rows and these new ones."""
+        old, layout = self.buffers[stream].chunks(), self._layouts[stream]
+        if stream in self._windows:
+            old, rows = slide(old, rows, layout, self._windows[stream])
+        return Side(old, make_chunk(rows, layout, self._spec.kernel) if len(rows) else None)
 
     def _result(self, tuples: Tuples, sides: Sequence[Side]) -> pa.RecordBatch:
         columns = pick(self._spec.output, tuples, sides)
         names = [f"{stream}.{column}" for stream, column in self._spec.output]
         return pa.RecordBatch.from_arrays([pa.array(tuples.latest), *columns], ["_time", *names])
 
-    def _retain(self, new: Sequence[Chunk | None], watermarks: Sequence[int]) -> None:
-        horizons = [self._spec.network.horizon(i, watermarks) for i in range(len(new))]
-        for buffer, chunk, horizon in zip(self.buffers, new, horizons, strict=True):
-            buffer.expire(horizon)
-            if chunk is not None and chunk.last >= horizon:
-                alive = chunk.times >= horizon
-                buffer.add(chunk if alive.all() else keep_rows(chunk, alive))
-        for i, (buffer, chunk) in enumerate(zip(self.buffers, new, strict=True)):
-            buffer.tidy(
-                horizons[i],
-                0 if chunk is None else len(chunk),
-                lambda c, i=i: self._survivors(i, c, horizons[i], watermarks),  # type: ignore[misc]
-            )
+    def _retain(self, sides: Sequence[Side], marks: Sequence[int]) -> None:
+        """Keep what may still join rows at or after these watermarks."""
+        horizons = [self._spec.network.horizon(i, marks) for i in self._streams]
+        for i, (buffer, side) in enumerate(zip(self.buffers, sides, strict=True)):
+            if i in self._windows:
+                buffer.revise(side.old, partial(self._alive, i, horizons[i], marks))
+            buffer.expire(horizons[i])
+            if side.new is not None and side.new.last >= horizons[i]:
+                alive = self._alive(i, horizons[i], marks, side.new)
+                if alive.any():
+                    buffer.add(side.new if alive.all() else keep_rows(side.new, alive))
+        for i, (buffer, side) in enumerate(zip(self.buffers, sides, strict=True)):
+            new_rows = 0 if side.new is None else len(side.new)
+            buffer.tidy(horizons[i], new_rows, partial(self._survivors, i, horizons[i], marks))
 
-    def _survivors(
-        self, stream: int, chunk: Chunk, horizon: int, watermarks: Sequence[int]
-    ) -> Bools:
+    def _alive(self, stream: int, horizon: int, marks: Sequence[int], chunk: Chunk) -> Bools:
+        """Rows to which some stream can still bring a partner, or that count in a ROWS window."""
+        alive: Bools = chunk.times >= horizon
+        if chunk.until is not None:
+            earliest = min((mark for j, mark in enumerate(marks) if j != stream), default=FOREVER)
+            alive &= is_open(chunk.until) | (chunk.until > earliest)
+        return alive
+
+    def _survivors(self, stream: int, horizon: int, marks: Sequence[int], chunk: Chunk) -> Bools:
         """Rows that may still be part of a new result.
 
         A row is dead when no stream can bring it a new partner, and also when a stream that
-        has gone past it holds none of its key in its window.
+        has gone past it holds none of its key in its window. What counts in a ROWS window stays.
         """
-        kept: Bools = chunk.times >= horizon
-        bounds = self._rule.bounds
-        for j, watermark in enumerate(watermarks):
-            passed = kept & (chunk.times < watermark - bounds[stream][j])
-            places = np.flatnonzero(passed) if j != stream else ()
-            if len(places):
-                times = chunk.times[places]
-                probes = Probes(
-                    chunk.hashes[places],
-                    times - bounds[j][stream],
-                    times + bounds[stream][j],
-                )
-                kept[places] = False
-                for other in self.buffers[j].chunks():
-                    kept[places[other.index.find(probes).probes]] = True
-        return kept
+        kept = self._alive(stream, horizon, marks, chunk)
+        counting = None if chunk.until is None else kept & is_open(chunk.until)
+        for j, mark in enumerate(marks):
+            passed = kept & (chunk.times < mark - self._rule.bounds[stream][j])
+            places = np.flatnonzero(passed)
+            if j != stream and len(places):
+                kept[places] = self._has_partner(chunk, places, stream, j)
+        return kept if counting is None else kept | counting
+
+    def _has_partner(self, chunk: Chunk, places: Int64s, stream: int, other: int) -> Bools:
+        """Whether another stream holds rows that may fit the rows in these places."""
+        bounds, times = self._rule.bounds, chunk.times[places]
+        key = next(iter(self._rule.links((stream,), (other,))), None)
+        probes = Probes(
+            NO_HASHES if key is None else chunk.hashes[key][places],
+            times - bounds[other][stream],
+            times + bounds[stream][other],
+        )
+        found = np.zeros(len(places), dtype=np.bool_)
+        for theirs in self.buffers[other].chunks():
+            found[theirs.access(key).index.find(probes).probes] = True
+        return found

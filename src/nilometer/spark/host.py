@@ -69,14 +69,14 @@ class OpenHost:
         operator = self._host.stage.operator
         remove_earlier_runs()
         folder = local_folder("chunks", self._host.exchange.operator, str(bucket))
-        store = SparkChunkStore(self._state, folder, operator.layouts, operator.kernel)
+        store = SparkChunkStore(self._state, folder, operator.stored_layouts, operator.kernel)
         run = BucketRun(self._host.stage, store)
         saved = self._state.getValue(_MANIFEST)
         if saved is not None:
             manifest = json.loads(saved[0])
             check_manifest(manifest, self._host.query, self._host.stage.routing.buckets)
             run.restore(json.dumps(manifest["state"]).encode())
-            store.sweep(ref for buffer in run.operator.buffers for ref in buffer.refs)
+            store.sweep(ref for buffer in run.operator.stored for ref in buffer.refs)
         return run
 
     def _save(self, run: BucketRun) -> None:

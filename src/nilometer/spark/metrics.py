@@ -68,7 +68,7 @@ def observe(hosted: DataFrame, operator: str) -> DataFrame:
 
 def bucket_metrics(stage: Stage, run: BucketRun) -> str:
     """One bucket after a micro-batch, as JSON."""
-    buffers = run.operator.buffers
+    stored = run.operator.stored
     return json.dumps(
         {
             "names": stage.names,
@@ -77,9 +77,9 @@ def bucket_metrics(stage: Stage, run: BucketRun) -> str:
             "results": run.traffic.rows_out,
             "late": run.operator.counters.late,
             "without_time": run.traffic.without_time,
-            "buffered": [buffer.rows for buffer in buffers],
-            "chunks": sum(len(buffer.refs) for buffer in buffers),
-            "state_bytes": sum(buffer.size for buffer in buffers),
+            "buffered": run.operator.rows_held,
+            "chunks": sum(len(buffer.refs) for buffer in stored),
+            "state_bytes": sum(buffer.size for buffer in stored),
             "watermarks": run.watermarks.marks,
         },
         separators=(",", ":"),

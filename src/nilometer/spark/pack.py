@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nilometer.kernels.admit import Punctuation, admit
+from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.arrays import as_int64
 from nilometer.operators.envelope import Header
 from nilometer.operators.stage import Stage, concat
@@ -76,7 +76,7 @@ def admit_rows(
         for column, field in zip(batch.columns, schema, strict=False)
     ]
     rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return admit(rows, stage.operator.layouts[stream], _beside(batch, SELECTED))
+    return stage.operator.admit(stream, rows, _beside(batch, SELECTED))
 
 
 def _beside(batch: pa.RecordBatch, name: str) -> pa.Array | None:
