@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nilometer.errors import WindowError
 from nilometer.kernels.chunk import Kernel, RowLayout
-from nilometer.kernels.routing import route_by_key, route_without_key
+from nilometer.kernels.routing import route_by_keys, route_without_key
 from nilometer.kernels.window_join import Residual
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow, RangeWindow, UniformWindow, Window
@@ -22,7 +22,7 @@ from nilometer.operators.window_join import WindowJoinSpec
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us", tz="UTC")), ("k", pa.int64()), ("v", pa.int64()), ("id", pa.int64())]
 )
-LAYOUT = RowLayout(0, (1,))
+LAYOUT = RowLayout(0, ((1,),))
 KEYLESS = RowLayout(0, ())
 
 Row = tuple[int | None, int | None, int, int]
@@ -58,7 +58,7 @@ class JoinCase:
             residuals,
         )
         routing = (
-            route_by_key(((1,),) * n, buckets)
+            route_by_keys((((1,),),) * n, buckets)
             if keyed
             else route_without_key((tuple(range(4)),) * n, buckets)
         )
@@ -84,10 +84,10 @@ def networks(draw: st.DrawFn, streams: int, longest: int = 6) -> TimeNetwork:
         windows += [RangeWindow(name, draw(length)) for name in names]
     if form in ("pairs", "mixed"):
         for i in range(1, streams):
-            windows.append(draw(_pair(names[draw(st.integers(0, i - 1))], names[i], longest)))
+            windows.append(draw(pairs(names[draw(st.integers(0, i - 1))], names[i], longest)))
         for _ in range(draw(st.integers(0, 2))):
             first, second = draw(st.permutations(names))[:2]
-            windows.append(draw(_pair(first, second, longest)))
+            windows.append(draw(pairs(first, second, longest)))
     try:
         return TimeNetwork(names, tuple(windows))
     except WindowError:
@@ -96,7 +96,7 @@ def networks(draw: st.DrawFn, streams: int, longest: int = 6) -> TimeNetwork:
 
 
 @st.composite
-def _pair(draw: st.DrawFn, first: str, second: str, longest: int) -> PairWindow:
+def pairs(draw: st.DrawFn, first: str, second: str, longest: int) -> PairWindow:
     kind = draw(st.sampled_from(("window", "dwindow", "between")))
     w = draw(st.integers(0, longest))
     if kind == "window":

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nilometer.kernels.routing import route_by_key, route_without_key
+from nilometer.kernels.routing import route_by_keys, route_without_key
 
 
 def rows(n: int, keys: int) -> pa.RecordBatch:
@@ -20,7 +20,7 @@ def rows(n: int, keys: int) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 8])
 def test_equal_keys_meet_once(buckets: int) -> None:
-    routing = route_by_key(((1,), (1,)), buckets)
+    routing = route_by_keys((((1,),), ((1,),)), buckets)
     assert routing.buckets == buckets
     homes = []
     for stream, size in enumerate((50, 70)):
