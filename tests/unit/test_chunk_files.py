@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nilometer.kernels.chunk import Chunk, Kernel, keep_rows, make_chunk
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, make_chunk
+from nilometer.kernels.indexes import NO_HASHES, Probes
 from nilometer.operators import chunk_codec
 from nilometer.operators.chunk_codec import (
     decode_rows,
@@ -39,6 +40,44 @@ def test_a_chunk_comes_back_from_its_file(kernel: Kernel, tmp_path: Path) -> Non
     chunk = a_chunk(kernel)
     write_chunk_file(chunk, tmp_path / "c", 42)
     assert_same(read_chunk_file(tmp_path / "c", 42, LAYOUT, kernel), chunk)
+
+
+MANY = RowLayout(0, ((1,), None, (2,), (2, 1)), until=3)
+
+
+def found_by(chunk: Chunk, key: int | None) -> set[tuple[int, int]]:
+    """(probe, number of the row) of every candidate when each row is looked up by a key."""
+    hashes = NO_HASHES if key is None else chunk.hashes[key]
+    access = chunk.access(key)
+    which, places = access.index.find(Probes(hashes, chunk.times, chunk.times + 3)).expand()
+    places = places if access.order is None else access.order[places]
+    numbers = chunk.rows.column("id").to_numpy()
+    return set(zip(numbers[which].tolist(), numbers[places].tolist(), strict=True))
+
+
+def test_every_key_has_its_index_in_file_bytes_and_what_is_kept(tmp_path: Path) -> None:
+    rows = to_batch([(t * 7 % 50, t % 5, t * 3 % 11, t) for t in range(100)])
+    whole = make_chunk(rows, MANY, Kernel.HASH)
+    chunk = keep_rows(whole, whole.times > 20)
+    write_chunk_file(chunk, tmp_path / "c", 42)
+    from_file = read_chunk_file(tmp_path / "c", 42, MANY, Kernel.HASH)
+    from_bytes = decode_rows(encode_rows(chunk), MANY, Kernel.HASH)
+    assert_same(from_file, chunk)
+    table = list(zip(*(column.cast("int64").to_pylist() for column in chunk.rows), strict=True))
+    for key, columns in enumerate((*MANY.keys, ())):
+        if columns is None:
+            continue
+        matches = {
+            (a[3], b[3])
+            for a in table
+            for b in table
+            if 0 <= b[0] - a[0] <= 3 and all(a[c] == b[c] for c in columns)
+        }
+        for one in (chunk, from_file, from_bytes):
+            assert one is not None
+            assert matches <= found_by(one, key if columns else None)
+            assert one.until is not None
+            assert one.until.tolist() == one.rows.column("id").to_pylist()
 
 
 @pytest.mark.parametrize("kernel", list(Kernel))

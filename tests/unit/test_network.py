@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from nilometer.errors import NilometerError, WindowError
 from nilometer.model.network import TimeNetwork
-from nilometer.model.time import FOREVER
+from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.model.windows import (
+    Window,
     Windows,
     between,
     dwindow,
@@ -177,3 +178,34 @@ def test_windows_describe_themselves() -> None:
         for w in read_windows(["1m", window("A", "B", "1s"), between("A", "B", "-2s", "1ms")])
     ]
     assert shown == ["WINDOW = 60s", "WINDOW(A, B) = 1s", "WINDOW(A, B) BETWEEN -2s AND 1ms"]
+
+
+def test_a_static_table_has_no_windows() -> None:
+    network = TimeNetwork(
+        ("A", "T", "B"), read_windows([range_window("A", "3s"), "5s"]), frozenset("T")
+    )
+    assert network.closed[0] == (0, FOREVER, 3_000_000)
+    assert network.closed[1] == (FOREVER, 0, FOREVER)
+    assert network.closed[2] == (5_000_000, FOREVER, 0)
+    assert network.horizon(0, [7, FOREVER, 20_000_000]) == 17_000_000
+    assert network.horizon(1, [7, FOREVER, 20]) < EARLIEST
+    assert [network.local_window(i) for i in range(3)] == [5_000_000, 0, 5_000_000]
+
+
+def test_a_join_of_tables_and_one_stream_needs_no_window() -> None:
+    assert TimeNetwork(("A", "T"), (), frozenset("T")).horizon(0, [7, FOREVER]) == FOREVER
+    assert TimeNetwork(("A",), ()).closed == ((0,),)
+
+
+@pytest.mark.parametrize("w", [window("A", "T", "1s"), range_window("T", "1s")])
+def test_a_window_that_names_a_static_table_is_refused(w: Window) -> None:
+    with pytest.raises(WindowError, match="a window cannot bind the static table T") as caught:
+        TimeNetwork(("A", "T"), (w,), frozenset("T"))
+    assert caught.value.hint == "static tables hold for ever; leave it out of the window"
+
+
+def test_a_rows_window_needs_no_bound_but_others_need_one_to_it() -> None:
+    network = TimeNetwork(("A", "R"), (range_window("A", "2s"),), rows=frozenset("R"))
+    assert network.closed == ((0, 2_000_000), (FOREVER, 0))
+    with pytest.raises(WindowError, match="tuples of A could never be dropped"):
+        TimeNetwork(("A", "R"), (range_window("R", "2s"),), rows=frozenset("R"))

@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nilometer.kernels.routing import route_by_keys, route_without_key
+from nilometer.kernels.chunk import StreamKeys
+from nilometer.kernels.routing import route_by_keys, route_with_rows, route_without_key
+from nilometer.kernels.rows_window import RowsWindow
 
 
 def rows(n: int, keys: int) -> pa.RecordBatch:
@@ -60,3 +62,90 @@ def test_all_buckets_get_work_without_a_key() -> None:
     for stream in range(2):
         for part in route_without_key(((0, 1),) * 2, 4).split(rows(1000, 1000), stream):
             assert len(part) > 400
+
+
+def chain(streams: int) -> tuple[StreamKeys, ...]:
+    """Neighbours are linked: column 0 leads on, column 1 back."""
+    last = streams - 1
+    return tuple(
+        tuple((0,) if k == s else (1,) if k == s - 1 else None for k in range(last))
+        for s in range(streams)
+    )
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 4, 6, 7, 8])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        chain(3),
+        chain(4),
+        (((0,), None), ((0,), (1,)), ((0,), (1,)), (None, None)),
+        (((0, 1), (1,)), ((0, 1), None), (None, (1,))),
+    ],
+)
+def test_what_several_keys_link_meets_in_one_bucket(
+    keys: tuple[StreamKeys, ...], buckets: int
+) -> None:
+    routing = route_by_keys(keys, buckets)
+    assert routing.buckets == buckets
+    everything = rows(12, 3)
+    table = list(zip(*everything.to_pydict().values(), strict=True))
+    where = []
+    for stream in range(len(keys)):
+        homes: dict[tuple[int, ...], set[int]] = {row: set() for row in table}
+        for bucket, part in enumerate(routing.split(everything, stream)):
+            for row in zip(*part.to_pydict().values(), strict=True):
+                homes[row].add(bucket)
+        assert {len(found) for found in homes.values()} == {routing.copies(stream)}
+        where.append(homes)
+    for chosen in product(table, repeat=len(keys)):
+        if belong_together(keys, chosen):
+            common = [homes[row] for homes, row in zip(where, chosen, strict=True)]
+            assert len(set.intersection(*common)) == 1
+
+
+def belong_together(keys: tuple[StreamKeys, ...], chosen: tuple[tuple[int, ...], ...]) -> bool:
+    for columns in zip(*keys, strict=True):
+        both = zip(columns, chosen, strict=True)
+        if len({tuple(row[c] for c in own) for own, row in both if own is not None}) > 1:
+            return False
+    return True
+
+
+def test_several_keys_copy_as_rarely_as_possible() -> None:
+    assert route_by_keys(chain(3), 4).shares == (2, 2)
+    one_for_all = (((0,), None), ((0,), (1,)), ((0,), (1,)))
+    assert route_by_keys(one_for_all, 8).shares == (8, 1)
+
+
+def window(*partition: int) -> RowsWindow:
+    return RowsWindow(3, partition, (0, 1), None)
+
+
+def test_rows_windows_are_split_by_a_key_within_their_partitions() -> None:
+    keys: tuple[StreamKeys, ...] = (((0,), (1,)), ((1,), (0,)))
+    found = route_with_rows(keys, (window(1, 0), None), 4)
+    assert (found.key, found.routing.buckets, found.undivided) == (0, 4, ())
+    found = route_with_rows(keys, (window(1), window(0)), 4)
+    assert (found.key, found.routing.places, found.undivided) == (1, (((1,),), ((0,),)), ())
+
+
+@pytest.mark.parametrize(
+    ("keys", "windows", "undivided"),
+    [
+        ((((0,),), ((0,),)), (window(), None), (0,)),
+        ((((0,),), ((0,),)), (window(0), window(1)), (1,)),
+        ((((0, 1),), ((0, 1),)), (window(0), None), (0,)),
+        ((((0,), (1,)), ((0,), (1,))), (window(0), window(1)), ()),
+        (chain(3), (window(0), None, None), (0,)),
+        (((), ()), (None, window(0)), (1,)),
+    ],
+)
+def test_a_rows_window_that_no_common_key_divides_needs_one_bucket(
+    keys: tuple[StreamKeys, ...],
+    windows: tuple[RowsWindow | None, ...],
+    undivided: tuple[int, ...],
+) -> None:
+    found = route_with_rows(keys, windows, 4)
+    assert (found.key, found.routing.buckets, found.undivided) == (None, 1, undivided)
+    assert [len(part) for part in found.routing.split(rows(5, 2), 0)] == [5]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,8 +11,10 @@ import pytest
 from nilometer.kernels.chunk import Kernel
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.network import TimeNetwork
+from nilometer.model.time import EARLIEST
 from nilometer.model.windows import PairWindow, UniformWindow, Window
 from nilometer.operators.stream_buffer import FANOUT
+from nilometer.operators.watermarks import StreamClock
 from tests.cases import SCHEMA, JoinCase, Row, to_batch
 
 
@@ -183,3 +187,34 @@ def test_results_carry_their_latest_time() -> None:
     assert result.column("_time").to_pylist() == [7]
     assert result.schema.names == ["_time", "0.3", "1.3"]
     assert result.schema.field(1).type == SCHEMA.field("id").type
+
+
+def test_a_single_stream_passes_through_and_nothing_is_kept() -> None:
+    running = stage(streams="A")
+    found = running.feed([rows(5, 3, None)])
+    assert sorted(t for part in found for t in part.column("_time").to_pylist()) == [3, 5]
+    assert held(running) == [[]]
+
+
+def static(*windows: Window) -> LocalStage:
+    network = TimeNetwork(("A", "B", "T"), windows, frozenset("T"))
+    case = JoinCase(network, ((),) * 3, (0, 0, 0))
+    made = case.stage()
+    return LocalStage(replace(made, clocks=(*made.clocks[:2], StreamClock(ended=True))))
+
+
+def test_a_static_table_joins_for_ever_and_has_no_say_in_time() -> None:
+    running = static(UniformWindow(10))
+    running.hold(2, rows(EARLIEST))
+    for t in (-1000, 0, 10**15):
+        [found] = running.feed([rows(t), rows(t + 3), None])
+        assert found.column("_time").to_pylist() == [t + 3]
+    assert held(running)[2] == [EARLIEST]
+
+
+def test_rows_without_a_partner_in_a_static_table_are_dropped_when_rewritten() -> None:
+    running = static(UniformWindow(10_000))
+    running.hold(2, rows(EARLIEST, key=0))
+    for t in range(FANOUT):
+        running.feed([rows(t, key=t % 2), None, None])
+    assert held(running)[0] == list(range(0, FANOUT, 2))
