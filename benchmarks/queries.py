@@ -14,7 +14,7 @@ import nilometer as nm
 from benchmarks.loads import SCHEMA, Load
 from benchmarks.watch import Run, counted, traffic_by_nilometer, watch
 from nilometer.spark.columnar import join_arrow_files
-from nilometer.spark.query import JoinOptions
+from nilometer.spark.join_plan import JoinOptions
 
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 _MEMORY: Final = "6g"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nilometer as nm
 from nilometer.spark.columnar import join_arrow_files
-from nilometer.spark.query import JoinOptions
+from nilometer.spark.join_plan import JoinOptions
 from tests.spark.conftest import QUICK_TO_START
 from tests.spark.harness import run_to_end
 

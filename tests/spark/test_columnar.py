@@ -14,7 +14,7 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
 from nilometer.spark.arrow_sink import read_results
 from nilometer.spark.columnar import join_arrow_files
-from nilometer.spark.query import JoinOptions
+from nilometer.spark.join_plan import JoinOptions
 from tests import naive
 from tests.spark.stream_process import LATENESS, STREAMS, WINDOWS
 from tests.spark.test_kills import found, generate, lay_out

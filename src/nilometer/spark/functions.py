@@ -36,9 +36,10 @@ def make_function(name: str, function: Callable[..., Any], returns: str, by_row:
 
 def register_function(session: SparkSession, function: Function) -> None:
     """Let Spark call a function, too: in select lists and on columns of one stream."""
-        call = Call(function.name, function.function, (), function.returns, function.by_row)
+    call = Call(function.name, function.function, (), function.returns, function.by_row)
     kind = from_arrow_type(function.returns)
-    session.udf.register(function.name, pandas_udf(_series_function(call), kind))
+    udf = pandas_udf(_series_function(call), kind)  # type: ignore[call-overload]
+    session.udf.register(function.name, udf)
 
 
 def _series_function(call: Call) -> Callable[..., pd.Series[Any]]:

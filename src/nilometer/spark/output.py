@@ -11,8 +11,8 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType, Times
 from nilometer.errors import SqlError
 from nilometer.spark.relations import analysis_kept_quiet, refusal
 from nilometer.spark.types import is_flat
+from nilometer.sql.carried_columns import leaves_as
 from nilometer.sql.plan import RESULT_TIME, JoinPlan
-from nilometer.sql.rules.prune_columns import leaves_as
 from nilometer.sql.scalars import Ref, Scalar, quote_name, spell
 from nilometer.sql.types import Types
 

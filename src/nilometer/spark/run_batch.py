@@ -129,7 +129,12 @@ class _BucketInOrder:
 
     def _step(self, start: int) -> Iterator[pa.RecordBatch]:
         """Join what is collected; no envelope to come holds rows before `start`."""
-        before, after = [NEVER] * self._streams, [start] * self._streams
+        before, after = [NEVER] * self._streams, self._marks(start)
         batch, self.pending, self.rows = self.pending, MicroBatch.empty(self._streams), 0
         for result in self._run.process_between(batch, before, after):
             yield flatten(result)
+
+    def _marks(self, start: int) -> list[int]:
+        """How far all streams have come; rows of static tables come before all others."""
+        network = self.stage.operator.network
+        return [FOREVER if name in network.static else start for name in network.streams]

@@ -69,8 +69,7 @@ def host(
 
 def _pack(query: JoinQuery, number: int, frame: DataFrame, exchange: Exchange) -> DataFrame:
     """The envelopes of one stream."""
-    needs_clock = any(clock.idle is not None for clock in query.stage.clocks)
-    more = [f"current_timestamp() AS {NOW}"] if needs_clock else []
+    more = [f"current_timestamp() AS {NOW}"] if query.needs_clock else []
     rows = query.carried_rows(number, frame, *more)
     return rows.mapInArrow(ship_function(Pack(query.stage, number, exchange)), PACKED)
 

@@ -40,11 +40,6 @@ class JoinedStream:
     clock: StreamClock
 
     @property
-    def time_place(self) -> int:
-        """The place of the time among the columns that travel; a time of arrival stands last."""
-        return len(self.types) if self.time is None else self.time
-
-    @property
     def columns(self) -> list[str]:
         return list(self.schema.names)
 
@@ -80,10 +75,10 @@ def read_streams(
         JoinedStream(
             name,
             given.schema,
-            _time_column(name, given, times.get(name)),
+            time_column(name, given, times.get(name)),
             keys[name],
             key_types,
-            _clock(name, inputs, late.get(name), silent.get(name)),
+            clock_of(name, inputs, late.get(name), silent.get(name)),
         )
         for name, given in inputs.items()
     )
@@ -193,7 +188,7 @@ def _common_types(
     return tuple(common)
 
 
-def _time_column(stream: str, given: Input, column: str | None) -> int | None:
+def time_column(stream: str, given: Input, column: str | None) -> int | None:
     if column is None:
         if not given.is_streaming:
             raise InputError(
@@ -219,7 +214,7 @@ def _how_to_make_a_timestamp(column: str, kind: DataType) -> str:
     return f'convert it first, such as to_timestamp(col("{column}"))'
 
 
-def _clock(
+def clock_of(
     stream: str, inputs: Mapping[str, Input], lateness: Duration | None, idle: Duration | None
 ) -> StreamClock:
     if inputs[stream].is_streaming:

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     ShortType,
     StringType,
     StructField,
@@ -53,8 +54,8 @@ def common_key_type(kinds: Sequence[DataType]) -> DataType | None:
     first = kinds[0]
     if all(kind == first for kind in kinds):
         return first
-    if all(_nullable(kind) == _nullable(first) for kind in kinds):
-        return _nullable(first)
+    if all(nullable(kind) == nullable(first) for kind in kinds):
+        return nullable(first)
     for family in (_INTEGERS, _FLOATS):
         if all(kind in family for kind in kinds):
             return max(kinds, key=family.index)
@@ -63,12 +64,14 @@ def common_key_type(kinds: Sequence[DataType]) -> DataType | None:
     return None
 
 
-def _nullable(kind: DataType) -> DataType:
+def nullable(kind: DataType) -> DataType:
     """The same type with NULLs allowed everywhere inside it."""
     if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType), True)
+        return ArrayType(nullable(kind.elementType), True)
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _nullable(f.dataType), True) for f in kind.fields])
+        return StructType([StructField(f.name, nullable(f.dataType), True) for f in kind.fields])
+    if isinstance(kind, MapType):
+        return MapType(nullable(kind.keyType), nullable(kind.valueType), True)
     return kind
 
 
@@ -91,12 +94,6 @@ def why_no_key(kind: DataType) -> str | None:
         if reason := why_no_key(child):
             return reason
     return None
-
-
-def is_same_when_equal(kind: DataType) -> bool:
-    """Whether equal keys of this type are always the same value: not so for 0.0 and -0.0."""
-    flat = (*_INTEGERS, BooleanType(), DateType(), TimestampType(), BinaryType())
-    return kind in flat or isinstance(kind, StringType)
 
 
 def arrow_schema(kinds: Sequence[DataType]) -> pa.Schema:

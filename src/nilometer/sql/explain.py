@@ -1,9 +1,202 @@
-"""EXPLAIN: what a plan will do."""
+"""EXPLAIN: what a plan will do, what it keeps in memory and for how long, as stable text."""
 
 from __future__ import annotations
-from nilometer.sql.plan import JoinPlan
+
+from collections.abc import Iterator
+
+from nilometer.kernels.chunk import Kernel
+from nilometer.kernels.expression_types import type_name
+from nilometer.model.time import FOREVER, format_duration
+from nilometer.sql.draw_plan import draw_plan
+from nilometer.sql.plan import JoinKey, JoinPlan, Source
+from nilometer.sql.rules.choose_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
+from nilometer.sql.scalars import ColumnRef
 from nilometer.sql.statements import ExplainFormat
 
 
-def explain_plan(plan: JoinPlan, form: ExplainFormat) -> str:
-    return str(plan)
+def explain_plan(plan: JoinPlan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
+    """The plan as text, or as Graphviz text."""
+    if form is ExplainFormat.DOT:
+        return draw_plan(plan)
+    sections = (_head, _windows, _kept, _matching, _orders, _running)
+    return "\n".join(line for section in sections for line in section(plan))
+
+
+def _head(plan: JoinPlan) -> Iterator[str]:
+    tables = sum(source.is_table for source in plan.sources)
+    streams = len(plan.sources) - tables
+    parts = [_count(streams, "stream"), *([_count(tables, "table")] if tables else [])]
+    what = "Window join of" if len(plan.sources) > 1 else "Selection from"
+    yield f"{what} {' and '.join(parts)}; every result is appended once"
+    yield f"  result    {', '.join(item.name for item in plan.items)}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _windows(plan: JoinPlan) -> Iterator[str]:
+    timed = [i for i, source in enumerate(plan.sources) if not source.is_table]
+    if len(timed) < 2:
+        return
+    written = list(dict.fromkeys(map(str, plan.windows)))
+    yield f"Windows: {' AND '.join(written) or 'none'}"
+    yield "  how much later than a row of … may one of … be (* follows from the others)"
+    names = [plan.sources[i].name for i in timed]
+    rows = [[_cell(plan, i, j) for j in timed] for i in timed]
+    widths = [max(len(name), *(len(row[c]) for row in rows)) for c, name in enumerate(names)]
+    first = max(map(len, names))
+    yield f"  {'':{first}}  {'  '.join(n.rjust(w) for n, w in zip(names, widths, strict=True))}"
+    for name, row in zip(names, rows, strict=True):
+        cells = "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
+        yield f"  {name:{first}}  {cells}"
+
+
+def _cell(plan: JoinPlan, i: int, j: int) -> str:
+    """A bound: as closed, marked if it was not given, with what was given if that was wider."""
+    if i == j:
+        return "-"
+    given, closed = plan.network.given[i][j], plan.network.closed[i][j]
+    if closed >= FOREVER:
+        return "any"
+    text = format_duration(closed)
+    if given >= FOREVER:
+        return f"{text}*"
+    return text if given == closed else f"{text}* (given {format_duration(given)})"
+
+
+def _kept(plan: JoinPlan) -> Iterator[str]:
+    yield "Kept in state, per source: which columns, and for how long (t is the row's time)"
+    width = max(len(_label(source)) for source in plan.sources)
+    for number, source in enumerate(plan.sources):
+        own = source.relation.time is None
+        columns = [str(c.ref).removeprefix(f"{source.name}.") for c in source.carried]
+        shown = [c for c in columns if not (own and c == source.time.column)]
+        yield f"  {_label(source):{width}}  {', '.join(shown) or 'its time'}"
+        yield f"  {'':{width}}  {_how_long(plan, number)}"
+
+
+def _label(source: Source) -> str:
+    relation = source.relation.name
+    return source.name if source.name == relation else f"{source.name} = {relation}"
+
+
+def _how_long(plan: JoinPlan, number: int) -> str:
+    source = plan.sources[number]
+    if source.is_table:
+        return "for ever, as it was when the query first started"
+    late = _clock(source)
+    if source.rows is not None:
+        each = " of each partition" if source.rows.partition else ""
+        many = "the last row" if source.rows.count == 1 else f"the last {source.rows.count} rows"
+        return f"{many}{each}, until all streams have passed the next{late}"
+    passing = [
+        (other, plan.network.closed[number][j])
+        for j, other in enumerate(plan.sources)
+        if j != number and not other.is_table
+    ]
+    if not passing:
+        return f"not kept{late}"
+    until = " and ".join(f"{o.name} has passed t{_plus(bound)}" for o, bound in passing)
+    length = max(bound + other.relation.clock.lateness for other, bound in passing)
+    rate = source.relation.statistics.rate
+    rows = "" if rate is None else f", about {max(0, rate * length / 1e6):,.0f} rows"
+    return f"{format_duration(max(0, length))}{rows}: until {until}{late}"
+
+
+def _plus(bound: int) -> str:
+    if bound == 0:
+        return ""
+    return f" + {format_duration(bound)}" if bound > 0 else f" - {format_duration(-bound)}"
+
+
+def _clock(source: Source) -> str:
+    clock, said = source.relation.clock, []
+    if clock.ended:
+        said.append("has ended")
+    if source.relation.time is None:
+        said.append("time of arrival")
+    if clock.lateness:
+        said.append(f"lateness {format_duration(clock.lateness)}")
+    if clock.idle is not None:
+        said.append(f"idle after {format_duration(clock.idle)}")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _matching(plan: JoinPlan) -> Iterator[str]:
+    for source in plan.sources:
+        for condition in source.below:
+            yield f"Selected before the join: {condition}"
+        for condition in source.above:
+            yield f"Selected from the ROWS window of {source.name}: {condition}"
+    for key in plan.keys:
+        yield f"Key: {_key(key)}"
+    for condition in plan.residuals:
+        yield f"Asked by the join: {condition}"
+    for condition in plan.after:
+        yield f"Asked by Spark after the join: {condition}"
+    if len(plan.sources) > 1:
+        how = {
+            Kernel.HASH: "by key and time",
+            Kernel.MERGE: "by time alone",
+            Kernel.NESTED: "by looking at every row",
+        }[plan.kernel]
+        yield f"Kernel: {plan.kernel.value}, partners are found {how}"
+
+
+def _key(key: JoinKey) -> str:
+    return " AND ".join(
+        f"{' = '.join(map(str, equal.members))} ({type_name(equal.kind)})" for equal in key.classes
+    )
+
+
+def _orders(plan: JoinPlan) -> Iterator[str]:
+    if len(plan.sources) < 2:
+        return
+    yield f"Order in which new rows look for partners ({_basis(plan)})"
+    names = [source.name for source in plan.sources]
+    width = max(map(len, names))
+    for name, order, source, cost in zip(names, plan.orders, plan.sources, plan.costs, strict=True):
+        if not source.is_table:
+            then = ", ".join(names[j] for j in order)
+            yield f"  new {name:{width}}  {then}  ({cost:,.4g} rows looked at per second)"
+
+
+def _basis(plan: JoinPlan) -> str:
+    """What the costs rest on."""
+    assumed = []
+    if any(s.relation.statistics.rate is None and not s.is_table for s in plan.sources):
+        assumed.append(f"{ASSUMED_RATE:g} row/s")
+    if any(_lacks_distinct(source, plan) for source in plan.sources):
+        assumed.append(f"{ASSUMED_DISTINCT:g} values")
+    if any(source.is_table for source in plan.sources):
+        assumed.append(f"{ASSUMED_TABLE:g} rows a table")
+    if not assumed:
+        return "as declared; chosen again as rates change"
+    return f"assuming {', '.join(assumed)} until measured"
+
+
+def _lacks_distinct(source: Source, plan: JoinPlan) -> bool:
+    refs = [
+        equal.of(source.name).ref
+        for key in plan.keys
+        if source.name in key.streams
+        for equal in key.classes
+    ]
+    known = source.relation.statistics.distinct
+    return any(not isinstance(ref, ColumnRef) or ref.column not in known for ref in refs)
+
+
+def _running(plan: JoinPlan) -> Iterator[str]:
+    assert plan.routing is not None
+    buckets = _count(plan.routing.buckets, "bucket")
+    grid = " x ".join(map(str, plan.routing.shares))
+    shape = f", a grid of {grid}" if len(plan.routing.shares) > 1 else ""
+    copies = [
+        f"{source.name} {plan.routing.copies(i)} times"
+        for i, source in enumerate(plan.sources)
+        if plan.routing.copies(i) > 1
+    ]
+    yield f"Runs in one stage of {buckets}{shape}: {plan.routing_reason}"
+    if copies:
+        yield f"  held in several buckets: {', '.join(copies)}"

@@ -69,23 +69,27 @@ class ExpressionBinder:
 
     def _refuse(self, tree: exp.Expr) -> None:
         for node in tree.walk():
-            place = place_of(node, self.scope.sql)
-            if isinstance(node, exp.Exists):
-                raise NotYetError("EXISTS cannot be run yet", place=place)
-            if isinstance(node, exp.Subquery | exp.Query):
-                raise SqlError(
-                    "a subquery can stand in FROM only", place=place, hint="join with it instead"
-                )
-            if isinstance(node, exp.Window):
-                raise SqlError(
-                    "OVER is not part of this dialect",
-                    place=place,
-                    hint="windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause",
-                )
-            if isinstance(node, exp.AggFunc):
-                raise self._aggregate(node)
-            if isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter):
-                raise SqlError("statements have no parameters", place=place)
+            error = self._refusal(node)
+            if error is not None:
+                raise error
+
+    def _refusal(self, node: exp.Expr) -> SqlError | None:
+        match node:
+            case exp.Exists():
+                kind, message, hint = NotYetError, "EXISTS cannot be run yet", None
+            case exp.Subquery() | exp.Query():
+                kind, message = SqlError, "a subquery can stand in FROM only"
+                hint = "join with it instead"
+            case exp.Window():
+                kind, message = SqlError, "OVER is not part of this dialect"
+                hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"
+            case exp.Placeholder() | exp.Parameter() | exp.SessionParameter():
+                kind, message, hint = SqlError, "statements have no parameters", None
+            case exp.AggFunc():
+                return self._aggregate(node)
+            case _:
+                return None
+        return kind(message, place=place_of(node, self.scope.sql), hint=hint)
 
     def _aggregate(self, node: exp.AggFunc) -> SqlError:
         place = place_of(node, self.scope.sql)

@@ -12,9 +12,9 @@ from nilometer.operators.predicates import SqlTest
 from nilometer.operators.stage import Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.operators.window_join import WindowJoinSpec
+from nilometer.sql.carried_columns import partition_ref, selected_above
 from nilometer.sql.compile_scalar import compile_over
 from nilometer.sql.plan import Carried, JoinPlan, Source
-from nilometer.sql.rules.prune_columns import partition_ref, selected_above
 from nilometer.sql.scalars import ColumnRef, Ref, Scalar
 from nilometer.sql.types import TIMESTAMP
 

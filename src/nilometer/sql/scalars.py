@@ -80,6 +80,11 @@ def column(ref: Ref) -> ResolvedColumn:
     return ResolvedColumn(ref=ref)
 
 
+def tree_of(ref: Ref) -> exp.Expr:
+    """A column, or what computes it."""
+    return column(ref) if isinstance(ref, ColumnRef) else ref.tree.copy()
+
+
 def columns_of(tree: exp.Expr) -> Iterator[Ref]:
     """The columns in a tree, from left to right."""
     return (node.ref for node in tree.find_all(ResolvedColumn, bfs=False))

@@ -8,6 +8,7 @@ from typing import Final
 from nilometer.kernels.chunk import Kernel
 from nilometer.model import join_order
 from nilometer.model.join_order import Scan, StreamLoad, cost_of_orders
+from nilometer.model.time import FOREVER
 from nilometer.sql.plan import JoinKey, JoinPlan, Source
 from nilometer.sql.scalars import ColumnRef
 
@@ -46,7 +47,14 @@ def _load(plan: JoinPlan, number: int, source: Source) -> StreamLoad:
     rate = ASSUMED_RATE if declared is None else declared
     if source.rows is not None:
         return StreamLoad(rate, source.rows.count / rate, distinct)
-    return StreamLoad(rate, max(1, plan.network.local_window(number)) / _SECOND, distinct)
+    return StreamLoad(rate, max(1, _window(plan, number)) / _SECOND, distinct)
+
+
+def _window(plan: JoinPlan, number: int) -> int:
+    """The longest time between a row and a partner, of those that are bounded."""
+    closed, others = plan.network.closed, range(len(plan.sources))
+    bounds = [bound for j in others for bound in (closed[number][j], closed[j][number])]
+    return max(bound for bound in bounds if bound < FOREVER)
 
 
 def _distinct(source: Source, key: JoinKey) -> float:

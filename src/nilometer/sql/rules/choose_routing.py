@@ -29,7 +29,6 @@ def choose_routing(plan: JoinPlan) -> JoinPlan:
     reason = (
         "all streams share the key"
         if everywhere
-        else "no key is common to all streams: each key is a dimension of a grid, "
-        "and a stream without it is copied along it"
+        else "no key is common to all streams, so each has a dimension"
     )
     return replace(plan, routing=route_by_keys(keys, plan.buckets), routing_reason=reason)

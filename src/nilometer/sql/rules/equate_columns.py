@@ -17,7 +17,7 @@ from sqlglot import exp
 from nilometer.errors import PredicateError, SqlTypeError
 from nilometer.kernels.expression_types import common_type, is_integer
 from nilometer.sql.plan import EqualValues, JoinKey, JoinPlan
-from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, column, spell_own
+from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, spell_own, tree_of
 from nilometer.sql.types import Types, names_of_types
 
 _EXACT_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.float64())
@@ -72,7 +72,7 @@ def equate_columns(plan: JoinPlan) -> JoinPlan:
     ]
     place = used[0].place if used else plan.windows_place
     kept += [
-        Scalar(exp.EQ(this=column(left), expression=column(right)), place)
+        Scalar(exp.EQ(this=tree_of(left), expression=tree_of(right)), place)
         for one in equal
         for left, right in _within_one_stream(one)
     ]

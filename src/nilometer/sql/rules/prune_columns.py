@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.types as pat
-from sqlglot import exp
 
-from nilometer.kernels.expression_types import is_integer
+from nilometer.sql.carried_columns import leaves_as, partition_ref, selected_above
 from nilometer.sql.plan import RESULT_TIME, Carried, JoinPlan, Source
-from nilometer.sql.scalars import ColumnRef, ComputedRef, Ref, Scalar, column, spell_own
+from nilometer.sql.scalars import ColumnRef, Ref
 from nilometer.sql.types import TIMESTAMP, Types
 
 
@@ -27,25 +25,6 @@ def prune_columns(plan: JoinPlan) -> JoinPlan:
         replace(source, carried=tuple(_in_order(source, needed, types))) for source in plan.sources
     )
     return replace(plan, sources=sources, output=tuple(output))
-
-
-def leaves_as(ref: Ref, plan: JoinPlan, types: Types) -> Ref:
-    """The column whose value stands for that of another: equal keys leave the join once."""
-    for key in plan.keys:
-        for equal in key.classes:
-            first = equal.members[0]
-            kinds = {types.of_ref(first), types.of_ref(ref), equal.kind}
-            if ref in equal.members and len(kinds) == 1 and _is_same_when_equal(equal.kind):
-                return first
-    return ref
-
-
-def selected_above(source: Source) -> Ref | None:
-    """The column that says which rows of a ROWS window are selected."""
-    if not source.above:
-        return None
-    tree = exp.and_(*(condition.tree for condition in source.above))
-    return ComputedRef(source.name, spell_own(tree), tree)
 
 
 def _needed_inside(plan: JoinPlan, types: Types) -> Iterator[Carried]:
@@ -73,13 +52,6 @@ def _window_columns(source: Source) -> Iterator[Ref]:
         yield partition_ref(source, value)
 
 
-def partition_ref(source: Source, value: Scalar) -> Ref:
-    """The column that holds a value of PARTITION BY."""
-    if len(value.columns) == 1 and value.tree == column(value.columns[0]):
-        return value.columns[0]
-    return ComputedRef(source.name, spell_own(value.tree), value.tree)
-
-
 def _as_carried(ref: Ref, types: Types) -> Carried:
     return Carried(ref, types.of_ref(ref))
 
@@ -97,15 +69,3 @@ def _in_order(source: Source, needed: Iterable[Carried], types: Types) -> list[C
         return 1, 0
 
     return sorted(own, key=place)
-
-
-def _is_same_when_equal(kind: pa.DataType) -> bool:
-    """Whether equal values of this type are always the same value: not so for 0.0 and -0.0."""
-    return bool(
-        is_integer(kind)
-        or pat.is_boolean(kind)
-        or pat.is_date(kind)
-        or pat.is_timestamp(kind)
-        or pat.is_binary(kind)
-        or pat.is_string(kind)
-    )

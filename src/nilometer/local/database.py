@@ -1,0 +1,94 @@
+"""A database without Spark: Arrow tables under names, and statements over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from nilometer.errors import SqlError
+from nilometer.local.run_query import LocalQuery
+from nilometer.operators.stage import concat
+from nilometer.operators.watermarks import StreamClock
+from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.plan import JoinPlan
+from nilometer.sql.statements import read_query
+
+
+class NoEngine:
+    """There is nobody to ask: expressions beyond the subset are refused."""
+
+    def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
+        raise SqlError("this is not available without Spark")
+
+
+class LocalDatabase:
+    """Statements over Arrow tables, in this process: for tests, notebooks and experiments.
+
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"ts": pa.array([0, 5], pa.timestamp("us", "UTC")), "k": [1, 2]})
+    >>> db = LocalDatabase()
+    >>> db.create_stream("A", rows, time="ts")
+    >>> db.sql("SELECT X.k FROM A X, A Y WINDOW = 1 SECOND WHERE X.k < Y.k")["k"].to_pylist()
+    [1]
+    """
+
+    def __init__(self, buckets: int = 1) -> None:
+        self._buckets = buckets
+        self.tables: dict[str, pa.RecordBatch] = {}
+        self._relations: dict[str, Relation] = {}
+        self._functions: dict[str, Function] = {}
+
+    def create_stream(
+        self,
+        name: str,
+        rows: pa.Table,
+        time: str | None = None,
+        lateness: int = 0,
+        statistics: Statistics | None = None,
+    ) -> None:
+        """A stream; `sql` reads the rows as all there are, `query` only takes their schema."""
+        types = tuple(rows.schema.types)
+        self.tables[name] = concat(rows.to_batches(), rows.schema)
+        clock = StreamClock(lateness)
+        self._relations[name] = Relation(
+            name,
+            tuple(rows.column_names),
+            types,
+            time,
+            clock,
+            statistics=statistics or Statistics(),
+        )
+
+    def create_table(self, name: str, rows: pa.Table) -> None:
+        """A static table."""
+        types = tuple(rows.schema.types)
+        self.tables[name] = concat(rows.to_batches(), rows.schema)
+        clock = StreamClock(ended=True)
+        self._relations[name] = Relation(
+            name, tuple(rows.column_names), types, clock=clock, is_table=True
+        )
+
+    def create_function(
+        self, name: str, function: Callable[..., Any], returns: pa.DataType, by_row: bool = False
+    ) -> None:
+        """A Python function that statements may call."""
+        self._functions[name.lower()] = Function(name, function, returns, by_row)
+
+    def plan(self, statement: str) -> JoinPlan:
+        """The plan of a statement."""
+        catalog = Catalog(self._relations, self._functions, NoEngine())
+        return compile_statement(read_query(statement), catalog, self._buckets)
+
+    def sql(self, statement: str) -> pa.Table:
+        """The answer over all rows."""
+        return LocalQuery(self.plan(statement)).run_all(self.tables)
+
+    def query(self, statement: str) -> LocalQuery:
+        """A running query, to be fed with micro-batches; static tables are there."""
+        return LocalQuery(self.plan(statement), self._static())
+
+    def _static(self) -> Mapping[str, pa.RecordBatch]:
+        return {name: self.tables[name] for name, r in self._relations.items() if r.is_table}
