@@ -70,7 +70,7 @@ def slide(
     """
     if len(new) == 0:
         return tuple(old), new
-    places = [np.flatnonzero(is_open(_untils(chunk))) for chunk in old]
+    places = [np.flatnonzero(_may_end(chunk, new, window)) for chunk in old]
     batches = [_take_open(chunk, at, layout) for chunk, at in zip(old, places, strict=True)]
     rows = pa.concat_batches([*batches, new])
     ends = window_ends(rows, layout.times(rows), window)
@@ -80,6 +80,17 @@ def slide(
         for chunk, at, part in zip(old, places, parts, strict=True)
     ]
     return tuple(changed), _append_ends(new, own, layout, window)
+
+
+def _may_end(chunk: Chunk, new: pa.RecordBatch, window: RowsWindow) -> Bools:
+    """The open rows of partitions that get new rows (or, rarely, have the same hash)."""
+    found = is_open(_untils(chunk))
+    if window.partition:
+        mine, theirs = (
+            hash_rows([rows.column(c) for c in window.partition]) for rows in (chunk.rows, new)
+        )
+        found &= np.isin(mine, theirs)
+    return found
 
 
 def _untils(chunk: Chunk) -> Int64s:
