@@ -87,7 +87,7 @@ def graph_cases(
     draw: st.DrawFn, most_streams: int = 5, counted: bool | None = None, live: bool = True
 ) -> GraphCase:
     """Joins of up to five streams; `counted` says whether some have ROWS windows."""
-    n = draw(st.integers(1, most_streams))
+    n = draw(st.sampled_from([n for n in (2, 3, 1, 4, 5, 2, 3) if n <= most_streams]))
     names = tuple("ABCDE"[:n])
     kinds = st.sampled_from(("plain", "plain", "plain", "ended", "static"))
     kind = [draw(kinds) for _ in names]
@@ -100,7 +100,7 @@ def graph_cases(
     network = draw(_networks(names, static, rows))
     lateness = tuple(draw(st.sampled_from((0, 0, 1, 4))) for _ in names)
     streams = tuple(
-        draw(_rows(late, k == "static", 14 - 2 * n)) for late, k in zip(lateness, kind, strict=True)
+        draw(_rows(late, k == "static", 18 - 3 * n)) for late, k in zip(lateness, kind, strict=True)
     )
     ended = frozenset(i for i, k in enumerate(kind) if k != "plain")
     return GraphCase(network, keys, rows, streams, lateness, ended)
@@ -180,19 +180,21 @@ def _networks(
 
 @st.composite
 def _rows(draw: st.DrawFn, late: int, static: bool, most: int) -> tuple[GraphRow, ...]:
-    value = st.one_of(st.none(), *[st.integers(0, 1)] * 6)
-    real = st.sampled_from((None, 0.0, -0.0, float("nan"), 1.0, 1.0))
+    value = st.sampled_from((0, 1, 0, 1, 0, 1, 0, 1, None))
+    real = st.sampled_from((0.0, 1.0, -0.0, 1.0, 0.0, 1.0, float("nan"), None))
+    size = draw(st.sampled_from((most // 2, most, most - 1, 2 * most // 3, 1, 0)))
     drawn = draw(
         st.lists(
             st.tuples(
-                st.integers(0, 15),
+                st.integers(0, 11),
                 value,
                 value,
                 real,
-                st.sampled_from((True, True, False, None)),
+                st.sampled_from((True, True, True, False, None)),
                 st.integers(0, late),
             ),
-            max_size=most,
+            min_size=size,
+            max_size=size,
         )
     )
     arriving = sorted(drawn, key=lambda row: row[0] + row[-1])

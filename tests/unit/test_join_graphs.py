@@ -20,7 +20,7 @@ from tests import naive, oracle
 from tests.cases import splits
 from tests.graph_cases import GraphCase, graph_cases
 
-CASES = 1500
+CASES = 900
 
 
 def results_of(batches: list[pa.RecordBatch]) -> list[naive.Result]:

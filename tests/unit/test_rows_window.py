@@ -139,6 +139,19 @@ def test_rows_that_may_not_join_count() -> None:
     assert times(running.feed([to_batch(rows), to_batch([row(2), row(3)])])) == [2]
 
 
+@pytest.mark.parametrize("unfit", [row(2, key=None), row(2, chosen=False)])
+def test_rows_that_may_not_join_count_in_later_micro_batches(unfit: GraphRow) -> None:
+    """
+    A [ROWS 2]  1 | 2 unfit | 5 |   | 9    at 6 the last two are 2 and 5
+    B                           | 6 |
+    """
+    running = stage(2, RangeWindow("B", 0), selected=CHOSEN)
+    for one in (row(1), unfit, row(5)):
+        running.feed([to_batch([one]), None])
+    running.feed([None, to_batch([row(6)])])
+    assert times(running.feed([to_batch([row(9)]), None])) == [6]
+
+
 def test_only_the_last_rows_are_kept_however_long_the_stream() -> None:
     running = stage(5, RangeWindow("B", 0))
     for t in range(300):
