@@ -1,14 +1,22 @@
-"""The command line: `nilometer demo`."""
+"""The command line: `nilometer demo | sql | explain`."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
+import traceback
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from nilometer.errors import NilometerError
+from nilometer.commands import options
+from nilometer.commands.progress import Progress
+from nilometer.commands.read_text import read_text
+from nilometer.errors import InputError, NilometerError
 from nilometer.version import VERSION
 
 app = typer.Typer(
@@ -17,7 +25,41 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
+
+
+class PlanFormat(StrEnum):
+    """How plans are written."""
+
+    text = "text"
+    dot = "dot"
+
+
+StatementArgument = Annotated[
+    str | None, typer.Argument(help="A query in quotes; or several, with ; between them.")
+]
+FileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--file", "-f", metavar="FILE", help="Read the statements from a file; - is stdin."
+    ),
+]
+StreamOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stream",
+        metavar="NAME=PATH:TIMECOLUMN",
+        help="A stream: a file, or a folder of files, and the column that holds its time. "
+        "With --follow the column may be left out: the time of arrival. May be repeated.",
+    ),
+]
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table", metavar="NAME=PATH", help="A static table, from a file or a folder. Repeatable."
+    ),
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -50,12 +92,135 @@ def demo(
         raise typer.Exit(1)
 
 
+@app.command()
+def sql(  # noqa: PLR0913  one argument per option
+    statement: StatementArgument = None,
+    *,
+    file: FileOption = None,
+    stream: StreamOption = None,
+    table: TableOption = None,
+    form: Annotated[
+        options.Format,
+        typer.Option("--format", help="How the answer is written. Times are in UTC."),
+    ] = options.Format.TABLE,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write to this file (for parquet, a new folder), not to stdout."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, help="How many rows a table shows; with --follow, at a time.")
+    ] = 50,
+    buckets: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many parts the work has; by default one per core."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on: read files as they are put into the folders."),
+    ] = False,
+    catch_up: Annotated[
+        bool,
+        typer.Option("--catch-up", help="As --follow, but end when all files there are read."),
+    ] = False,
+    lateness: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]DURATION",
+            help="How far a stream (or all) may be out of order, such as 2s; later rows are "
+            "dropped and counted. Repeatable.",
+            rich_help_panel="Only with --follow or --catch-up",
+        ),
+    ] = None,
+    idle: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]DURATION",
+            help="After how long a silence a stream (or any) no longer holds up the others.",
+            rich_help_panel="Only with --follow or --catch-up",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Remember there how far the query has come: the same command resumes it.",
+            rich_help_panel="Only with --follow or --catch-up",
+        ),
+    ] = None,
+) -> None:
+    """Query files of sensor data: once, or (--follow) for as long as rows come.
+
+    Files are Parquet, CSV with a header, or JSON lines, told by their names:
+    .parquet, .csv, .json, .jsonl, .ndjson; CSV and JSON also with .gz.
+
+    [bold]Example[/]: what passes two cameras within five seconds
+
+      nilometer sql --stream A=camera1.csv:ts --stream B=camera2.csv:ts "
+      SELECT A.obj_id, A.ts, B.ts FROM A, B
+      WINDOW(A, B) = 5 SECONDS WHERE A.obj_id = B.obj_id"
+    """
+    sources = options.read_sources(stream or [], table or [])
+    following = None
+    if follow or catch_up:
+        late = options.read_durations("--lateness", lateness or [], sources.streams)
+        silent = options.read_durations("--idle", idle or [], sources.streams)
+        following = options.Follow(late, silent, checkpoint, catch_up)
+    else:
+        options.require_follow({"--lateness": lateness, "--idle": idle, "--checkpoint": checkpoint})
+    text, chosen = read_text(statement, file), options.Output(form, output, limit)
+    with Progress(_errors()) as progress:
+        progress.say("Starting Spark")
+        from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
+
+        run_sql(Request(text, sources, chosen, following, buckets), progress)
+
+
+@app.command()
+def explain(
+    statement: StatementArgument = None,
+    file: FileOption = None,
+    stream: StreamOption = None,
+    table: TableOption = None,
+    form: Annotated[
+        PlanFormat, typer.Option("--format", help="Text to read, or a graph for Graphviz.")
+    ] = PlanFormat.text,
+) -> None:
+    """Say what a query will do: its windows, what it keeps and for how long, its order of joins."""
+    text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
+    with Progress(_errors()) as progress:
+        progress.say("Starting Spark")
+        from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
+
+        run_explain(Request(text, sources), form, progress)
+
+
+def _errors() -> Console:
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
 def main() -> None:
     """Run the command line; what goes wrong is told in words, never as a traceback."""
     try:
         app()
     except NilometerError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error:[/] {error}")
-        sys.exit(1)
+        _tell(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="nilometer-error-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exc(file=file)
+        what = f"{type(error).__name__}: {error}".split("\n")[0]
+        unforeseen = InputError(
+            "this should not have happened", detail=what[:300], hint=f"please report {file.name}"
+        )
+        _tell(str(unforeseen))
+
+
+def _tell(error: str) -> None:
+    """Say what went wrong, as it stands: an underlined place must not be wrapped."""
+    _errors().print(Text("error: ", style="red"), Text(error), sep="", soft_wrap=True)
+    sys.exit(1)

@@ -1,0 +1,80 @@
+"""Where answers go: the standard output, or a file that appears when it is complete."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from nilometer.errors import InputError
+
+_NOTE: Final = "nilometer-output.json"
+
+
+@contextmanager
+def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
+    """The standard output, or a file: what it held before stays if anything goes wrong."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with _told(path):
+            with open(aside, "wb") as file:
+                yield file
+            os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class GrowingFile:
+    """A file to which every micro-batch adds its rows once, however often it is run.
+
+    A note in the checkpoint's folder tells where the last micro-batch began to write.
+    """
+
+    path: Path
+    checkpoint: Path
+
+    @contextmanager
+    def open(self, batch: int) -> Iterator[BinaryIO]:
+        """The file, cut to where this micro-batch begins."""
+        start = self._start(batch)
+        self._take_note(batch, start)
+        with _told(self.path), open(self.path, "ab") as file:
+            file.truncate(start)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _start(self, batch: int) -> int:
+        try:
+            note = json.loads((self.checkpoint / _NOTE).read_text())
+        except FileNotFoundError:
+            return 0
+        if note["path"] != str(self.path.absolute()) or not self.path.exists():
+            return 0
+        size = self.path.stat().st_size
+        return min(note["start"], size) if note["batch"] == batch else size
+
+    def _take_note(self, batch: int, start: int) -> None:
+        note = {"path": str(self.path.absolute()), "batch": batch, "start": start}
+        aside = self.checkpoint / f".{_NOTE}"
+        aside.write_text(json.dumps(note))
+        os.replace(aside, self.checkpoint / _NOTE)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}", detail=error.strerror or str(error)) from None

@@ -1,0 +1,105 @@
+"""What goes wrong inside Spark, told in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from nilometer import errors
+from nilometer.errors import InputError, NilometerError, SessionError
+
+_OURS: Final = re.compile(
+    r"nilometer\.errors\.(\w+): (.+(?:\n  (?:detail|hint): .+|\n    .*)*)", re.MULTILINE
+)
+_CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]+(?:Exception|Error)\b:? ?(.*)", re.MULTILINE)
+_CONDITION: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
+_STREAM: Final = re.compile(r"^Query \[.*?\] terminated with exception: ")
+_FILE: Final = re.compile(r"while reading file (?:file:/*)?(/?\S+?)\.?(?:\s|$)")
+_LONGEST: Final = 400
+
+
+@contextmanager
+def told_in_words(reading: str = "a file") -> Iterator[None]:
+    """Turn Spark's failures into errors of ours; `reading` is what may hold what is wrong."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise explain_failure(error, reading) from None
+    except BrokenPipeError:
+        raise  # whoever reads our output has had enough
+    except ConnectionError:
+        raise _gone() from None
+
+
+def explain_failure(error: Exception, reading: str = "a file") -> NilometerError:
+    """One of our errors for one of Spark's."""
+    if isinstance(error, Py4JNetworkError):
+        return _gone()
+    text = str(error)
+    if ours := _raised_by_us(text):
+        return ours
+    causes = _causes(text)
+    first = causes[0]
+    if raised := re.search(r"\[USER_RAISED_EXCEPTION\] (.*?) SQLSTATE", text, re.DOTALL):
+        return InputError(raised[1], hint="write times such as 2026-01-31 12:00:00.5")
+    if "NANOS" in first and "Parquet" in first:
+        return InputError(
+            "Spark cannot read Parquet times in nanoseconds",
+            hint='write them in microseconds: df.to_parquet(path, coerce_timestamps="us")',
+        )
+    if file := _FILE.search(first):
+        return InputError(f"cannot read the file /{file[1].lstrip('/')}", detail=_deepest(causes))
+    if "MALFORMED_RECORD" in text:
+        return InputError(f"{reading} holds what cannot be read", detail=_deepest(causes))
+    if "OutOfMemoryError" in text:
+        return SessionError("Spark has run out of memory", detail=first)
+    return SessionError("Spark could not do this", detail=first)
+
+
+def _raised_by_us(text: str) -> NilometerError | None:
+    """The error that a Python worker raised, out of the traceback in Spark's message."""
+    found = _OURS.search(text)
+    if found is None:
+        return None
+    kind = getattr(errors, found[1], NilometerError)
+    message, *rest = found[2].split("\n")
+    parts = {"detail": "", "hint": ""}
+    for line in rest:
+        word, colon, value = line.strip().partition(": ")
+        if colon and word in parts:
+            parts[word] = value
+    made: NilometerError = kind(message, detail=parts["detail"] or None, hint=parts["hint"] or None)
+    return made
+
+
+def _causes(text: str) -> list[str]:
+    """The messages of an exception and of its causes, the first being what happened last."""
+    found = [_plain(cause) for cause in _CAUSE.findall(text)]
+    named = [cause for cause in found if cause]
+    return named or [_plain(text.strip().split("\n")[0])]
+
+
+def _deepest(causes: list[str]) -> str:
+    """What tells most: the record that could not be read, or else the first cause of all."""
+    records = [cause for cause in causes if "alformed" in cause]
+    return (records or causes)[-1]
+
+
+def _plain(message: str) -> str:
+    """A message of Spark's without its codes."""
+    text = _CONDITION.sub("", message.strip())
+    text = _CONDITION.sub("", _STREAM.sub("", text))
+    text = re.sub(r"\s*SQLSTATE: \w+.*", "", text)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _gone() -> SessionError:
+    return SessionError(
+        "Spark has stopped",
+        hint="its log may tell why: run again with NILOMETER_SPARK_LOG=spark.log set",
+    )

@@ -1,0 +1,94 @@
+"""Which files a path stands for, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from nilometer.errors import InputError
+
+
+class FileKind(StrEnum):
+    """What files hold, by the names that Spark has for it."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+
+
+_KINDS: Final = {
+    ".parquet": FileKind.PARQUET,
+    ".csv": FileKind.CSV,
+    ".csv.gz": FileKind.CSV,
+    ".json": FileKind.JSON,
+    ".json.gz": FileKind.JSON,
+    ".jsonl": FileKind.JSON,
+    ".jsonl.gz": FileKind.JSON,
+    ".ndjson": FileKind.JSON,
+    ".ndjson.gz": FileKind.JSON,
+}
+_HINT: Final = (
+    "files are told by their names: .parquet, .csv, .json, .jsonl, .ndjson, also with .gz"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A file, or all files of one kind in a folder."""
+
+    path: Path
+    kind: FileKind
+
+    @property
+    def pattern(self) -> str:
+        """The names of the files, as Spark's `pathGlobFilter`; others in the folder are left."""
+        endings = [ending for ending, kind in _KINDS.items() if kind is self.kind]
+        return f"*{{{','.join([*endings, *map(str.upper, endings)])}}}"
+
+
+def kind_of(name: str) -> FileKind | None:
+    """What a file holds, by its name.
+
+    >>> kind_of("a.2026.CSV.gz"), kind_of("notes.txt")
+    (<FileKind.CSV: 'csv'>, None)
+    """
+    lowered = name.lower()
+    return next((kind for ending, kind in _KINDS.items() if lowered.endswith(ending)), None)
+
+
+def find_files(name: str, path: Path) -> Files:
+    """The files of the stream or table `name`; an error if there are none, or several kinds."""
+    if path.is_dir():
+        kinds = {kind for file in _visible(path) if (kind := kind_of(file.name))}
+        if not kinds:
+            raise InputError(
+                f"there are no files for {name} in {path}",
+                hint=f"put one there, so that its columns are known; {_HINT}",
+            )
+        if len(kinds) > 1:
+            raise InputError(
+                f"the files for {name} in {path} are of several kinds",
+                detail=f"there are {' and '.join(sorted(kinds))}",
+                hint="put each kind into a folder of its own",
+            )
+        return Files(path, kinds.pop())
+    if not path.exists():
+        raise InputError(f"there is no file or folder {path} for {name}")
+    kind = kind_of(path.name)
+    if kind is None:
+        raise InputError(f"cannot tell what {path} holds", hint=_HINT)
+    return Files(path, kind)
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """Files that Spark will read: none whose name, or whose folder's, begins with _ or a dot."""
+    for entry in folder.iterdir():
+        if entry.name.startswith(("_", ".")):
+            continue
+        if entry.is_dir():
+            yield from _visible(entry)
+        else:
+            yield entry

@@ -1,0 +1,111 @@
+"""Rows of text as lines of bytes, made where the rows are: in Spark's workers.
+
+Every worker writes a file of its own, so an answer need not fit into anyone's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+WRITTEN: Final = "file STRING"
+TAKEN: Final = "rows BIGINT, body BINARY"
+
+
+@dataclass(frozen=True)
+class WriteLines:
+    """Batches of text columns in; out comes the name of the file that holds them as CSV.
+
+    The only column of a batch is written as it is if `plain`.
+    """
+
+    folder: str
+    plain: bool = False
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        file = Path(self.folder, uuid4().hex)
+        with open(file, "wb") as out:
+            for batch in batches:
+                out.write(_end_lines(batch.column(0)) if self.plain else csv_lines(batch))
+        yield pa.RecordBatch.from_arrays([pa.array([str(file)])], ["file"])
+
+
+@dataclass(frozen=True)
+class TakeRows:
+    """Batches of text columns in; out come the first of all rows, cut short, and their number."""
+
+    limit: int
+    characters: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        taken, rows = [], 0
+        for batch in batches:
+            if rows < self.limit:
+                taken.append(self._cut(batch.slice(0, self.limit - rows)))
+            rows += len(batch)
+        columns = [pa.array([rows], pa.int64()), pa.array([_to_bytes(taken)], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["rows", "body"])
+
+    def _cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [pc.utf8_slice_codeunits(column, 0, self.characters) for column in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def csv_lines(batch: pa.RecordBatch) -> pa.Buffer:
+    r"""Columns of text as CSV: NULL is nothing, empty text is quoted, other only where needed.
+
+    >>> csv_lines(pa.record_batch({"a": ["x", "", None], "b": ["1", "a,b", "c"]})).to_pybytes()
+    b'x,1\n"","a,b"\n,c\n'
+    """
+    columns = [_quoted(column) for column in batch.columns]
+    joined = pc.binary_join_element_wise(
+        *columns, ",", null_handling="replace", null_replacement=""
+    )
+    return _end_lines(joined)
+
+
+def _quoted(column: pa.Array) -> pa.Array:
+    special = pc.match_substring_regex(column, '[",\r\n]')
+    needed = pc.or_(special, pc.equal(column, ""))
+    if not pc.any(needed).as_py():
+        return column
+    doubled = pc.replace_substring(column, '"', '""')
+    return pc.if_else(needed, pc.binary_join_element_wise("", doubled, "", '"'), column)
+
+
+def _end_lines(lines: pa.Array) -> pa.Buffer:
+    """The bytes of all lines, one after the other, each with its end."""
+    ended = pc.binary_join_element_wise(lines, "", "\n")
+    if not len(ended):
+        return pa.py_buffer(b"")
+    _, offsets, content = ended.buffers()
+    last = np.frombuffer(offsets, np.int32)[len(ended)]
+    return content.slice(0, int(last))
+
+
+def _to_bytes(batches: list[pa.RecordBatch]) -> bytes | None:
+    if not batches:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def read_taken(bodies: list[bytes | None], limit: int) -> list[tuple[str | None, ...]]:
+    """The first rows out of what `TakeRows` has taken in every part."""
+    rows: list[tuple[str | None, ...]] = []
+    for body in bodies:
+        if body is not None and len(rows) < limit:
+            columns = [column.to_pylist() for column in pa.ipc.open_stream(body).read_all().columns]
+            rows.extend(zip(*columns, strict=True))
+    return rows[:limit]

@@ -1,0 +1,170 @@
+"""What was said on the command line, read and checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from nilometer.errors import InputError
+from nilometer.model.names import nearest
+from nilometer.model.time import parse_signed_duration
+
+
+class Format(StrEnum):
+    """How answers are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream or a table: its name in statements, its files, and its time column."""
+
+    name: str
+    path: Path
+    time: str | None = None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """All that statements can read."""
+
+    streams: tuple[Source, ...] = ()
+    tables: tuple[Source, ...] = ()
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for source in (*self.streams, *self.tables):
+            if source.name.lower() in seen:
+                raise InputError(f"the name {source.name} is given twice", hint="choose another")
+            seen.add(source.name.lower())
+
+
+@dataclass(frozen=True)
+class Follow:
+    """How folders are read as streams."""
+
+    lateness: Mapping[str, str] = field(default_factory=dict)
+    idle: Mapping[str, str] = field(default_factory=dict)
+    checkpoint: Path | None = None
+    catch_up: bool = False
+    """End when all files that are there have been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where answers go, and how they look."""
+
+    form: Format = Format.TABLE
+    path: Path | None = None
+    limit: int = 50
+
+    def __post_init__(self) -> None:
+        if self.form is Format.PARQUET and self.path is None:
+            raise InputError(
+                "Parquet cannot be written to the screen", hint="name a folder with --output"
+            )
+        if self.path is None:
+            return
+        if self.form is not Format.PARQUET and self.path.is_dir():
+            raise InputError(
+                f"cannot write {self.path}",
+                detail="it is a folder",
+                hint=f"{self.form} is written to a file: name one",
+            )
+        if not self.path.absolute().parent.is_dir():
+            raise InputError(
+                f"cannot write {self.path}", detail=f"there is no folder {self.path.parent}"
+            )
+
+
+def read_sources(streams: Sequence[str], tables: Sequence[str]) -> Sources:
+    """The sources of --stream and --table."""
+    return Sources(tuple(map(read_stream, streams)), tuple(map(read_table, tables)))
+
+
+def read_stream(text: str) -> Source:
+    """NAME=PATH:TIMECOLUMN; the column may be missing, and the path may have colons.
+
+    >>> read_stream("A=data/cam:1.csv:ts")
+    Source(name='A', path=PosixPath('data/cam:1.csv'), time='ts')
+    """
+    name, value = _named(text, "--stream", "--stream A=camera1.csv:ts")
+    path, colon, column = value.rpartition(":")
+    if not colon or "/" in column:
+        path, column = value, ""
+    elif not path or not column:
+        raise InputError(
+            "cannot read --stream",
+            detail=f"got {text!r}",
+            hint="write NAME=PATH:TIMECOLUMN, such as --stream A=camera1.csv:ts",
+        )
+    return Source(name, _path(path), column or None)
+
+
+def read_table(text: str) -> Source:
+    """NAME=PATH.
+
+    >>> read_table("Stores=stores.csv")
+    Source(name='Stores', path=PosixPath('stores.csv'), time=None)
+    """
+    name, value = _named(text, "--table", "--table Stores=stores.csv")
+    return Source(name, _path(value))
+
+
+def read_durations(option: str, given: Sequence[str], streams: Sequence[Source]) -> dict[str, str]:
+    """Durations per stream: NAME=2s for one, 2s for all that have none of their own.
+
+    >>> read_durations("--lateness", ["2s", "A=1s"], [read_stream("A=a:t"), read_stream("B=b:t")])
+    {'A': '1s', 'B': '2s'}
+    """
+    names = [stream.name for stream in streams]
+    general, own = "", dict.fromkeys(names, "")
+    for text in given:
+        name, equals, duration = text.rpartition("=")
+        parse_signed_duration(duration)
+        if not equals:
+            general = duration
+            continue
+        known = next((known for known in names if known.lower() == name.strip().lower()), None)
+        if known is None:
+            raise InputError(
+                f"{option} names no stream: {name}",
+                detail=f"the streams are {', '.join(names) or 'none'}",
+                hint=nearest(name, names),
+            )
+        own[known] = duration
+    chosen = {name: duration or general for name, duration in own.items()}
+    return {name: duration for name, duration in chosen.items() if duration}
+
+
+def require_follow(options: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing where files are read once, as they are."""
+    for option, given in options.items():
+        if given:
+            raise InputError(
+                f"{option} is only for streams that go on",
+                hint="add --follow, or --catch-up to end with the files that are there",
+            )
+
+
+def _named(text: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip()):
+        raise InputError(f"cannot read {option}", detail=f"got {text!r}", hint=f"write {example}")
+    return name.strip(), value.strip()
+
+
+def _path(text: str) -> Path:
+    if "://" in text:
+        raise InputError(
+            "only files on this machine can be read here",
+            detail=f"got {text}",
+            hint="in Python any DataFrame can be a stream: nm.connect(spark).create_stream",
+        )
+    return Path(text).expanduser()

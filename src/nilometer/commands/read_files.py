@@ -1,0 +1,91 @@
+"""Files as DataFrames, static or streaming, whose time column is a TIMESTAMP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    DateType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from nilometer.commands.files import FileKind, Files, find_files
+from nilometer.commands.options import Source
+from nilometer.errors import InputError
+from nilometer.spark.streams import find_column
+from nilometer.sql.scalars import quote_name
+
+_STRICT: Final = {"mode": "FAILFAST"}
+_OPTIONS: Final = {
+    FileKind.PARQUET: {},
+    # Without enforceSchema a file whose header has another order would be read in the wrong one.
+    FileKind.CSV: {"header": "true", "enforceSchema": "false", "escape": '"', **_STRICT},
+    FileKind.JSON: _STRICT,
+}
+_STREAMED: Final = {
+    "maxBytesPerTrigger": str(256 << 20),  # a long backlog must not become one micro-batch
+    "maxFileAge": "3650d",  # by default a file with an old date would be passed over in silence
+}
+
+
+def read_static(spark: SparkSession, source: Source) -> DataFrame:
+    """All rows that are there."""
+    files = find_files(source.name, source.path)
+    schema = _schema(spark, files, source)
+    reader = spark.read.format(files.kind).options(**_OPTIONS[files.kind])
+    if files.path.is_dir():
+        reader = reader.option("pathGlobFilter", files.pattern)
+    return _with_time(reader.schema(schema).load(str(files.path)), source)
+
+
+def read_streaming(spark: SparkSession, source: Source) -> DataFrame:
+    """The rows that are there and those of files that come; their columns are those of today."""
+    if not source.path.is_dir():
+        raise InputError(
+            f"there is no folder {source.path} for {source.name}",
+            detail="it is a file" if source.path.exists() else None,
+            hint="--follow reads the files of a folder, and those that are put there later",
+        )
+    files = find_files(source.name, source.path)
+    schema = _schema(spark, files, source)
+    reader = spark.readStream.format(files.kind).options(**_OPTIONS[files.kind], **_STREAMED)
+    reader = reader.option("pathGlobFilter", files.pattern)
+    return _with_time(reader.schema(schema).load(str(files.path)), source)
+
+
+def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
+    """The columns of the files; text is read as such where it becomes the time of a stream."""
+    reader = spark.read.format(files.kind).options(**_OPTIONS[files.kind])
+    if files.kind is FileKind.CSV:
+        reader = reader.option("inferSchema", "true")
+    if files.path.is_dir():
+        reader = reader.option("pathGlobFilter", files.pattern)
+    found = reader.load(str(files.path)).schema
+    if source.time is None or files.kind is FileKind.PARQUET:
+        return found
+    fields = list(found.fields)
+    place = find_column(source.name, found, source.time)
+    if isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType):
+        fields[place] = StructField(fields[place].name, StringType())
+    return StructType(fields)
+
+
+def _with_time(frame: DataFrame, source: Source) -> DataFrame:
+    """Make the time column a TIMESTAMP; what is no time is an error that shows the value."""
+    if source.time is None:
+        return frame
+    field = frame.schema.fields[find_column(source.name, frame.schema, source.time)]
+    column = F.col(quote_name(field.name))
+    if isinstance(field.dataType, DateType | TimestampNTZType):
+        return frame.withColumn(field.name, column.cast("timestamp"))
+    if not isinstance(field.dataType, StringType):
+        return frame
+    wrong = F.concat(F.lit(f"column {field.name} of {source.name} holds no time: "), column)
+    refused = F.when(column.isNotNull(), F.raise_error(wrong))
+    return frame.withColumn(field.name, F.coalesce(column.try_cast("timestamp"), refused))

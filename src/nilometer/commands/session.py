@@ -1,0 +1,54 @@
+"""The Spark session of a command, which says nothing and is stopped at the end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from nilometer.spark.session import local_spark
+
+
+@contextmanager
+def open_session() -> Iterator[SparkSession]:
+    """A session of our own, or the one that is running, which is then left running."""
+    running = SparkSession.getActiveSession()
+    with _kept_quiet():
+        spark = running or local_spark(name="nilometer sql")
+        try:
+            yield spark
+        finally:
+            if running is None:
+                _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session, whatever state it is in; Ctrl-C would only make that take longer."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with suppress(Exception):
+            spark.stop()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _kept_quiet() -> Iterator[None]:
+    """Keep PySpark's and Py4J's own messages off the screen: errors are told in our words."""
+    py4j = [logging.getLogger(f"py4j.{name}") for name in ("clientserver", "java_gateway")]
+    logs = [PySparkLogger.getLogger("SQLQueryContextLogger"), *py4j]
+    before = [log.disabled for log in logs]
+    for log in logs:
+        log.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for log, was in zip(logs, before, strict=True):
+            log.disabled = was

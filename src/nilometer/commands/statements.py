@@ -1,0 +1,40 @@
+"""A text with several statements, cut so that every error still tells the right line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import TokenType
+
+from nilometer.errors import InputError
+from nilometer.sql.dialect import Nilometer
+from nilometer.sql.statements import read_statements
+
+
+@dataclass(frozen=True, slots=True)
+class OneStatement:
+    """The text of one statement, and whether it only asks for a plan."""
+
+    sql: str
+    is_explain: bool
+
+
+def split_statements(text: str) -> list[OneStatement]:
+    """The statements of a text; each keeps its place, with what came before it left blank.
+
+    >>> [one.sql for one in split_statements("SELECT 1; EXPLAIN SELECT 2;")]
+    ['SELECT 1', '          EXPLAIN SELECT 2']
+    """
+    read = read_statements(text)
+    if not read:
+        raise InputError("there is no statement", hint="write SELECT … FROM …")
+    ends = [t.start for t in Nilometer().tokenize(text) if t.token_type == TokenType.SEMICOLON]
+    parts = []
+    for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True):
+        if Nilometer().tokenize(text[start:end]):
+            blank = re.sub(r"[^\n]", " ", text[:start])
+            parts.append(blank + text[start:end].rstrip())
+    return [
+        OneStatement(sql, one.explain is not None) for sql, one in zip(parts, read, strict=True)
+    ]

@@ -1,0 +1,99 @@
+"""What a followed query has done so far, added up from Spark's progress reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from nilometer.spark.metrics import JoinMetrics, progress_metrics
+
+ROWS_OUT: Final = "rows-out"
+"""Under this name Spark's reports tell how many rows a micro-batch gave."""
+
+
+class Tally:
+    """Adds up the micro-batches of a query."""
+
+    def __init__(self) -> None:
+        self.rows_in = 0
+        self.rows_out = 0
+        self.batches = 0
+        self._joins: list[JoinMetrics] = []
+        self._next = 0
+        self._started = time.monotonic()
+
+    def take(self, reports: Sequence[Any]) -> None:
+        """Take in the reports that are new."""
+        for report in reports:
+            if report["batchId"] < self._next:
+                continue
+            joins = progress_metrics(report)
+            if joins:  # Spark also reports, again and again, that nothing has come
+                self._next = report["batchId"] + 1
+                self._add(joins, report["observedMetrics"].get(ROWS_OUT))
+
+    def _add(self, joins: list[JoinMetrics], counted: Any) -> None:
+        self._joins = joins
+        self.batches += 1
+        self.rows_in += sum(s.rows for join in joins for s in join.streams.values())
+        self.rows_out += counted["rows"] if counted is not None else 0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def late(self) -> int:
+        return sum(join.streams[name].late for join, name in self._streams())
+
+    @property
+    def without_time(self) -> int:
+        return sum(join.streams[name].without_time for join, name in self._streams())
+
+    def line(self, now: int) -> str:
+        """How it goes, in one line, at an instant in microseconds."""
+        if not self.batches:
+            return "Spark prepares the first micro-batch"
+        parts = [
+            f"{self.rows_in:,} rows in ({self.rows_in / self.seconds:,.0f}/s)",
+            f"{self.rows_out:,} out",
+            f"{self.late:,} late",
+        ]
+        if (lag := self._lag(now)) is not None:
+            parts.append(f"watermark {_span(lag)} behind")
+        return ", ".join(parts)
+
+    def summary(self) -> str:
+        """The whole run in one line."""
+        parts = [
+            f"{self.rows_in:,} rows in",
+            f"{self.rows_out:,} rows out",
+            f"{self.late:,} late rows dropped",
+        ]
+        if self.without_time:
+            parts.append(f"{self.without_time:,} rows without a time dropped")
+        return f"{', '.join(parts)}, {self.seconds:.1f} s"
+
+    def _streams(self) -> Iterator[tuple[JoinMetrics, str]]:
+        for join in self._joins:
+            for name in join.streams:
+                yield join, name
+
+    def _lag(self, now: int) -> int | None:
+        marks = [join.streams[name].watermark for join, name in self._streams()]
+        known = [mark for mark in marks if mark is not None]
+        return now - min(known) if known else None
+
+
+def _span(microseconds: int) -> str:
+    """A length of time, to be read at a glance.
+
+    >>> _span(3_200_000), _span(7_500_000_000), _span(-1_000_000)
+    ('3.2 s', '2.1 h', '-1.0 s')
+    """
+    seconds = microseconds / 1e6
+    for size, unit in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
