@@ -161,7 +161,8 @@ def _write(answer: DataFrame, output: Output, screen: Console, progress: Progres
         taken = take_rows(answer, output.limit)
         with progress.aside():
             TableView(screen, _headings(answer)).show(taken.rows)
-            screen.print(count_line(len(taken.rows), taken.total), style="dim")
+            counted = count_line(len(taken.rows), taken.total)
+            screen.print(counted, style="dim", soft_wrap=True)
     elif output.form is Format.PARQUET:
         _write_parquet(answer, output)
     else:

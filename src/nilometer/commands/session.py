@@ -7,11 +7,14 @@ import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from nilometer.spark.session import local_spark
+
+_PARQUET_TIMES: Final = "spark.sql.parquet.outputTimestampType"
 
 
 @contextmanager
@@ -21,10 +24,23 @@ def open_session() -> Iterator[SparkSession]:
     with _kept_quiet():
         spark = running or local_spark(name="nilometer sql")
         try:
-            yield spark
+            with _times_that_others_can_read(spark):
+                yield spark
         finally:
             if running is None:
                 _stop(spark)
+
+
+@contextmanager
+def _times_that_others_can_read(spark: SparkSession) -> Iterator[None]:
+    """Write Parquet times as microseconds in UTC: Spark's INT96 has no zone and is out of use."""
+    before = spark.conf.get(_PARQUET_TIMES) or "INT96"
+    spark.conf.set(_PARQUET_TIMES, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a session that has died says so elsewhere
+            spark.conf.set(_PARQUET_TIMES, before)
 
 
 def _stop(spark: SparkSession) -> None:

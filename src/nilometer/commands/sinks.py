@@ -65,7 +65,8 @@ class TableToScreen:
         with self.progress.aside():
             self.view.show(taken.rows)
             if (more := taken.total - len(taken.rows)) > 0:
-                self.view.console.print(f"… and {more:,} more at the same time", style="dim")
+                told = f"… and {more:,} more at the same time"
+                self.view.console.print(told, style="dim", soft_wrap=True)
 
 
 @dataclass

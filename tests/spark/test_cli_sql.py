@@ -1,0 +1,245 @@
+"""`nilometer sql` and `nilometer explain` over files, from the command line to the rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from nilometer.cli import app
+from nilometer.errors import NilometerError
+
+A_CSV = "k,v,ts\n1,2.5,2026-01-01 00:00:00\n2,,2026-01-01 00:00:01.5\n3,9,2026-01-01 01:00:00\n"
+B_JSON = (
+    '{"k": 1, "name": "x", "ts": "2026-01-01T00:00:02Z"}\n'
+    '{"k": 2, "name": "y, \\"z\\"", "ts": "2026-01-01T00:00:03Z"}\n'
+)
+JOIN = "SELECT A.k, v, A.ts, B.ts, name FROM A, B WINDOW = 2 SECONDS WHERE A.k = B.k"
+CSV_ROWS = [
+    ["1", "2.5", "2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z", "x", "2026-01-01T00:00:02Z"],
+    ["2", "", "2026-01-01T00:00:01.5Z", "2026-01-01T00:00:03Z", 'y, "z"', "2026-01-01T00:00:03Z"],
+]
+
+
+@pytest.fixture
+def data(spark: SparkSession, tmp_path: Path) -> Path:
+    """Camera A as CSV, B as JSON lines in a folder, compressed."""
+    (tmp_path / "a.csv").write_text(A_CSV)
+    (tmp_path / "b").mkdir()
+    with gzip.open(tmp_path / "b" / "1.jsonl.gz", "wt") as file:
+        file.write(B_JSON)
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def over(data: Path) -> list[str]:
+    return ["--stream", f"A={data}/a.csv:ts", "--stream", f"B={data}/b:ts"]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of a CSV text, sorted, without the header."""
+    return sorted(list(csv.reader(io.StringIO(text)))[1:])
+
+
+def refusal(result: Result) -> NilometerError:
+    assert isinstance(result.exception, NilometerError), result.output
+    return result.exception
+
+
+def test_a_join_of_two_files_as_csv(data: Path) -> None:
+    result = run("sql", JOIN, *over(data), "--format", "csv", "--buckets", 1)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "k,v,ts,ts,name,_time"
+    assert rows(result.stdout) == CSV_ROWS
+
+
+def test_several_statements_as_tables(data: Path) -> None:
+    queries = data / "queries.sql"
+    queries.write_text(f"SELECT A.k, v FROM A;\nEXPLAIN {JOIN};")
+    result = run("sql", "-f", queries, *over(data), "--limit", 2)
+    assert result.exit_code == 0
+    table, plan = result.stdout.split("\n\n", 1)
+    assert table.split("\n")[0].split() == ["k", "v", "_time"]
+    assert table.endswith("2 of 3 rows: 1 more, which --limit 3 shows")
+    assert "A.k = B.k" in plan
+
+
+def test_json_lines_and_parquet_keep_types_and_refuse_two_columns_of_one_name(
+    data: Path,
+) -> None:
+    for form in ("jsonl", "parquet"):
+        result = run("sql", JOIN, *over(data), "--format", form, "-o", data / "out")
+        assert (
+            refusal(result).message == f"two columns are named ts, and {form} tells columns by name"
+        )
+    query = (
+        "SELECT A.k, v, B.ts AS t, array(A.ts) AS l FROM A, B WINDOW = 2 SECONDS WHERE A.k = B.k"
+    )
+    run("sql", query, *over(data), "--format", "jsonl", "-o", data / "out.jsonl")
+    lines = [json.loads(line) for line in (data / "out.jsonl").read_text().splitlines()]
+    assert sorted(lines, key=lambda line: line["k"])[1] == {
+        "k": 2,
+        "v": None,
+        "t": "2026-01-01T00:00:03.000000Z",
+        "l": ["2026-01-01T00:00:01.500000Z"],
+        "_time": "2026-01-01T00:00:03.000000Z",
+    }
+    run("sql", query, *over(data), "--format", "parquet", "-o", data / "out.parquet")
+    found = pq.read_table(data / "out.parquet", columns=["k", "v", "t"]).sort_by("k").to_pylist()
+    assert found[0] == {"k": 1, "v": 2.5, "t": datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)}
+    again = run("sql", query, *over(data), "--format", "parquet", "-o", data / "out.parquet")
+    assert "there is already something at" in refusal(again).message
+
+
+def test_parquet_without_a_zone_is_utc_and_tables_join(data: Path) -> None:
+    times = pa.array([datetime(2026, 1, 1, 12)], pa.timestamp("us"))
+    pq.write_table(pa.table({"k": [1], "ts": times}), data / "c.parquet")
+    (data / "names.csv").write_text("k,label\n1,one\n2,two\n")
+    result = run(
+        "sql",
+        "SELECT C.k, C.ts, label FROM C, Names WHERE C.k = Names.k",
+        *("--stream", f"C={data}/c.parquet:TS", "--table", f"Names={data}/names.csv"),
+        *("--format", "csv"),
+    )
+    assert result.exception is None
+    assert rows(result.stdout) == [["1", "2026-01-01T12:00:00Z", "one", "2026-01-01T12:00:00Z"]]
+
+
+def test_explain_as_text_and_as_a_graph(data: Path) -> None:
+    text = run("explain", JOIN, *over(data))
+    assert text.exit_code == 0
+    assert "A.k = B.k" in text.stdout
+    graph = run("explain", JOIN, *over(data), "--format", "dot")
+    assert graph.stdout.startswith("digraph")
+
+
+@pytest.mark.parametrize(
+    ("broken", "message", "detail"),
+    [
+        ("k,ts\n1,soon\n", "column ts of X holds no time: soon", None),
+        ("k,ts\n1,2026-01-01,3\n", "cannot read the file {path}", "Malformed CSV record: "),
+        ("", "stream X has no column ts", "it has no columns"),
+    ],
+)
+def test_files_that_cannot_be_read(
+    data: Path, broken: str, message: str, detail: str | None
+) -> None:
+    path = data / "x.csv"
+    path.write_text(broken)
+    error = refusal(run("sql", "SELECT X.k FROM X", "--stream", f"X={path}:ts"))
+    assert error.message == message.format(path=path)
+    assert (error.detail or "").startswith(detail or "")
+    assert "Traceback" not in str(error)
+
+
+def test_errors_in_a_worker_and_in_a_later_statement(data: Path) -> None:
+    wrong = "SELECT A.k FROM A, B WINDOW = 2 SECONDS WHERE A.k = B.k AND 1 / (A.k - B.k) > 0"
+    error = str(refusal(run("sql", wrong, *over(data))))
+    assert "Traceback" not in error
+    assert "zero" in error
+    error = str(refusal(run("sql", "SELECT A.k FROM A;\nSELECT A.nope FROM A", *over(data))))
+    assert "line 2, column" in error
+
+
+def test_what_does_not_go_together(data: Path) -> None:
+    for arguments, message in [
+        ([f"{JOIN}; {JOIN}", "--format", "csv"], "the answers to 2 statements cannot go to one"),
+        ([JOIN, "--lateness", "2s"], "--lateness is only for streams that go on"),
+        ([JOIN, "--catch-up"], f"there is no folder {data}/a.csv for A"),
+        ([JOIN, "--stream", f"C={data}/a.csv"], "C needs a time column"),
+    ]:
+        assert refusal(run("sql", *arguments, *over(data))).message.startswith(message)
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    """Let a file appear at once."""
+    (folder / f".{name}").write_text(text)
+    (folder / f".{name}").rename(folder / name)
+
+
+def test_catching_up_twice_adds_the_new_rows_once(data: Path) -> None:
+    (data / "a").mkdir()
+    put(data / "a", "1.csv", A_CSV)
+    command = [
+        *("sql", JOIN, "--stream", f"A={data}/a:ts", "--stream", f"B={data}/b:ts"),
+        *("--catch-up", "--lateness", "A=1s", "--checkpoint", data / "checkpoint"),
+        *("--format", "csv", "-o", data / "out.csv"),
+    ]
+    first = run(*command)
+    assert "5 rows in, 2 rows out, 0 late rows dropped" in first.stderr, first.exception
+    assert rows((data / "out.csv").read_text()) == CSV_ROWS
+    put(data / "a", "2.csv", "k,v,ts\n1,1,2026-01-01 00:00:01\n4,4,2026-01-01 00:59:59\n")
+    second = run(*command)
+    assert "2 rows in, 0 rows out, 1 late rows dropped" in second.stderr, second.exception
+    assert rows((data / "out.csv").read_text()) == CSV_ROWS
+
+
+def test_a_bad_cell_in_a_file_that_comes_later_ends_the_query(data: Path) -> None:
+    (data / "a").mkdir()
+    put(data / "a", "1.csv", A_CSV)
+    command = [
+        *("sql", "SELECT A.k FROM A", "--stream", f"A={data}/a:ts", "--catch-up"),
+        *("--checkpoint", data / "checkpoint"),
+    ]
+    assert run(*command).exception is None
+    put(data / "a", "2.csv", "k,v,ts\n1,1,whenever\n")
+    assert refusal(run(*command)).message == "column ts of A holds no time: whenever"
+
+
+def test_follow_picks_up_files_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    put(tmp_path / "a", "1.csv", A_CSV)
+    put(tmp_path / "b", "1.jsonl", B_JSON)
+    command = [
+        *(sys.executable, "-m", "nilometer", "sql", "--follow", "--format", "csv", JOIN),
+        *("--stream", f"A={tmp_path}/a:ts", "--stream", f"B={tmp_path}/b:ts"),
+        *("-o", str(tmp_path / "out.csv")),
+    ]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},  # quick to start
+    )
+    try:
+        wait_for_lines(process, tmp_path / "out.csv", 3)
+        put(tmp_path / "b", "2.jsonl", '{"k": 3, "name": "w", "ts": "2026-01-01T01:00:00Z"}\n')
+        wait_for_lines(process, tmp_path / "out.csv", 4)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, out) == (0, "")
+    assert err.startswith("6 rows in, 3 rows out, 0 late rows dropped, ")
+    assert err.count("\n") == 1
+    last = ["3", "9.0", *["2026-01-01T01:00:00Z"] * 2, "w", "2026-01-01T01:00:00Z"]
+    assert rows((tmp_path / "out.csv").read_text()) == [*CSV_ROWS, last]
+
+
+def wait_for_lines(process: subprocess.Popen[str], path: Path, lines: int) -> None:
+    deadline = time.monotonic() + 90
+    while not (path.exists() and path.read_text().count("\n") == lines):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
