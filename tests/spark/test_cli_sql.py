@@ -184,11 +184,11 @@ def test_catching_up_twice_adds_the_new_rows_once(data: Path) -> None:
         *("--format", "csv", "-o", data / "out.csv"),
     ]
     first = run(*command)
-    assert "5 rows in, 2 rows out, 0 late rows dropped" in first.stderr, first.exception
+    assert "rows in: 5, rows out: 2, late rows dropped: 0" in first.stderr, first.exception
     assert rows((data / "out.csv").read_text()) == CSV_ROWS
     put(data / "a", "2.csv", "k,v,ts\n1,1,2026-01-01 00:00:01\n4,4,2026-01-01 00:59:59\n")
     second = run(*command)
-    assert "2 rows in, 0 rows out, 1 late rows dropped" in second.stderr, second.exception
+    assert "rows in: 2, rows out: 0, late rows dropped: 1" in second.stderr, second.exception
     assert rows((data / "out.csv").read_text()) == CSV_ROWS
 
 
@@ -231,7 +231,7 @@ def test_follow_picks_up_files_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert (process.returncode, out) == (0, "")
-    assert err.startswith("6 rows in, 3 rows out, 0 late rows dropped, ")
+    assert err.startswith("rows in: 6, rows out: 3, late rows dropped: 0, ")
     assert err.count("\n") == 1
     last = ["3", "9.0", *["2026-01-01T01:00:00Z"] * 2, "w", "2026-01-01T01:00:00Z"]
     assert rows((tmp_path / "out.csv").read_text()) == [*CSV_ROWS, last]

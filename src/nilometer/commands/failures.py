@@ -38,9 +38,12 @@ def told_in_words(reading: str = "a file") -> Iterator[None]:
 
 def explain_failure(error: Exception, reading: str = "a file") -> NilometerError:
     """One of our errors for one of Spark's."""
+    try:
+        text = str(error)  # of a Java exception, this asks Java
+    except (Py4JError, ConnectionError):
+        return _gone()
     if isinstance(error, Py4JNetworkError):
         return _gone()
-    text = str(error)
     if ours := _raised_by_us(text):
         return ours
     causes = _causes(text)
@@ -95,6 +98,7 @@ def _plain(message: str) -> str:
     text = _CONDITION.sub("", message.strip())
     text = _CONDITION.sub("", _STREAM.sub("", text))
     text = re.sub(r"\s*SQLSTATE: \w+.*", "", text)
+    text = re.sub(r" If necessary set \S+ to \S+ to bypass this error\.", "", text)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
@@ -43,12 +44,16 @@ def follow_query(
         sink = _sink(headings, output, checkpoint, progress, screen)
         guarded = Guarded(sink) if sink is not None else None
         query = _start(answer, output, follow, checkpoint, guarded)
-        _watch(query, tally, progress, stops)
-        failure = guarded.failure if guarded is not None else None
-        failure = failure or query.exception()
-        if failure is not None:
-            raise failure
-        _finish(query, tally, progress, stops)
+        try:
+            _watch(query, tally, progress, stops)
+            failure = guarded.failure if guarded is not None else None
+            failure = failure or query.exception()
+            if failure is not None:
+                raise failure
+            _finish(query, tally, progress, stops)
+        except (Py4JError, ConnectionError):
+            if not stops[0].is_set():
+                raise  # else Java was asked to stop too, and was quicker
     return tally
 
 

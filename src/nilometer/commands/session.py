@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from pyspark.logger import PySparkLogger
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.sql import SparkSession
 
 from nilometer.spark.session import local_spark
@@ -23,6 +23,9 @@ def open_session() -> Iterator[SparkSession]:
     running = SparkSession.getActiveSession()
     with _kept_quiet():
         spark = running or local_spark(name="nilometer sql")
+        if running is None:
+            for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+                server.handle_error = _say_nothing  # type: ignore[method-assign, assignment]
         try:
             with _times_that_others_can_read(spark):
                 yield spark
@@ -53,18 +56,18 @@ def _stop(spark: SparkSession) -> None:
         signal.signal(signal.SIGINT, before)
 
 
+def _say_nothing(*_: object) -> None:
+    """What PySpark's server for accumulators does when Java is gone: else, print a traceback."""
+
+
 @contextmanager
 def _kept_quiet() -> Iterator[None]:
-    """Keep PySpark's and Py4J's own messages off the screen: errors are told in our words."""
-    py4j = [logging.getLogger(f"py4j.{name}") for name in ("clientserver", "java_gateway")]
-    logs = [PySparkLogger.getLogger("SQLQueryContextLogger"), *py4j]
-    before = [log.disabled for log in logs]
-    for log in logs:
-        log.disabled = True
+    """Keep what PySpark and Py4J would print off the screen: errors are told in our words."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for log, was in zip(logs, before, strict=True):
-            log.disabled = was
+        logging.disable(before)

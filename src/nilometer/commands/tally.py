@@ -21,10 +21,13 @@ class Tally:
         self.batches = 0
         self._joins: list[JoinMetrics] = []
         self._next = 0
+        self._rate = 0.0
         self._started = time.monotonic()
 
     def take(self, reports: Sequence[Any]) -> None:
         """Take in the reports that are new."""
+        if reports and reports[-1]["inputRowsPerSecond"] >= 0:  # at first it is no number
+            self._rate = reports[-1]["inputRowsPerSecond"]
         for report in reports:
             if report["batchId"] < self._next:
                 continue
@@ -56,7 +59,7 @@ class Tally:
         if not self.batches:
             return "Spark prepares the first micro-batch"
         parts = [
-            f"{self.rows_in:,} rows in ({self.rows_in / self.seconds:,.0f}/s)",
+            f"{self.rows_in:,} rows in ({self._rate:,.0f}/s)",
             f"{self.rows_out:,} out",
             f"{self.late:,} late",
         ]
@@ -67,13 +70,13 @@ class Tally:
     def summary(self) -> str:
         """The whole run in one line."""
         parts = [
-            f"{self.rows_in:,} rows in",
-            f"{self.rows_out:,} rows out",
-            f"{self.late:,} late rows dropped",
+            f"rows in: {self.rows_in:,}",
+            f"rows out: {self.rows_out:,}",
+            f"late rows dropped: {self.late:,}",
         ]
         if self.without_time:
-            parts.append(f"{self.without_time:,} rows without a time dropped")
-        return f"{', '.join(parts)}, {self.seconds:.1f} s"
+            parts.append(f"rows without a time dropped: {self.without_time:,}")
+        return ", ".join([*parts, f"seconds: {self.seconds:.1f}"])
 
     def _streams(self) -> Iterator[tuple[JoinMetrics, str]]:
         for join in self._joins:
