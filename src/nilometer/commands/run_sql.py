@@ -20,6 +20,7 @@ from nilometer.commands.answers import (
 )
 from nilometer.commands.destination import open_output
 from nilometer.commands.failures import told_in_words
+from nilometer.commands.files import find_files
 from nilometer.commands.follow import follow_query
 from nilometer.commands.options import Follow, Format, Output, Source, Sources
 from nilometer.commands.progress import Progress
@@ -92,9 +93,12 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
 def _database(sources: Sources, follow: Follow | None, progress: Progress) -> Iterator[Database]:
     """A database with all sources in it."""
     progress.say("Starting Spark")
+    every = (*sources.streams, *sources.tables)
+    for source in every:  # what is not there is said before Spark takes its time to start
+        find_files(source.name, source.path)
     with told_in_words(), open_session() as spark:
         db = connect(spark)
-        for source in (*sources.streams, *sources.tables):
+        for source in every:
             progress.say(f"Looking at the files of {source.name}")
             with told_in_words(f"{source.name} ({source.path})"):
                 if source in sources.streams:
