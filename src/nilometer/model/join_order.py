@@ -28,6 +28,9 @@ FAST: Final = 1.5
 MOST_ORDERS: Final = 2000
 """How many global orders are costed; among many streams only the fastest few are moved."""
 
+MOST_BETTERED: Final = 8
+"""How many streams an order may have that is bettered; the time for it grows with the cube."""
+
 
 class Scan(Enum):
     """What a partial tuple is compared with in the next window."""
@@ -324,7 +327,7 @@ def _local_order(join: _Join, origin: int) -> Order:
         return (join.matches(partial, stream) - 1) / looked_at if looked_at else -inf
 
     greedy = _complete(join, (origin,), growth_per_comparison)[1:]
-    return _bettered(join, origin, greedy)
+    return _bettered(join, origin, greedy) if len(greedy) <= MOST_BETTERED else greedy
 
 
 def _bettered(join: _Join, origin: int, order: Order) -> Order:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkTypeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StringType, StructType
 
@@ -54,7 +54,7 @@ class SparkEngine:
 @contextmanager
 def analysis_kept_quiet() -> Iterator[None]:
     """Keep PySpark from logging, with a Java stack trace, what we are about to tell in words."""
-    log = logging.getLogger("SQLQueryContextLogger")
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
     before = log.disabled
     log.disabled = True
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -25,6 +26,9 @@ from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import ColumnRef, Scalar, column, conjuncts, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
 from nilometer.sql.statements import Statement
+
+
+MOST_STREAMS: Final = 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class _From:
 class _Binder:
     sql: str
     catalog: Catalog
-    most_streams: int = field(default=32)
+    most_streams: int = MOST_STREAMS
 
     def query(
         self, tree: exp.Expr, prefix: str | None, named: Mapping[str, exp.Query]

@@ -18,6 +18,8 @@ from nilometer.errors import DurationError, Place, SqlSyntaxError
 from nilometer.model.time import is_time_unit, parse_signed_duration
 
 _EMIT: Final = TokenType.PREWHERE  # a token that Spark's SQL does not have, in the right place
+_STEPS_PER_TOKEN: Final = 20
+_MOST_STEPS_BACK: Final = 20_000
 _WINDOW_WORDS: Final = ("RANGE", "ROWS", "PARTITION BY")
 Node = TypeVar("Node", bound=exp.Expression)
 
@@ -65,6 +67,19 @@ class NilometerParser(SparkParser):
         _EMIT: lambda self: ("emit", self._parse_emit()),
     }
     QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
+
+    _steps = 0
+
+    def _advance(self, times: int = 1) -> None:
+        """Go on by a word, or back; a text on which the parser goes in circles is given up."""
+        self._steps += 1
+        if self._steps > _STEPS_PER_TOKEN * len(self._tokens) + _MOST_STEPS_BACK:
+            raise SqlSyntaxError(
+                "the statement is too complicated",
+                place=token_place(self.sql, self._curr or self._prev),
+                hint="are brackets left open, or nested in each other?",
+            )
+        super()._advance(times)
 
     def _parse_stream_windows(self) -> WindowClause:
         first = self._curr
@@ -146,7 +161,11 @@ class NilometerParser(SparkParser):
         return alias
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        return this if self._at_stream_window() else super()._parse_bracket(this)
+        if not self._at_stream_window():
+            return super()._parse_bracket(this)
+        if not isinstance(this, exp.Table):
+            self._refuse("a window stands behind a stream in FROM")
+        return this
 
     def _at_stream_window(self) -> bool:
         opens = self._curr.token_type == TokenType.L_BRACKET

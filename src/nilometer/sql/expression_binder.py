@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from nilometer.errors import NotYetError, SqlError
-from nilometer.sql.scalars import Scalar, place_of
+from nilometer.sql.scalars import Scalar, place_of, rebuild
 from nilometer.sql.scope import Scope, Unit
 
 
@@ -34,14 +34,7 @@ class ExpressionBinder:
                 raise self._misplaced_star(tree)
             case exp.Struct():
                 return self._struct(tree)
-        copied = tree.copy()
-        for key, value in tree.args.items():
-            if isinstance(value, exp.Expr):
-                copied.set(key, self._resolve(value))
-            elif isinstance(value, list):
-                copied.set(key, [self._resolve(v) if isinstance(v, exp.Expr) else v for v in value])
-        copied.meta.update(tree.meta)
-        return copied
+        return rebuild(tree, self._resolve)
 
     def _struct(self, tree: exp.Struct) -> exp.Expr:
         """struct(A.*, b AS x) with the names of its fields spelled out, as Spark gives them."""

@@ -85,6 +85,21 @@ def tree_of(ref: Ref) -> exp.Expr:
     return column(ref) if isinstance(ref, ColumnRef) else ref.tree.copy()
 
 
+def rebuild(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The same node over changed children; nothing is copied twice, however deep the tree."""
+    arguments: dict[str, object] = {}
+    for key, value in node.args.items():
+        if isinstance(value, exp.Expr):
+            arguments[key] = change(value)
+        elif isinstance(value, list):
+            arguments[key] = [change(v) if isinstance(v, exp.Expr) else v for v in value]
+        else:
+            arguments[key] = value
+    rebuilt = type(node)(**arguments)
+    rebuilt.meta.update(node.meta)
+    return rebuilt
+
+
 def columns_of(tree: exp.Expr) -> Iterator[Ref]:
     """The columns in a tree, from left to right."""
     return (node.ref for node in tree.find_all(ResolvedColumn, bfs=False))
@@ -92,10 +107,13 @@ def columns_of(tree: exp.Expr) -> Iterator[Ref]:
 
 def spell(tree: exp.Expr, name: Callable[[Ref], str]) -> str:
     """The expression in Spark's SQL, its columns written as `name` writes them."""
-    spelled = tree.transform(
-        lambda node: exp.Var(this=name(node.ref)) if isinstance(node, ResolvedColumn) else node
-    )
-    return spelled.sql(dialect="spark")
+
+    def write(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, ResolvedColumn):
+            return exp.Var(this=name(node.ref))
+        return rebuild(node, write)
+
+    return write(tree).sql(dialect="spark", copy=False)
 
 
 def spell_own(tree: exp.Expr) -> str:

@@ -17,7 +17,7 @@ from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.dialect import Nilometer, token_place
 
 MOST_CHARACTERS: Final = 200_000
-MOST_TOKENS: Final = 20_000
+MOST_TOKENS: Final = 10_000
 
 
 class ExplainFormat(StrEnum):

@@ -15,7 +15,15 @@ from nilometer.model.expressions import Argument
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.plan import RESULT_TIME, Source
-from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, column, spell_own
+from nilometer.sql.scalars import (
+    ComputedRef,
+    Ref,
+    ResolvedColumn,
+    Scalar,
+    column,
+    rebuild,
+    spell_own,
+)
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -83,15 +91,7 @@ class Types:
                 return tree
         if not streams:
             return tree
-        lifted = tree.copy()
-        for key, value in tree.args.items():
-            if isinstance(value, exp.Expr):
-                lifted.set(key, self._lift(value, place))
-            elif isinstance(value, list):
-                lifted.set(
-                    key, [self._lift(v, place) if isinstance(v, exp.Expr) else v for v in value]
-                )
-        return lifted
+        return rebuild(tree, lambda child: self._lift(child, place))
 
     def _of_subset(self, tree: exp.Expr, place: Place) -> pa.DataType:
         scalar = Scalar(tree, place)

@@ -1,0 +1,306 @@
+"""Statements that nobody would write: each ends quickly, in a plan or in a NilometerError."""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+
+from nilometer.errors import NilometerError
+from nilometer.local.database import LocalDatabase
+from nilometer.local.run_query import LocalQuery
+from nilometer.sql.dialect import Nilometer
+from nilometer.sql.explain import explain_plan
+from tests.queries import RELATIONS, SCHEMA, TABLE
+
+MOST_SECONDS = 1.0
+
+SEEDS = (
+    "SELECT A.k, B.v + 1 AS w FROM R0 A, R1 B WINDOW = 5 SECONDS WHERE A.k = B.k AND A.v > 3",
+    "SELECT A.id, C.id FROM R0 A, R1 B, R2 C WINDOW(A,B) = 5 SECONDS AND DWINDOW(B,C) = 10 S "
+    "WHERE A.k = B.k AND B.k = C.k",
+    "SELECT * FROM R0 A JOIN R1 B ON A.k = B.j WINDOW(A, B) BETWEEN -1 S AND INTERVAL '3' SECOND",
+    "SELECT A.s, T.label FROM R0 A [ROWS 5], R1 B [RANGE 1 HOUR], T WHERE A.k = B.k AND T.id = A.k",
+    "SELECT S.a FROM (SELECT A.k AS a FROM R0 A, R1 B WINDOW = 1 S WHERE A.k = B.k) S, R2 C "
+    "WINDOW(S, C) = 5 S WHERE S.a = C.k EMIT APPEND",
+    "WITH q AS (SELECT k, ts FROM R0 WHERE v BETWEEN 1 AND 3) SELECT q.k FROM q, R1 WINDOW = 3us",
+    "SELECT CASE WHEN A.v > B.v THEN 'a' ELSE B.s END FROM R0 A, R1 B WINDOW = 0.5 ms "
+    "WHERE A.s LIKE 'x%' OR B.s IS NULL OR A.v IN (1, 2, B.v)",
+    "SELECT k, similar(s, s) FROM R0 [PARTITION BY k, j ROWS 3] X WHERE NOT similar(X.s, 'a')",
+    "SELECT store, SUM(v) FROM R0 [RANGE 1 HOUR] GROUP BY store HAVING SUM(v) > 100",
+    "SELECT DISTINCT k FROM R0 UNION ALL SELECT k FROM R1 EXCEPT SELECT k FROM R2 EMIT CHANGES",
+    "EXPLAIN (FORMAT DOT) SELECT A.k FROM R0 A, R1 B WHERE B.ts - A.ts <= INTERVAL '5' SECOND "
+    "AND A.ts <= B.ts -- why not",
+    "SELECT A.k FROM R0 A, B, C WINDOW = 3 s WHERE abs(A.v - B.v) < 3 AND A.k <=> C.k /* x */",
+)
+WORDS = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "WINDOW",
+    "DWINDOW",
+    "(",
+    ")",
+    ",",
+    ".",
+    "=",
+    "<",
+    ">",
+    "[",
+    "]",
+    "*",
+    "+",
+    "-",
+    "/",
+    "%",
+    "RANGE",
+    "ROWS",
+    "PARTITION",
+    "BY",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "IS",
+    "NULL",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "AS",
+    "JOIN",
+    "ON",
+    "USING",
+    "LEFT",
+    "CROSS",
+    "UNION",
+    "ALL",
+    "EMIT",
+    "CHANGES",
+    "APPEND",
+    "EVERY",
+    "EXPLAIN",
+    "FORMAT",
+    "WITH",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "DISTINCT",
+    "EXISTS",
+    "OVER",
+    "INTERVAL",
+    "5",
+    "0",
+    "-1",
+    "1e400",
+    "99999999999999999999",
+    "0.1.2",
+    "'x'",
+    "''",
+    "`k`",
+    "``",
+    '"q"',
+    "A",
+    "B",
+    "R0",
+    "T",
+    "k",
+    "ts",
+    "v",
+    "_time",
+    "struct(A.*)",
+    "count(*)",
+    "sum(k)",
+    ";",
+    "::",
+    "->",
+    "=>",
+    "?",
+    ":p",
+    "@v",
+    "$1",
+    "\\",
+    "#",
+    "--",
+    "/*",
+    "*/",
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "VALUES",
+    "LATERAL",
+    "PIVOT",
+    "DATE",
+    "'2026-01-01'",
+    "CAST",
+    "TRY_CAST",
+    "X'00'",
+    "INSERT",
+    "DROP",
+    "TABLE",
+    "SHOW",
+    "SET",
+    "DESCRIBE",
+]
+
+
+@pytest.fixture(scope="module")
+def db() -> LocalDatabase:
+    made = LocalDatabase(buckets=2)
+    for name in RELATIONS:
+        made.create_stream(name, SCHEMA.empty_table(), time="ts")
+    made.create_table("T", TABLE.empty_table())
+    made.create_function("similar", lambda a, b: a == b, pa.bool_())
+    return made
+
+
+def drop_words(words: list[str], rng: random.Random) -> list[str]:
+    gone = {rng.randrange(len(words)) for _ in range(rng.randint(1, 3))}
+    return [word for place, word in enumerate(words) if place not in gone]
+
+
+def swap_words(words: list[str], rng: random.Random) -> list[str]:
+    i, j = rng.randrange(len(words)), rng.randrange(len(words))
+    words[i], words[j] = words[j], words[i]
+    return words
+
+
+def put_words(words: list[str], rng: random.Random) -> list[str]:
+    for _ in range(rng.randint(1, 3)):
+        words[rng.randrange(len(words))] = rng.choice(WORDS)
+    return words
+
+
+def repeat_words(words: list[str], rng: random.Random) -> list[str]:
+    i = rng.randrange(len(words))
+    return words[:i] + words[i : i + rng.randint(1, 5)] * rng.randint(2, 20) + words[i:]
+
+
+def mix_statements(words: list[str], rng: random.Random) -> list[str]:
+    other = words_of(rng.choice(SEEDS))
+    return words[: rng.randrange(len(words))] + other[rng.randrange(len(other)) :]
+
+
+def random_characters(words: list[str], rng: random.Random) -> list[str]:
+    text = list(" ".join(words))
+    for _ in range(rng.randint(1, 8)):
+        character = chr(rng.choice((rng.randrange(32, 127), rng.randrange(0x110000))))
+        text[rng.randrange(len(text))] = character
+    return ["".join(text)]
+
+
+def deeper(words: list[str], rng: random.Random) -> list[str]:
+    depth, i = rng.choice((5, 50, 500, 5000)), rng.randrange(len(words))
+    opening, closing = rng.choice(
+        (("(", ")"), ("NOT", ""), ("-", ""), ("CASE WHEN", "END"), ("(SELECT k FROM", ")"),
+         ("abs(", ")"), ("[", "]"), ("A.", ""), ("k +", ""), ("k OR", ""))
+    )  # fmt: skip
+    return [*words[:i], *[opening] * depth, words[i], *[closing] * depth, *words[i + 1 :]]
+
+
+MUTATIONS: tuple[Callable[[list[str], random.Random], list[str]], ...] = (
+    drop_words,
+    drop_words,
+    swap_words,
+    put_words,
+    put_words,
+    repeat_words,
+    mix_statements,
+    random_characters,
+    deeper,
+)
+
+
+def words_of(sql: str) -> list[str]:
+    return [sql[t.start : t.end + 1] for t in Nilometer().tokenize(sql)]
+
+
+def mutants(count: int, seed: int) -> Iterator[str]:
+    rng = random.Random(seed)
+    for _ in range(count):
+        words = words_of(rng.choice(SEEDS))
+        for _ in range(rng.randint(1, 3)):
+            words = rng.choice(MUTATIONS)(words, rng) or ["x"]
+        yield " ".join(words)
+
+
+def check(sql: str, db: LocalDatabase) -> bool:
+    """Whether the statement was accepted; anything but a plan or a NilometerError fails."""
+    started = time.process_time()
+    try:
+        plan = db.plan(sql)
+        explain_plan(plan)
+        LocalQuery(plan)
+        accepted = True
+    except NilometerError as error:
+        accepted = not str(error)
+    seconds = time.process_time() - started
+    assert seconds < MOST_SECONDS, f"{seconds:.1f} s for {sql[:300]}"
+    return accepted
+
+
+def check_mutants(count: int, seed: int, db: LocalDatabase) -> None:
+    accepted = 0
+    for sql in mutants(count, seed):
+        try:
+            accepted += check(sql, db)
+        except NilometerError:
+            raise
+        except Exception as error:
+            pytest.fail(f"{type(error).__name__}: {error}\n{sql[:2000]!r}")
+    assert 0 < accepted < count
+
+
+def test_mutated_statements(db: LocalDatabase) -> None:
+    check_mutants(3000, 1, db)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(2, 7))
+def test_many_mutated_statements(seed: int, db: LocalDatabase) -> None:
+    check_mutants(20_000, seed, db)
+
+
+HUGE = 10_000_000
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "x" * HUGE,
+        "(" * HUGE,
+        "SELECT k FROM R0 WHERE " + "k = 1 AND " * (HUGE // 10) + "k = 1",
+        "SELECT k FROM R0 WHERE k IN (" + "1," * (HUGE // 2) + "1)",
+        "'" + "x" * HUGE,
+        ";" * HUGE,
+        "\0" * HUGE,
+        "SELECT k FROM R0 -- " + "x" * HUGE,
+        "SELECT k FROM R0 WHERE " + "NOT " * 4000 + "TRUE",
+        "SELECT " + ", ".join(["k"] * 4000) + " FROM R0",
+        "SELECT k FROM R0 WHERE " + " OR ".join(f"k = {i}" for i in range(2000)),
+        "SELECT k FROM R0 WHERE " + " AND ".join(f"k <> {i}" for i in range(2000)),
+        "SELECT k FROM R0 WHERE s = '" + "x" * 150_000 + "'",
+        "SELECT X0.k FROM " + ", ".join(f"R0 X{i}" for i in range(32)) + " WINDOW = 1 s",
+        "SELECT X0.k FROM " + ", ".join(f"R0 X{i}" for i in range(400)) + " WINDOW = 1 s",
+        "".join(random.Random(3).choices(string.printable, k=100_000)),
+    ],
+    ids=lambda sql: sql[:24],
+)
+def test_huge_statements(sql: str, db: LocalDatabase) -> None:
+    check(sql, db)
+
+
+def test_not_text(db: LocalDatabase) -> None:
+    for given in (None, 3, b"SELECT 1", ["SELECT 1"]):
+        with pytest.raises(NilometerError, match="a statement is text"):
+            db.plan(given)  # type: ignore[arg-type]
