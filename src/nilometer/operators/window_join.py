@@ -188,8 +188,10 @@ class WindowJoin:
             buffer.expire(horizons[i])
             if side.new is not None and side.new.last >= horizons[i]:
                 alive = self._alive(i, horizons[i], marks, side.new)
-                if alive.any():
-                    buffer.add(side.new if alive.all() else keep_rows(side.new, alive))
+                if alive.all():
+                    buffer.add(side.new)
+                elif alive.any():
+                    buffer.add(keep_rows(side.new, alive))
         for i, (buffer, side) in enumerate(zip(self.buffers, sides, strict=True)):
             new_rows = 0 if side.new is None else len(side.new)
             buffer.tidy(horizons[i], new_rows, partial(self._survivors, i, horizons[i], marks))
