@@ -56,6 +56,10 @@ class PredicateError(NilometerError):
     """A join predicate that cannot be compiled, or that failed on the data."""
 
 
+class UnavailableError(PredicateError):
+    """An expression that only Spark can evaluate."""
+
+
 class CheckpointError(NilometerError):
     """A checkpoint that belongs to another query, or to another number of buckets."""
 

@@ -14,7 +14,7 @@ from nilometer.errors import PredicateError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.expression_types import type_of
 from nilometer.spark.buckets import bucket_numbers
-from nilometer.sql.predicate import Scope, read_predicate
+from tests.expressions import compiled, read_conditions
 
 COLUMNS = {
     "i": (pa.int32(), [None, 0, 1, -1, 7, 2**31 - 1]),
@@ -93,7 +93,8 @@ x.l > 1e3
 x.i > y.i = y.b
 """.strip().splitlines()
 
-SCOPE = Scope({"x": list(COLUMNS), "y": list(COLUMNS)})
+TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
+STREAMS = {"x": TYPES, "y": TYPES}
 
 
 def pairs() -> dict[str, pa.Table]:
@@ -125,10 +126,9 @@ def test_expressions_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
     )
     for number, sql in enumerate(EXPRESSIONS):
         # One condition, not split at its ANDs.
-        [condition] = read_predicate(f"({sql}) OR false", SCOPE)
+        [condition] = read_conditions(f"({sql}) OR false", STREAMS)
         own = [tables[c.stream].column(c.column).combine_chunks() for c in condition.columns]
-        own = own or [pa.array(range(n))]
-        found = evaluate(condition.compile(), own)
+        found = evaluate(compiled(condition), own, n)
         expected = by_spark.column(f"e{number}").combine_chunks()
         assert found.cast(pa.bool_()).to_pylist() == expected.to_pylist(), sql
 
@@ -138,12 +138,12 @@ def test_expressions_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
 )
 def test_arithmetic_that_fails_in_spark_fails_here(sql: str, spark: SparkSession) -> None:
     tables = pairs()
-    [condition] = read_predicate(sql, SCOPE)
+    [condition] = read_conditions(sql, STREAMS)
     columns = [tables[c.stream].column(c.column).combine_chunks() for c in condition.columns]
     if sql.startswith("-"):
         columns = [pa.array([-(2**31)], pa.int32()), pa.array([0], pa.int32())]
     with pytest.raises(PredicateError):
-        evaluate(condition.compile(), columns)
+        evaluate(compiled(condition), columns, len(columns[0]))
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_arithmetic_that_fails_in_spark_fails_here(sql: str, spark: SparkSession
     ],
 )
 def test_expressions_without_a_type(sql: str, text: str) -> None:
-    [condition] = read_predicate(sql, SCOPE)
+    [condition] = read_conditions(sql, STREAMS)
     kinds = [COLUMNS[column.column][0] for column in condition.columns]
     with pytest.raises(PredicateError) as caught:
-        type_of(condition.compile(), kinds)
+        type_of(compiled(condition), kinds)
     assert caught.value.message == text
 
 

@@ -1,4 +1,4 @@
-"""Predicates over several streams: what is read, what is refused, what a function may return."""
+"""Conditions over several streams: what is read, what is refused, what a function may return."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from nilometer.errors import PredicateError
-from nilometer.kernels.expression_types import type_of
-from nilometer.operators.predicates import PythonTest, SqlTest
-from nilometer.sql.predicate import Scope, read_column, read_predicate
+from nilometer.errors import NilometerError, PredicateError
+from nilometer.kernels.arrays import Bools
+from nilometer.model.expressions import Argument, Call
+from nilometer.operators.predicates import SqlTest
+from nilometer.sql.compile_scalar import NotInSubsetError
+from tests.expressions import compiled, read_conditions
 
-SCOPE = Scope({"A": ["ts", "v", "place"], "B": ["ts", "v", "Name"]})
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+STREAMS = {
+    "A": {"ts": TIMESTAMP, "v": pa.int64(), "place": pa.struct([("x", pa.int64())])},
+    "B": {"ts": TIMESTAMP, "v": pa.int64(), "Name": pa.string()},
+}
 
 
 def test_a_predicate_is_split_at_its_ands_and_its_columns_are_found() -> None:
-    conditions = read_predicate("A.v < b.V AND (place.x > 1 AND name LIKE 'x%')", SCOPE)
+    conditions = read_conditions("A.v < b.V AND (place.x > 1 AND name LIKE 'x%')", STREAMS)
     assert [sorted(condition.streams) for condition in conditions] == [["A", "B"], ["A"], ["B"]]
-    assert conditions[2].sql == "`B`.`Name` LIKE 'x%'"
+    assert str(conditions[2]) == "B.Name LIKE 'x%'"
     assert conditions[1].columns[0].fields == ("x",)
 
 
@@ -27,32 +33,52 @@ def test_a_predicate_is_split_at_its_ands_and_its_columns_are_found() -> None:
     [
         (
             "v > 1",
-            "column v is ambiguous\n  detail: the streams A, B have one each\n  hint: write A.v",
+            "column v is ambiguous\n"
+            "  line 1, column 1:\n"
+            "    v > 1\n"
+            "    ^\n"
+            "  detail: A, B have one each\n"
+            "  hint: write A.v",
         ),
         (
-            "A.w > B.v",
-            "stream A has no column w\n  detail: it has ts, v, place",
-        ),
-        (
-            "A.plase > B.v",
-            "stream A has no column plase\n"
+            "1 < A.plase",
+            "A has no column plase\n"
+            "  line 1, column 5:\n"
+            "    1 < A.plase\n"
+            "        ^^^^^^^\n"
             "  detail: it has ts, v, place\n"
             "  hint: did you mean place?",
         ),
-        ("C.x = 1", "there is no column C.x\n  detail: the streams are A, B"),
-        ("A.v <", None),
-        ("A.v < (SELECT 1)", "a predicate cannot hold a subquery"),
+        (
+            "A.place.y > B.v",
+            "there is no field y in A.place\n"
+            "  line 1, column 1:\n"
+            "    A.place.y > B.v\n"
+            "    ^^^^^^^^^\n"
+            "  detail: it has x",
+        ),
+        (
+            "A.v < (SELECT 1)",
+            "a subquery can stand in FROM only\n"
+            "  line 1, column 15:\n"
+            "    A.v < (SELECT 1)\n"
+            "                  ^\n"
+            "  hint: join with it instead",
+        ),
+        (
+            "A.v <",
+            "cannot read the statement\n"
+            "  line 1, column 5:\n"
+            "    A.v <\n"
+            "        ^\n"
+            "  detail: something is missing",
+        ),
     ],
 )
-def test_unreadable_predicates(sql: str, text: str | None) -> None:
-    with pytest.raises(PredicateError) as caught:
-        read_predicate(sql, SCOPE)
-    if text is None:
-        assert caught.value.message == "cannot read the predicate"
-        assert caught.value.hint == f"in: {sql}"
-        assert "at line 1, column" in (caught.value.detail or "")
-    else:
-        assert str(caught.value) == text
+def test_unreadable_predicates(sql: str, text: str) -> None:
+    with pytest.raises(NilometerError) as caught:
+        read_conditions(sql, STREAMS)
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(
@@ -63,44 +89,26 @@ def test_unreadable_predicates(sql: str, text: str | None) -> None:
         ("A.v RLIKE B.v", "the function regexp_like"),
     ],
 )
-def test_functions_that_are_not_available_across_streams(sql: str, what: str) -> None:
-    [condition] = read_predicate(sql, SCOPE)
-    with pytest.raises(PredicateError) as caught:
-        condition.compile()
-    assert caught.value.message == f"{what} is not available across several streams"
-    assert caught.value.hint == (
-        "compute it as a column of one stream before the join, or use nm.predicate(function, …)"
-    )
-
-
-def test_fields_of_structs_are_found_in_any_case_or_refused() -> None:
-    [condition] = read_predicate("A.place.X > B.v", SCOPE)
-    place = pa.array([{"x": 1}, {"x": 3}])
-    test = SqlTest(condition.sql, condition.compile())
-    assert test([place, pa.array([2, 2])]).tolist() == [False, True]
-    for columns, detail in (
-        ([pa.array([1])], "it is BIGINT"),
-        ([pa.array([{"y": 1}])], "it has y"),
-    ):
-        with pytest.raises(PredicateError) as caught:
-            type_of(condition.compile(), [*(c.type for c in columns), pa.int64()])
-        assert str(caught.value) == f"there is no field X\n  detail: {detail}"
-
-
-def test_a_function_gets_whole_columns() -> None:
-    assert read_column("b.NAME", SCOPE).column == "Name"
-    with pytest.raises(PredicateError, match="this is not the name of a column: A.v \\+ 1"):
-        read_column("A.v + 1", SCOPE)
-    with pytest.raises(PredicateError, match="whole columns, not fields of them: A.place.x"):
-        read_column("A.place.x", SCOPE)
+def test_functions_that_only_spark_has(sql: str, what: str) -> None:
+    [condition] = read_conditions(sql, STREAMS)
+    with pytest.raises(NotInSubsetError) as caught:
+        compiled(condition)
+    assert caught.value.message == f"{what} is not available here"
 
 
 COLUMNS = [pa.array([1, 2, 3]), pa.array([1.0, 5.0, None])]
 
 
-def test_a_python_predicate_gets_series() -> None:
-    test = PythonTest("near", lambda a, b: (a - b).abs() < 1)
-    assert test(COLUMNS).tolist() == [True, False, False]
+def ask(name: str, function, by_row: bool = False) -> Bools:
+    arguments = (Argument(0), Argument(1))
+    call = Call(name, function, arguments, pa.bool_(), by_row)
+    return SqlTest(f"{name}(A.v, B.v)", call)(COLUMNS)
+
+
+def test_a_python_predicate_gets_series_or_values() -> None:
+    assert ask("near", lambda a, b: (a - b).abs() < 1).tolist() == [True, False, False]
+    by_row = ask("near", lambda a, b: b is not None and abs(a - b) < 1, by_row=True)
+    assert by_row.tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,7 @@ def test_a_python_predicate_gets_series() -> None:
     ],
 )
 def test_any_kind_of_column_will_do_and_missing_is_false(answer: object) -> None:
-    assert PythonTest("given", lambda a, b: answer)(COLUMNS).tolist() == [True, False, True]
+    assert ask("given", lambda a, b: answer).tolist() == [True, False, True]
 
 
 def test_a_python_predicate_that_raises() -> None:
@@ -121,11 +129,11 @@ def test_a_python_predicate_that_raises() -> None:
         raise KeyError("face")
 
     with pytest.raises(PredicateError) as caught:
-        PythonTest("broken", broken)(COLUMNS)
+        ask("broken", broken)
     assert str(caught.value) == (
-        "the predicate broken raised KeyError: 'face'\n"
-        "  detail: it was given 3 rows of 2 columns\n"
-        "  hint: it gets one pandas Series per column, like a pandas UDF"
+        "the function broken raised KeyError: 'face'\n"
+        "  detail: it was given 2 arguments: pandas Series of 3 rows; in: broken(A.v, B.v)\n"
+        "  hint: a function of plain values is registered with by_row=True"
     )
 
 
@@ -135,26 +143,31 @@ def test_a_python_predicate_that_raises() -> None:
 )
 def test_a_python_predicate_of_the_wrong_length(answer: object, what: str) -> None:
     with pytest.raises(PredicateError) as caught:
-        PythonTest("short", lambda a, b: answer)(COLUMNS)
+        ask("short", lambda a, b: answer)
     assert str(caught.value) == (
-        f"the predicate short returned {what} for 3 rows\n"
-        "  hint: it must return one boolean per row, in the same order"
+        f"the function short returned {what} for 3 rows\n"
+        "  detail: in: short(A.v, B.v)\n"
+        "  hint: it must return one value per row, in the same order"
     )
 
 
 def test_a_python_predicate_that_returns_numbers() -> None:
     with pytest.raises(PredicateError) as caught:
-        PythonTest("odd", lambda a, b: a % 2)(COLUMNS)
+        ask("odd", lambda a, b: a % 2)
     assert str(caught.value) == (
-        "the predicate odd returned values of type int64\n"
+        "the function odd returned values of type int64\n"
+        "  detail: it was said to return BOOLEAN; in: odd(A.v, B.v)\n"
         "  hint: it must return booleans, such as (a - b).abs() < 3"
     )
 
 
 def test_an_sql_predicate_that_fails_on_the_data_says_where() -> None:
-    [condition] = read_predicate("A.v / B.v > 1", SCOPE)
-    test = SqlTest(condition.sql, condition.compile())
+    [condition] = read_conditions("A.v / B.v > 1", STREAMS)
+    test = SqlTest(str(condition), compiled(condition))
     with pytest.raises(PredicateError) as caught:
         test([pa.array([1]), pa.array([0])])
-    assert "division by zero" in str(caught.value)
-    assert "in: `A`.`v` / `B`.`v` > 1" in str(caught.value)
+    assert str(caught.value) == (
+        "division by zero in a join predicate\n"
+        "  detail: in: A.v / B.v > 1\n"
+        "  hint: guard it: B.x <> 0 AND …"
+    )

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pat
 
-from nilometer.errors import PredicateError
+from nilometer.errors import PredicateError, UnavailableError
 from nilometer.model.expressions import (
     Absolute,
     Argument,
@@ -121,8 +121,13 @@ def _binary(operator: Operator, left: pa.DataType, right: pa.DataType) -> pa.Dat
         _require(left, pa.bool_(), operator.value)
         return _require(right, pa.bool_(), operator.value)
     if operator.is_comparison:
-        if common_type(left, right) is None or _is_nested(left):
+        if common_type(left, right) is None:
             raise _mismatch(operator, left, right)
+        if _is_nested(left):
+            raise UnavailableError(
+                f"comparing {type_name(left)} is not available across streams",
+                hint="compare single fields",
+            )
         return pa.bool_()
     moment = _time_arithmetic(operator, left, right)
     if moment is not None:
@@ -154,7 +159,7 @@ def _decimal_arithmetic(operator: Operator, left: pa.DataType, right: pa.DataTyp
         return _decimal(whole + scale + 1, scale)
     if operator is Operator.TIMES:
         return _decimal(left.precision + right.precision + 1, left.scale + right.scale)
-    raise PredicateError(
+    raise UnavailableError(
         f"{operator.value} of DECIMAL values is not available across streams",
         hint="cast the columns to DOUBLE before the join",
     )
@@ -162,7 +167,7 @@ def _decimal_arithmetic(operator: Operator, left: pa.DataType, right: pa.DataTyp
 
 def _decimal(precision: int, scale: int) -> pa.DataType:
     if precision > 38:
-        raise PredicateError(
+        raise UnavailableError(
             "a DECIMAL result would need more than 38 digits",
             hint="cast the columns to DOUBLE before the join",
         )
@@ -264,4 +269,15 @@ def type_name(kind: pa.DataType) -> str:
         return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
     if pat.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
+    if pat.is_struct(kind):
+        fields = (
+            f"{kind.field(i).name}: {type_name(kind.field(i).type)}" for i in range(len(kind))
+        )
+        return f"STRUCT<{', '.join(fields)}>"
+    if pat.is_map(kind):
+        return f"MAP<{type_name(kind.key_type)}, {type_name(kind.item_type)}>"
+    if pat.is_list(kind) or pat.is_large_list(kind):
+        return f"ARRAY<{type_name(kind.value_type)}>"
+    if pat.is_binary(kind) or pat.is_large_binary(kind):
+        return "BINARY"
     return "STRING" if _is_text(kind) else str(kind).upper()

@@ -62,7 +62,8 @@ def join_arrow_files(
 ) -> ColumnarJoin:
     """The join of streams whose rows lie in folders of Arrow IPC files."""
     inputs = {name: Input(from_arrow_schema(_schema(f)), True) for name, f in folders.items()}
-    plan = plan_window_join(inputs, options, SparkEngine({}), shuffle_partitions(session))
+    empty = {name: session.createDataFrame([], given.schema) for name, given in inputs.items()}
+    plan = plan_window_join(inputs, options, SparkEngine(empty), shuffle_partitions(session))
     query = make_query(plan, [given.schema for given in inputs.values()])
     columns = tuple(tuple(given.schema.names) for given in inputs.values())
     plain = [is_unchanged(plan, number, names) for number, names in enumerate(columns)]

@@ -27,7 +27,6 @@ from nilometer.sql.scalars import ColumnRef, Scalar, column, conjuncts, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
 from nilometer.sql.statements import Statement
 
-
 MOST_STREAMS: Final = 16
 
 

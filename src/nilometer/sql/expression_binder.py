@@ -67,6 +67,7 @@ class ExpressionBinder:
                 raise error
 
     def _refusal(self, node: exp.Expr) -> SqlError | None:
+        kind: type[SqlError]
         match node:
             case exp.Exists():
                 kind, message, hint = NotYetError, "EXISTS cannot be run yet", None

@@ -9,11 +9,18 @@ import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import exp
 
-from nilometer.errors import NilometerError, Place, PredicateError, SqlError, SqlTypeError
+from nilometer.errors import (
+    NilometerError,
+    Place,
+    PredicateError,
+    SqlError,
+    SqlTypeError,
+    UnavailableError,
+)
 from nilometer.kernels.expression_types import type_name, type_of
 from nilometer.model.expressions import Argument
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.compile_scalar import NotInSubsetError, compile_over
 from nilometer.sql.plan import RESULT_TIME, Source
 from nilometer.sql.scalars import (
     ComputedRef,
@@ -37,13 +44,20 @@ class Types:
 
     def of(self, scalar: Scalar) -> pa.DataType | None:
         """The type of an expression; None if only Spark will know, after the join."""
-        tree = scalar.tree if len(scalar.streams) < 2 else self.lift(scalar).tree
-        try:
-            return self._of_subset(tree, scalar.place)
-        except NotInSubsetError:
-            if len(scalar.streams) > 1 or RESULT_TIME in scalar.columns:
+        if len(scalar.streams) > 1 or RESULT_TIME in scalar.columns:
+            try:
+                return self.of_subset(self.lift(scalar))
+            except NotInSubsetError:
                 return None
+        try:
+            return self.of_subset(scalar)
+        except NotInSubsetError:
             return self._of_engine(scalar)
+        except SqlTypeError as error:  # Spark may see it otherwise: ts > '2026-01-01'
+            try:
+                return self._of_engine(scalar)
+            except SqlError:
+                raise error from None
 
     def of_ref(self, ref: Ref) -> pa.DataType:
         """The type of a column."""
@@ -82,26 +96,33 @@ class Types:
             return tree
         streams = Scalar(tree, place).streams
         if len(streams) == 1 and streams != {RESULT_TIME.stream}:
-            try:
-                self._of_subset(tree, place)
-                return tree
-            except NotInSubsetError:
-                return column(ComputedRef(next(iter(streams)), spell_own(tree), tree))
-            except SqlError:
-                return tree
+            return self._lift_whole(tree, Scalar(tree, place))
         if not streams:
             return tree
         return rebuild(tree, lambda child: self._lift(child, place))
 
-    def _of_subset(self, tree: exp.Expr, place: Place) -> pa.DataType:
-        scalar = Scalar(tree, place)
-        numbers = {ref: number for number, ref in enumerate(scalar.columns)}
-        subset = Subset(place.sql, lambda ref: Argument(numbers[ref]), self.catalog.functions)
-        expression = subset.compile(tree)
+    def _lift_whole(self, tree: exp.Expr, scalar: Scalar) -> exp.Expr:
+        """An expression over one stream, as a column if only Spark can compute it."""
+        try:
+            self.of_subset(scalar)
+            return tree
+        except (NotInSubsetError, SqlTypeError) as error:
+            if isinstance(error, SqlTypeError):
+                try:
+                    self._of_engine(scalar)
+                except SqlError:
+                    return tree
+            stream = next(iter(scalar.streams))
+            return column(ComputedRef(stream, spell_own(tree), tree))
+
+    def of_subset(self, scalar: Scalar) -> pa.DataType:
+        """The type of an expression that is evaluated here; an error if it cannot be."""
+        place = scalar.place
+        expression = compile_over(scalar, scalar.columns, self.catalog.functions)
         try:
             return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
-        except SqlError:
-            raise
+        except UnavailableError as error:
+            raise NotInSubsetError(error.message, place=place, hint=error.hint) from None
         except PredicateError as error:
             raise SqlTypeError(
                 error.message, place=place, detail=error.detail, hint=error.hint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nilometer.sql.compile_scalar import NotInSubsetError, compile_over
+from nilometer.sql.compile_scalar import NotInSubsetError
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.types import Types
 
@@ -16,7 +16,7 @@ def place_residuals(plan: JoinPlan) -> JoinPlan:
     for condition in plan.conditions:
         lifted = types.lift(condition)
         try:
-            compile_over(lifted, lifted.columns, plan.catalog.functions)
+            types.of_subset(lifted)
             residuals.append(lifted)
         except NotInSubsetError:
             after.append(condition)
