@@ -23,9 +23,9 @@ A file is a list of records with blank lines between them; a line that begins wi
     query streamed                  also run as a streaming query, in two micro-batches
 
     plan                            a statement, ---- and lines that EXPLAIN answers with, among
-    SELECT …                        others, in this order
+    SELECT …                        others
     ----
-    window join of A, B
+    Windows: WINDOW(A, B) = 5s
 
     error                           a statement, ---- and the whole text of its error
     SELECT …

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
@@ -112,10 +112,24 @@ def add_relation(db: nm.Database, record: Relation, frame: DataFrame) -> None:
         db.create_stream(record.name, frame, time=record.time)
 
 
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
+    """Spark that generates no code: so many small queries would do little but wait for it."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in settings:
+        spark.conf.unset(name)
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_answers(file: Path, spark: SparkSession) -> None:
+def test_answers(file: Path, interpreted: SparkSession) -> None:
     records = read_file(file)
-    bench = Bench(spark, records)
+    bench = Bench(interpreted, records)
     problems = [problem for record in records if (problem := refusal(bench.db, record))]
     frames = {}
     for query in records:
