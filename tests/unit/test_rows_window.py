@@ -189,3 +189,45 @@ def test_merged_chunks_hold_their_ends() -> None:
         running.feed([to_batch([row(t)]), None])
     found = running.feed([None, to_batch([row(t) for t in range(FANOUT + 2)])])
     assert times(found) == list(range(FANOUT + 2))
+
+
+def test_rows_held_back_of_a_stream_far_ahead_still_find_their_partners() -> None:
+    """
+    A [ROWS 3]  10     | 11 | 20    B's watermark is 100, but its row 12 waits for A
+    B           12 100 |    |
+    """
+    running = stage(3, PairWindow("A", "B", 0, 5))
+    running.feed([to_batch([row(10)]), to_batch([row(12), row(100)])])
+    running.feed([to_batch([row(11)]), None])
+    assert times(running.feed([to_batch([row(20)]), None])) == [12, 12]
+
+
+def test_what_was_released_is_not_released_again_after_a_restart() -> None:
+    running = stage(1, RangeWindow("B", 0))
+    running.feed([None, to_batch([row(5), row(6), row(50), row(60)])])
+    assert times(running.feed([to_batch([row(1), row(10)]), None])) == [5, 6]
+    assert held(running)[1] == 4, "the chunk of held rows was not worth rewriting"
+    running = running.resume(running.snapshot())
+    assert times(running.feed([to_batch([row(11)]), None])) == []
+
+
+def test_a_rewritten_chunk_keeps_rows_that_only_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A [ROWS 2]  10   | 12 key 1 | 20   | 40 | 50    12 has no partner in B, but it helps to end 10
+    B           11   |          | 30   |    |       at 20, so C at 25 finds nothing
+    C                |          |      |    | 19 25
+    """
+    monkeypatch.setattr("nilometer.operators.stream_buffer.FANOUT", 2)
+    windows = (PairWindow("A", "B", 0, 3), RangeWindow("B", 1000), RangeWindow("C", 0))
+    network = TimeNetwork(("A", "B", "C"), windows, rows=frozenset("A"))
+    counted = RowsWindow(2, (), ORDER, None)
+    case = GraphCase(
+        network, (((1,),),) * 3, (counted, None, None), ((),) * 3, (0, 0, 0), frozenset()
+    )
+    running = LocalStage(case.stage())
+    running.feed([to_batch([row(10)]), to_batch([row(11)]), None])
+    running.feed([to_batch([row(12, key=1)]), None, None])
+    running.feed([to_batch([row(20, key=2)]), to_batch([row(30, key=9)]), None])
+    running.feed([to_batch([row(40, key=2)]), None, None])
+    found = running.feed([to_batch([row(50)]), None, to_batch([row(19), row(25)])])
+    assert times(found) == [19]
