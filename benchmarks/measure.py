@@ -52,6 +52,7 @@ def _near(kernel: str) -> Step:
 
 STEPS: Final[dict[str, Step]] = {
     "beside-floor": Step(BASE, 5, "beside_floor"),
+    "sql-beside-join": Step(BASE, 5, "sql_beside_join"),
     "join-6-batches": Step(BASE.first(6), 2, "nilometer"),
     "chain": _chain(BASE.first(6), 2),
     "chain-rocksdb-2": _chain(BASE.first(2), 1, "RocksDB", 2),
@@ -89,6 +90,8 @@ def measure(name: str) -> dict[str, Any]:
     step = STEPS[name]
     if step.way == "beside_floor":
         return _beside_floor(step)
+    if step.way == "sql_beside_join":
+        return _sql_beside_join(step)
     run = getattr(queries, step.way)(step.load, step.warm_up, **dict(step.options))
     return _checked(run.to_json(), _truth(name, step.load))
 
@@ -104,6 +107,20 @@ def _beside_floor(step: Step) -> dict[str, Any]:
         "join": _checked(join, expected),
         "rows_per_second": join["rows_per_second"],
         "results": join["results"],
+    }
+
+
+def _sql_beside_join(step: Step) -> dict[str, Any]:
+    """The join in SQL and in Python by turns; the last turn counts."""
+    expected = count_results(step.load)
+    for _ in range(TURNS):
+        join = queries.nilometer(step.load, step.warm_up).to_json()
+        sql = queries.sql(step.load, step.warm_up).to_json()
+    return {
+        "join": _checked(join, expected),
+        "sql": _checked(sql, expected),
+        "rows_per_second": sql["rows_per_second"],
+        "results": sql["results"],
     }
 
 

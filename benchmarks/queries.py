@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,11 +45,36 @@ def nilometer(load: Load, warm_up: int, **options: Any) -> Run:
     def start(checkpoint: Path) -> StreamingQuery:
         given = {"on": "k", "windows": f"{load.window}s", "time": "ts", **options}
         joined = nm.window_join(read(spark, load), **given)
-        # The same columns as the chain of Spark's joins has.
-        columns = [f"{name}.{c} AS {c}{name}" for name in load.names for c in ("ts", "k", "v")]
-        return to_nowhere(joined.selectExpr(*columns), checkpoint)
+        return to_nowhere(like_the_chain(joined, load), checkpoint)
 
     return watch(start, warm_up)
+
+
+def sql(load: Load, warm_up: int) -> Run:
+    """The join by Nilometer, written in SQL."""
+    spark = session()
+
+    def start(checkpoint: Path) -> StreamingQuery:
+        db = nm.connect(spark)
+        for name, frame in read(spark, load).items():
+            db.create_stream(name, frame, time="ts")
+        return to_nowhere(like_the_chain(db.sql(statement(load)), load), checkpoint)
+
+    return watch(start, warm_up)
+
+
+def statement(load: Load) -> str:
+    """What `nm.window_join` of these streams is in SQL."""
+    structs = ", ".join(f"struct({name}.*) AS {name}" for name in load.names)
+    keys = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(load.names))
+    windows = f"WINDOW = {load.window} SECONDS"
+    return f"SELECT {structs} FROM {', '.join(load.names)} {windows} WHERE {keys}"
+
+
+def like_the_chain(joined: DataFrame, load: Load) -> DataFrame:
+    """The same columns as the chain of Spark's joins has."""
+    columns = [f"{name}.{c} AS {c}{name}" for name in load.names for c in ("ts", "k", "v")]
+    return joined.selectExpr(*columns)
 
 
 def columnar(load: Load, warm_up: int, files_per_batch: int) -> Run:

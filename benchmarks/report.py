@@ -30,7 +30,18 @@ class Ratio:
 def ratios(measured: Measured) -> list[Ratio]:
     """Every line for which all measurements are there."""
     lines = []
-    for line in (_base, _state, _memory, _columnar, _short, _windows, _streams, _near, _kernel):
+    for line in (
+        _base,
+        _sql,
+        _state,
+        _memory,
+        _columnar,
+        _short,
+        _windows,
+        _streams,
+        _near,
+        _kernel,
+    ):
         try:
             lines += list(line(measured))
         except KeyError:  # a measurement is missing
@@ -53,6 +64,11 @@ def _base(m: Measured) -> Iterator[Ratio]:
             what = f"the same against Spark's chain on {name.removeprefix('chain-')}"
             yield _faster(what, join, m[name])
     yield _at_most("the same: time against the floor", join, m["beside-floor"]["floor"], 1.6)
+
+
+def _sql(m: Measured) -> Iterator[Ratio]:
+    sql, join = m["sql-beside-join"]["sql"], m["sql-beside-join"]["join"]
+    yield _at_most("the same in SQL: time against nm.window_join", sql, join, 1.15)
 
 
 def _state(m: Measured) -> Iterator[Ratio]:
