@@ -151,11 +151,14 @@ class Candidates:
         return Candidates(self.chunks, self.accesses, [r.between(first, last) for r in self.runs])
 
 
-def join_new_rows(sides: Sequence[Side], rule: JoinRule) -> Iterator[Tuples]:
+def join_new_rows(
+    sides: Sequence[Side], rule: JoinRule, orders: Sequence[Sequence[int]]
+) -> Iterator[Tuples]:
     """All results that contain at least one new row, in blocks; each result exactly once.
 
     A result is found from the new row of its lowest-numbered stream that has one: streams
-    before that one contribute old rows only.
+    before that one contribute old rows only. `orders` says, for new rows of each stream, in
+    which order the others are looked up.
     """
     for first, side in enumerate(sides):
         if side.new is None:
@@ -164,10 +167,9 @@ def join_new_rows(sides: Sequence[Side], rule: JoinRule) -> Iterator[Tuples]:
         offered = {j: sides[j].old if j < first else sides[j].chunks for j in others}
         if not all(offered.values()):
             continue
-        order = cheapest_order(first, offered, rule)
         start = _start(first, side, others, rule)
         start = _refine(start, frozenset(), sides, rule)
-        yield from _extend(start, order, offered, sides, rule)
+        yield from _extend(start, orders[first], offered, sides, rule)
 
 
 def _start(first: int, side: Side, others: Sequence[int], rule: JoinRule) -> Tuples:
@@ -184,27 +186,6 @@ def _start(first: int, side: Side, others: Sequence[int], rule: JoinRule) -> Tup
         until,
     )
     return start if until is None else start.only(times < until)
-
-
-def cheapest_order(first: int, offered: dict[int, tuple[Chunk, ...]], rule: JoinRule) -> list[int]:
-    """The other streams, one by one the most selective that the join graph allows (Golab 5.4).
-
-    A stream that a key links to those before it comes before one that none does; among such,
-    the one with the fewest rows in the window around a tuple.
-    """
-
-    def expected(j: int) -> float:
-        rows = sum(map(len, offered[j]))
-        span = max(c.last for c in offered[j]) - min(c.first for c in offered[j]) + 1
-        return rows * min(1.0, (rule.bounds[first][j] + rule.bounds[j][first] + 1) / span)
-
-    left = sorted(offered, key=expected)
-    order = [first]
-    while left:
-        nearest = next((j for j in left if rule.links((j,), order)), left[0])
-        left.remove(nearest)
-        order.append(nearest)
-    return order[1:]
 
 
 def _extend(

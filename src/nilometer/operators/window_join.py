@@ -17,10 +17,12 @@ from nilometer.kernels.indexes import NO_HASHES, Probes
 from nilometer.kernels.key_hashes import is_exact
 from nilometer.kernels.rows_window import RowsWindow, is_open, slide
 from nilometer.kernels.window_join import JoinRule, Residual, Side, Tuples, join_new_rows, pick
+from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import EARLIEST, FOREVER, LATEST
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.hold_back import HoldBack
+from nilometer.operators.join_orders import ASSUMED_DISTINCT, JoinOrders, assume_load
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _ALL_OF_TIME: Final = LATEST - EARLIEST
@@ -40,6 +42,8 @@ class WindowJoinSpec:
     residuals: tuple[Residual, ...] = ()
     rows: tuple[RowsWindow | None, ...] = ()
     """The ROWS window of each stream that has one; empty where none has."""
+    loads: tuple[StreamLoad, ...] = ()
+    """What is known of the streams, for the first choice of join orders."""
 
     @property
     def rule(self) -> JoinRule:
@@ -70,6 +74,21 @@ class WindowJoinSpec:
         """The rows of a stream that matter to the join, and what all of them say about time."""
         counted = bool(self.rows) and self.rows[stream] is not None
         return admit(rows, self.layouts[stream], selected, keep_null_keys=counted)
+
+    @property
+    def links(self) -> list[frozenset[int]]:
+        """The streams that each key links."""
+        return [
+            frozenset(i for i, layout in enumerate(self.layouts) if layout.keys[key] is not None)
+            for key in range(len(self.layouts[0].keys))
+        ]
+
+    @property
+    def known_loads(self) -> Sequence[StreamLoad]:
+        """The loads, assumed where nothing is said."""
+        distinct = (ASSUMED_DISTINCT,) * len(self.links)
+        streams = range(len(self.layouts))
+        return self.loads or [assume_load(self.network, i, distinct) for i in streams]
 
     def start(self, store: ChunkStore) -> WindowJoin:
         """The running operator, with empty buffers."""
@@ -107,6 +126,7 @@ class WindowJoin:
         held = self._layouts[len(spec.layouts) :]
         self._hold_back = HoldBack(held, len(spec.layouts), spec.kernel, store)
         self.counters = JoinCounters([0] * len(spec.layouts))
+        self.orders = JoinOrders(spec.known_loads, spec.links, spec.kernel)
 
     @property
     def stored(self) -> tuple[StreamBuffer, ...]:
@@ -133,7 +153,8 @@ class WindowJoin:
             accepted = self._hold_back.release(accepted, frontier)
             after = [min(mark, frontier) for mark in after]
         sides = [self._side(i, batch) for i, batch in enumerate(accepted)]
-        for tuples in join_new_rows(sides, self._rule):
+        orders = self.orders.update(sides)
+        for tuples in join_new_rows(sides, self._rule, orders):
             yield self._result(tuples, sides)
         self._retain(sides, after)
 
@@ -150,6 +171,7 @@ class WindowJoin:
             "buffers": [[ref.to_json() for ref in buffer.refs] for buffer in self.stored],
             "frontier": self._hold_back.frontier,
             "counters": self.counters.to_json(),
+            "orders": self.orders.to_json(),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -158,6 +180,7 @@ class WindowJoin:
             buffer.restore(ChunkRef(**ref) for ref in refs)
         self._hold_back.frontier = snapshot["frontier"]
         self.counters = JoinCounters(**snapshot["counters"])
+        self.orders.restore(snapshot["orders"])
 
     def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
         times = self._layouts[stream].times(rows)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import FOREVER, format_duration
+from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.draw_plan import draw_plan
 from nilometer.sql.plan import JoinKey, JoinPlan, Source
-from nilometer.sql.rules.choose_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.scalars import ColumnRef
 from nilometer.sql.statements import ExplainFormat
 

@@ -40,6 +40,7 @@ def build_join(plan: JoinPlan) -> WindowJoinSpec:
         plan.kernel,
         tuple(_residual(plan, condition) for condition in plan.residuals),
         windows if any(window is not None for window in windows) else (),
+        plan.loads,
     )
 
 

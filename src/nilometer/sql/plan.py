@@ -16,6 +16,7 @@ import pyarrow as pa
 from nilometer.errors import Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
+from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import Window
 from nilometer.sql.catalog import Catalog, Relation
@@ -128,6 +129,8 @@ class JoinPlan:
     buckets: int = 1
     routing: Routing | None = None
     routing_reason: str = ""
+    loads: tuple[StreamLoad, ...] = ()
+    """Rates, windows and distinct values, as declared or assumed."""
     orders: tuple[tuple[int, ...], ...] = ()
     """For new rows of each source, the order in which the others are looked up."""
     costs: tuple[float, ...] = ()
