@@ -34,6 +34,7 @@ def run_demo(seconds: int, rate: int, console: Console) -> bool:
         with tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder:
             world = World(time.time_ns() // 1000, rate)
             tally = Tally(CAMERAS)
+            console.print(statement(), style="cyan", soft_wrap=True)
             query = _start(spark, world, seconds, Path(folder))
             _watch(query, seconds, tally, console)
             with console.status("Checking every track against the true ones"):
@@ -46,29 +47,36 @@ def run_demo(seconds: int, rate: int, console: Console) -> bool:
         spark.stop()
 
 
-def track(spark: SparkSession, world: World, seconds: int) -> DataFrame:
+def statement() -> str:
     """Objects that pass all four cameras in order, at most three seconds for each leg."""
-    spark.dataSource.register(CameraSource)
-    cameras = {
-        name: spark.readStream.format("nilometer-camera")
-        .options(camera=number, started=world.started, rate=world.rate, seconds=seconds)
-        .load()
-        for number, name in enumerate(CAMERAS)
-    }
-    return nm.window_join(
-        cameras,
-        on="obj_id",
-        time="ts",
-        lateness="400ms",
-        windows=[nm.dwindow(first, second, "3s") for first, second in pairwise(CAMERAS)],
+    seconds = LONGEST_LEG // SECOND
+    legs = list(pairwise(CAMERAS))
+    times = ",\n       ".join(f"unix_micros({name}.ts) AS {name}" for name in CAMERAS)
+    windows = "\n   AND ".join(f"DWINDOW({a}, {b}) = {seconds} SECONDS" for a, b in legs)
+    keys = "\n   AND ".join(f"{a}.obj_id = {b}.obj_id" for a, b in legs)
+    return (
+        f"SELECT {CAMERAS[0]}.obj_id,\n       {times}\n"
+        f"FROM   {', '.join(CAMERAS)}\n"
+        f"{windows}\n"
+        f"WHERE  {keys}"
     )
 
 
+def track(spark: SparkSession, world: World, seconds: int) -> DataFrame:
+    """The answer to the statement over live cameras."""
+    spark.dataSource.register(CameraSource)
+    db = nm.connect(spark)
+    for number, name in enumerate(CAMERAS):
+        frames = spark.readStream.format("nilometer-camera").options(
+            camera=number, started=world.started, rate=world.rate, seconds=seconds
+        )
+        db.create_stream(name, frames.load(), time="ts", lateness="400ms", rate=world.rate)
+    return db.sql(statement())
+
+
 def _start(spark: SparkSession, world: World, seconds: int, folder: Path) -> StreamingQuery:
-    times = [f"unix_micros({name}.ts) AS {name}" for name in CAMERAS]
     return (
         track(spark, world, seconds)
-        .selectExpr(f"{CAMERAS[0]}.obj_id", *times)
         .writeStream.format("parquet")
         .option("path", str(folder / "tracks"))
         .option("checkpointLocation", str(folder / "checkpoint"))
