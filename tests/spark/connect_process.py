@@ -46,7 +46,22 @@ def main(folder: Path) -> None:
         "k", "id", "timestamp'2026-01-01' AS ts"
     )
     by_batch = nm.window_join({"X": table, "Y": table}, on="k", windows="1s", time="ts").count()
+    db = nm.connect(spark)
+    db.create_stream("S", table, time="ts")
+    db.create_table("T", spark.createDataFrame([(1, "one")], "k BIGINT, label STRING"))
+    db.create_function("near", lambda a, b: (a - b).abs() < 2)
+    by_sql = db.sql(
+        "SELECT upper(label) AS l, near(X.id, X.id) AS n FROM S X, S Y [ROWS 1], T "
+        "WINDOW = 1 S WHERE X.k = Y.k AND T.k = X.k AND near(X.id, Y.id)"
+    ).collect()
+    refused = ""
+    try:
+        db.sql("SELECT nosuch(X.id) FROM S X")
+    except nm.NilometerError as error:
+        refused = error.message
     answer = {
+        "sql": [[row.l, row.n] for row in by_sql],
+        "refused": refused,
         "streamed": sorted([r.a, r.b] for r in rows),
         "late": {name: stream.late for name, stream in metrics.streams.items()},
         "batch": by_batch,

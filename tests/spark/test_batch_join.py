@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import nilometer as nm
+from nilometer.spark.join_plan import JoinOptions, plan_window_join
+from nilometer.spark.relations import SparkEngine
+from nilometer.spark.streams import Input
+from nilometer.sql.explain import explain_plan
+from nilometer.sql.statements import ExplainFormat
 from tests import naive
 from tests.cases import JoinCase, join_cases
 
@@ -195,3 +200,19 @@ def test_a_large_batch_in_time_order(spark: SparkSession) -> None:
     frame = spark.range(400_000).selectExpr("timestamp_millis(id) AS ts", "id % 1000 AS k", "id")
     joined = nm.window_join({"A": frame, "B": frame}, on="k", windows="1s", time="ts")
     assert joined.count() == 400_000 + 2 * (400_000 - 1000)
+
+
+def test_the_same_join_in_sql_is_the_same_plan(spark: SparkSession) -> None:
+    frames = {name: spark.createDataFrame([], DDL) for name in "ABC"}
+    options = JoinOptions("10s", on="k", time="ts", buckets=2)
+    inputs = {name: Input(frame.schema, False) for name, frame in frames.items()}
+    plan = plan_window_join(inputs, options, SparkEngine(frames), 2)
+    db = nm.connect(spark)
+    for name, frame in frames.items():
+        db.create_stream(name, frame, time="ts")
+    statement = (
+        "SELECT struct(A.*) AS A, struct(B.*) AS B, struct(C.*) AS C FROM A, B, C "
+        "WINDOW = 10 SECONDS WHERE A.k = B.k AND B.k = C.k"
+    )
+    assert db.explain(statement, buckets=2) == explain_plan(plan)
+    assert db.explain(statement, form="dot", buckets=2) == explain_plan(plan, ExplainFormat.DOT)

@@ -28,6 +28,8 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr[-3000:]
     assert "set spark.sql.streaming.stateStore.providerClass to RocksDB" in run.stderr
     assert json.loads((tmp_path / "answer.json").read_text()) == {
+        "sql": [["ONE", True]],
+        "refused": "there is no function nosuch",
         "streamed": [[0, 0], [2, 1]],
         "late": {"A": 0, "B": 1},
         "batch": 1,

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
@@ -17,12 +18,24 @@ def test_the_readme_example_runs(spark: SparkSession) -> None:
     [example] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}
     exec(example.replace("awaitTermination(20)", "awaitTermination(12)"), names)
+    check_what_is_shown(text, names["db"], names["tracks"])
     query = names["query"]
     query.stop()
     assert query.exception() is None
     [metrics] = nm.metrics(query)
     assert set(metrics.streams) == {"A", "B", "C"}
     assert sum(progress_results(report) for report in query.recentProgress) > 0
+
+
+def check_what_is_shown(text: str, db: nm.Database, statement: str) -> None:
+    """EXPLAIN and the error look as the README shows them."""
+    shown = re.findall(r"```\n(Window join.*?)  …\n```", text, re.DOTALL)[0]
+    assert db.explain(statement).startswith(shown)
+    error = re.findall(r"```\n(B has no column.*?)```", text, re.DOTALL)[0]
+    lines = [line.removeprefix("    ") for line in statement.strip().splitlines()]
+    with pytest.raises(nm.NilometerError) as caught:
+        db.sql("\n".join(lines).replace("B.obj_id AND B.obj_id = C.obj_id", "B.objid"))
+    assert str(caught.value) == error.rstrip()
 
 
 def progress_results(report: Any) -> int:
