@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 _WIDTH: Final = 96
@@ -42,6 +43,29 @@ class DurationError(NilometerError):
 
 class WindowError(NilometerError):
     """Time windows that contradict each other, or that leave a stream unbounded."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        streams: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.streams = streams
+
+    def __reduce__(self) -> tuple[object, ...]:
+        named = {"detail": self.detail, "hint": self.hint, "streams": self.streams}
+        return partial(type(self), **named), (self.message,)  # type: ignore[arg-type]
+
+
+class ContradictionError(WindowError):
+    """Windows that cannot hold together; the streams are those of a cycle, in order."""
+
+
+class UnboundedError(WindowError):
+    """A stream whose tuples could never be dropped, and the one whose time nothing bounds."""
 
 
 class SchemaError(NilometerError):

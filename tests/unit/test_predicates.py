@@ -60,9 +60,9 @@ def test_a_predicate_is_split_at_its_ands_and_its_columns_are_found() -> None:
         (
             "A.v < (SELECT 1)",
             "a subquery can stand in FROM only\n"
-            "  line 1, column 15:\n"
+            "  line 1, column 7:\n"
             "    A.v < (SELECT 1)\n"
-            "                  ^\n"
+            "          ^^^^^^^^^^\n"
             "  hint: join with it instead",
         ),
         (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from nilometer.errors import WindowError
+from nilometer.errors import ContradictionError, UnboundedError, WindowError
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.model.windows import Window
 
@@ -113,11 +113,12 @@ class TimeNetwork:
                 continue
             for j, other in enumerate(self.streams):
                 if other not in self.static and self.closed[i][j] >= FOREVER:
-                    raise WindowError(
+                    raise UnboundedError(
                         f"tuples of {name} could never be dropped: "
                         f"nothing says how much later {other} may come",
                         detail=f"no window bounds time({other}) - time({name}) from above",
                         hint=self._missing_window(i, j),
+                        streams=(name, other),
                     )
 
     def _missing_window(self, i: int, j: int) -> str:
@@ -156,10 +157,11 @@ def _check_satisfiable(given: Matrix, closed: Matrix, streams: Sequence[str]) ->
     ]
     total = sum(given[i][j] for i, j in zip(cycle, cycle[1:] + cycle[:1], strict=True))
     names = " -> ".join(streams[i] for i in cycle + cycle[:1])
-    raise WindowError(
+    raise ContradictionError(
         f"the windows contradict each other along {names}",
         detail=f"{'; '.join(steps)}; together 0 <= {format_duration(total)}",
         hint="widen or remove one of these windows",
+        streams=tuple(streams[i] for i in cycle),
     )
 
 

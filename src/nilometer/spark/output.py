@@ -12,6 +12,7 @@ from nilometer.errors import SqlError
 from nilometer.spark.relations import analysis_kept_quiet, refusal
 from nilometer.spark.types import is_flat
 from nilometer.sql.carried_columns import leaves_as
+from nilometer.sql.function_calls import blame_call
 from nilometer.sql.plan import RESULT_TIME, JoinPlan
 from nilometer.sql.scalars import Ref, Scalar, quote_name, spell
 from nilometer.sql.types import Types
@@ -46,8 +47,8 @@ class ResultShape:
                 for condition in self.plan.after:
                     results = results.where(f"CAST(({self._spell(condition)}) AS BOOLEAN)")
                 return results.selectExpr(*map(self._item, range(len(self.plan.items))))
-            except AnalysisException:
-                raise self._refused(results) from None
+            except AnalysisException as error:
+                raise self._refused(results, error) from None
 
     def _item(self, number: int) -> str:
         item = self.plan.items[number]
@@ -64,18 +65,15 @@ class ResultShape:
         is_time = isinstance(self.types[number], TimestampType)
         return f"timestamp_micros(c{number})" if is_time else f"c{number}"
 
-    def _refused(self, results: DataFrame) -> SqlError:
-        """Which expression Spark refuses, and why."""
+    def _refused(self, results: DataFrame, whole: AnalysisException) -> SqlError:
+        """Which expression Spark refuses, and why; if it takes each alone, the first is named."""
         scalars = [*self.plan.after, *(item.value for item in self.plan.items)]
         for scalar in scalars:
             try:
                 _ = results.selectExpr(self._spell(scalar)).schema
             except AnalysisException as error:
-                told = refusal(error)
-                return type(told)(
-                    told.message, place=scalar.place, detail=told.detail, hint=told.hint
-                )
-        raise AssertionError("Spark refused what it accepts")
+                return blame_call(refusal(error), scalar, self.plan.catalog.functions)
+        return blame_call(refusal(whole), scalars[0], self.plan.catalog.functions)
 
 
 def result_types(plan: JoinPlan, carried: list[StructType]) -> tuple[DataType, ...]:

@@ -11,8 +11,9 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StringType, StructType
 
-from nilometer.errors import SqlError, SqlTypeError, UnknownNameError
+from nilometer.errors import SqlError, SqlTypeError
 from nilometer.spark.types import arrow_schema, nullable
+from nilometer.sql.function_calls import no_function
 
 
 def arrow_types(schema: StructType) -> tuple[pa.DataType | None, ...]:
@@ -69,9 +70,6 @@ def refusal(error: AnalysisException) -> SqlError:
     parameters = error.getMessageParameters() or {}
     if condition == "UNRESOLVED_ROUTINE":
         name = parameters.get("routineName", "").replace("`", "").rpartition(".")[2].lower()
-        return UnknownNameError(
-            f"there is no function {name}",
-            hint="register it with db.create_function, or use one of Spark's",
-        )
-    text = str(error).splitlines()[0].removeprefix(f"[{condition}] ")
+        return no_function(name)
+    text = str(error).splitlines()[0].removeprefix(f"[{condition}] ").split(" SQLSTATE:")[0]
     return SqlTypeError("Spark refuses this expression", detail=text[:300])

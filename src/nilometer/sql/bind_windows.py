@@ -32,7 +32,7 @@ from nilometer.sql.dialect import PairWindowNode, StreamWindow, WindowClause
 from nilometer.sql.plan import Source
 from nilometer.sql.scalars import Scalar, column, place_of
 from nilometer.sql.scope import Scope, Unit
-from nilometer.sql.window_hints import in_sql
+from nilometer.sql.window_hints import window_error
 
 
 class Inner(Protocol):
@@ -42,6 +42,8 @@ class Inner(Protocol):
     def sources(self) -> tuple[Source, ...]: ...
     @property
     def windows(self) -> tuple[Window, ...]: ...
+    @property
+    def windows_place(self) -> Place | None: ...
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,11 @@ def _group(unit: Unit, inner: Inner) -> _Group:
         return _Group(unit, timed, {source.name: 0 for source in timed})
     names = tuple(source.name for source in timed)
     rows = frozenset(source.name for source in timed if source.rows is not None)
-    place = timed[0].place
     try:
         network = TimeNetwork(names, inner.windows, rows=rows)
     except WindowError as error:
-        raise SqlWindowError(
-            error.message, place=place, detail=error.detail, hint=in_sql(error.hint)
-        ) from None
+        own = timed[names.index(error.streams[0])].place
+        raise window_error(error, inner.windows_place or own) from None
     spread = {name: max(0, *network.closed[i]) for i, name in enumerate(names)}
     return _Group(unit, timed, spread)
 

@@ -55,7 +55,7 @@ class Engine(Protocol):
     """Knows what the dialect does not: the types of the engine's own functions."""
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
-        """The types of expressions over one relation's columns; a NilometerError if refused."""
+        """The types of expressions over one relation's columns; a SqlError if refused."""
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import NotYetError, SqlError
-from nilometer.sql.scalars import Scalar, place_of, rebuild
-from nilometer.sql.scope import Scope, Unit
+from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
+from nilometer.sql.placed_parser import written
+from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
+from nilometer.sql.scope import Scope, StarColumn, find_name
+
+_GENERATORS: Final = (
+    "explode",
+    "explode_outer",
+    "posexplode",
+    "posexplode_outer",
+    "inline",
+    "inline_outer",
+    "stack",
+    "json_tuple",
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +42,7 @@ class ExpressionBinder:
             case exp.Column() if isinstance(tree.this, exp.Star):
                 raise self._misplaced_star(tree)
             case exp.Column() | exp.Dot() if (names := _names(tree)) is not None:
-                return self.scope.resolve(tree, names)
+                return put_at(self.scope.resolve(tree, names), place_of(tree, self.scope.sql))
             case exp.Star():
                 raise self._misplaced_star(tree)
             case exp.Struct():
@@ -40,10 +53,10 @@ class ExpressionBinder:
         """struct(A.*, b AS x) with the names of its fields spelled out, as Spark gives them."""
         fields: list[exp.Expr] = []
         for number, value in enumerate(tree.expressions, start=1):
-            units = self.starred(value)
-            if units is not None:
-                for name, column in self.scope.star(units):
-                    fields += [exp.Literal.string(name), column]
+            starred = self.starred(value)
+            if starred is not None:
+                for one in starred:
+                    fields += [exp.Literal.string(one.name), one.meaning]
                 continue
             if isinstance(value, exp.PropertyEQ):
                 name, value = value.this.name, value.expression  # noqa: PLW2901
@@ -52,13 +65,43 @@ class ExpressionBinder:
             fields += [exp.Literal.string(name), self._resolve(value.unalias())]
         return exp.Anonymous(this="named_struct", expressions=fields)
 
-    def starred(self, tree: exp.Expr) -> list[Unit] | None:
-        """The units of a star: * or A.*; None if the tree is no star."""
+    def starred(self, tree: exp.Expr) -> list[StarColumn] | None:
+        """The columns of a star, * or A.*, without its EXCEPT; None if the tree is no star."""
         if isinstance(tree, exp.Star):
-            return list(self.scope.units)
-        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
-            return [self.scope.unit(tree.args["table"])] if tree.args.get("table") else None
-        return None
+            star, columns = tree, self.scope.star_of_all()
+        elif isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            star, columns = tree.this, self.scope.star(self.scope.unit(tree.args["table"]))
+        else:
+            return None
+        for variant in ("ilike", "replace", "rename"):
+            if star.args.get(variant):
+                raise SqlError(
+                    f"* {variant.upper()} is not part of this dialect",
+                    place=place_of(tree, self.scope.sql),
+                    hint="write the columns, or * EXCEPT (k)",
+                )
+        for name in star.args.get("except_") or ():
+            columns = self._without(columns, name)
+        return columns
+
+    def _without(self, columns: list[StarColumn], name: exp.Expr) -> list[StarColumn]:
+        """The columns of a star without the one that EXCEPT names, as k or A.k."""
+        found = [one for one in columns if _is_named(one, name)]
+        place = place_of(name, self.scope.sql)
+        if not found:
+            raise UnknownNameError(
+                f"the star has no column {name.sql()}",
+                place=place,
+                detail=f"it has {', '.join(one.name for one in columns)}",
+            )
+        if len(found) > 1:
+            raise AmbiguousNameError(
+                f"column {name.sql()} is ambiguous",
+                place=place,
+                detail=f"{', '.join(one.unit for one in found)} have one each",
+                hint=f"write {found[0].unit}.{name.name}",
+            )
+        return [one for one in columns if one is not found[0]]
 
     def _refuse(self, tree: exp.Expr) -> None:
         for node in tree.walk():
@@ -67,18 +110,23 @@ class ExpressionBinder:
                 raise error
 
     def _refusal(self, node: exp.Expr) -> SqlError | None:
-        kind: type[SqlError]
+        kind: type[SqlError] = SqlError
         match node:
             case exp.Exists():
-                kind, message, hint = NotYetError, "EXISTS cannot be run yet", None
+                kind, message = NotYetError, "EXISTS cannot be run yet"
+                hint = "join with the stream instead"
             case exp.Subquery() | exp.Query():
-                kind, message = SqlError, "a subquery can stand in FROM only"
+                message = "a subquery can stand in FROM only"
                 hint = "join with it instead"
             case exp.Window():
-                kind, message = SqlError, "OVER is not part of this dialect"
+                message = "OVER is not part of this dialect"
                 hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"
             case exp.Placeholder() | exp.Parameter() | exp.SessionParameter():
-                kind, message, hint = SqlError, "statements have no parameters", None
+                message = "statements have no parameters"
+                hint = "write the value itself"
+            case exp.Func() if _makes_rows(node):
+                message = f"a function that makes several rows, {written(node)}, cannot stand here"
+                hint = "call it before the stream is created, or over the result"
             case exp.AggFunc():
                 return self._aggregate(node)
             case _:
@@ -86,8 +134,7 @@ class ExpressionBinder:
         return kind(message, place=place_of(node, self.scope.sql), hint=hint)
 
     def _aggregate(self, node: exp.AggFunc) -> SqlError:
-        place = place_of(node, self.scope.sql)
-        name = node.sql_name().upper()
+        place, name = place_of(node, self.scope.sql), written(node)
         if self.clause != "SELECT":
             return SqlError(
                 f"the aggregate {name} cannot stand in {self.clause}",
@@ -108,7 +155,23 @@ class ExpressionBinder:
         )
 
 
+def _makes_rows(node: exp.Func) -> bool:
+    return isinstance(node, exp.UDTF) or written(node).lower() in _GENERATORS
+
+
+def _is_named(column: StarColumn, name: exp.Expr) -> bool:
+    if not isinstance(name, exp.Column):
+        return False
+    table = name.args.get("table")
+    is_own = table is None or find_name(table, [column.unit]) is not None
+    return is_own and find_name(name.this, [column.name]) is not None
+
+
 def _names(tree: exp.Column | exp.Dot) -> list[exp.Identifier] | None:
     """The parts of a dotted name; None if it is something else, such as f(x).y."""
-    parts = [part for part in tree.parts if isinstance(part, exp.Identifier)]
-    return parts if len(parts) == len(tree.parts) else None
+    if isinstance(tree, exp.Column):
+        parts = [part for part in tree.parts if isinstance(part, exp.Identifier)]
+        return parts if len(parts) == len(tree.parts) else None
+    before = _names(tree.this) if isinstance(tree.this, exp.Column | exp.Dot) else None
+    last = tree.expression
+    return [*before, last] if before is not None and isinstance(last, exp.Identifier) else None

@@ -31,6 +31,7 @@ class RowsClause:
     """``[PARTITION BY … ROWS n]``: the last n rows of a stream, or of each of its partitions."""
 
     count: int
+    place: Place
     partition: tuple[Scalar, ...] = ()
 
     def __str__(self) -> str:
@@ -117,7 +118,10 @@ class JoinPlan:
     conditions: tuple[Scalar, ...]
     """What no rule has found a better place for yet."""
     items: tuple[Item, ...]
-    windows_place: Place
+    windows_place: Place | None
+    """Where the WINDOW clause stands, if there is one."""
+    time_conditions: tuple[tuple[Window, Place], ...] = ()
+    """The windows that were written as conditions on times, and where these stand."""
     keys: tuple[JoinKey, ...] = ()
     residuals: tuple[Scalar, ...] = ()
     """Conditions that the join itself asks."""

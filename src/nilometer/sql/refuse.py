@@ -7,9 +7,10 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import NotYetError, SqlError
+from nilometer.sql.placed_parser import operator_place
 from nilometer.sql.scalars import place_of
 
-_ALLOWED: Final = {"expressions", "from_", "joins", "where", "windows", "emit", "with_", "kind"}
+_ALLOWED: Final = {"this", "expressions", "from_", "joins", "where", "windows", "emit", "with_"}
 _NOT_YET: Final = {
     "distinct": "SELECT DISTINCT",
     "group": "GROUP BY",
@@ -17,53 +18,93 @@ _NOT_YET: Final = {
     "order": "ORDER BY",
     "limit": "LIMIT",
 }
+_ELSEWHERE: Final = {
+    "kind": "SELECT AS STRUCT",
+    "laterals": "LATERAL VIEW",
+    "locks": "FOR UPDATE",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "connect": "START WITH",
+    "hint": "a hint to the optimizer",
+    "operation_modifiers": "this modifier of SELECT",
+}
 _COLLECT: Final = "collect the rows, and let Spark do the rest"
+_LIST: Final = "write JOIN … ON, or list the streams in FROM"
+_HINTS: Final = {
+    "laterals": "explode before the stream is created, or over the result",
+    "qualify": "conditions on rows stand in WHERE",
+    "locks": "leave it out: streams are only read",
+    "hint": "leave it out: the plan is chosen from the declared rates",
+}
 
 
 def refuse_query(tree: exp.Expr, sql: str) -> None:
     """Refuse queries, or clauses of queries, that cannot be run."""
-    place = place_of(tree, sql)
     if isinstance(tree, exp.SetOperation):
-        raise NotYetError(
-            f"{tree.key.upper()} cannot be run yet", place=place, hint="run both queries apart"
-        )
+        raise _set_operation(tree, sql)
+    if isinstance(tree, exp.Select | exp.Subquery):
+        _refuse_clauses(tree, sql)
+    place = place_of(tree, sql)
     if not isinstance(tree, exp.Select):
         raise SqlError("expected a SELECT", place=place)
-    _refuse_clauses(tree, sql)
     if tree.args.get("from_") is None:
         raise SqlError("a query needs a FROM", place=place, hint="name the streams that it reads")
     for join in tree.args.get("joins") or ():
         _refuse_join(join, sql)
     emit = tree.args.get("emit")
-    if emit is not None and emit.args["kind"] == "CHANGES":
-        raise NotYetError(
-            "EMIT CHANGES cannot be run yet", place=place_of(emit, sql), hint="leave it out"
-        )
-    if emit is not None and emit.args.get("every") is not None:
-        raise SqlError("EVERY belongs to EMIT CHANGES", place=place_of(emit, sql))
+    if emit is not None:
+        _refuse_emit(emit, sql)
 
 
-def _refuse_clauses(tree: exp.Select, sql: str) -> None:
+def _set_operation(tree: exp.SetOperation, sql: str) -> NotYetError:
+    place = operator_place(tree, sql)
+    name = " ".join(sql[place.start : place.end].upper().split())
+    return NotYetError(f"{name} cannot be run yet", place=place, hint="run both queries apart")
+
+
+def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
     for name, value in tree.args.items():
-        if not value or (name in _ALLOWED and name != "kind"):
+        if not value or name in _ALLOWED:
             continue
-        place = place_of(value, sql) if isinstance(value, exp.Expr) else place_of(tree, sql)
+        clause = value[0] if isinstance(value, list) else value
+        place = place_of(clause if isinstance(clause, exp.Expr) else tree, sql)
         if name in _NOT_YET:
             raise NotYetError(f"{_NOT_YET[name]} cannot be run yet", place=place, hint=_COLLECT)
-        raise SqlError(f"{name.upper()} is not part of this dialect", place=place)
+        raise SqlError(
+            f"{_ELSEWHERE.get(name, name.upper())} is not part of this dialect",
+            place=place,
+            hint=_HINTS.get(name, _COLLECT),
+        )
 
 
 def _refuse_join(join: exp.Join, sql: str) -> None:
     place = place_of(join, sql)
     side, kind, method = (str(join.args.get(part) or "") for part in ("side", "kind", "method"))
+    if method == "NATURAL":
+        raise SqlError(
+            "NATURAL JOIN is not part of this dialect",
+            place=place,
+            hint="name the columns: JOIN … USING (k)",
+        )
     if side or kind.upper() in ("OUTER", "SEMI", "ANTI"):
         raise NotYetError(
             f"{' '.join(filter(None, (side, kind))).upper()} JOIN cannot be run yet",
             place=place,
-            hint="write JOIN … ON, or list the streams in FROM",
+            hint=_LIST,
         )
     known = {"this", "on", "using", "kind", "side", "method"}
     extras = [name for name, value in join.args.items() if value and name not in known]
     if method or extras or kind.upper() not in ("", "INNER", "CROSS"):
         name = " ".join(filter(None, (method, kind, *extras))).upper()
-        raise SqlError(f"{name} JOIN is not part of this dialect", place=place)
+        raise SqlError(f"{name} JOIN is not part of this dialect", place=place, hint=_LIST)
+
+
+def _refuse_emit(emit: exp.Expr, sql: str) -> None:
+    place = place_of(emit, sql)
+    if emit.args["kind"] == "CHANGES":
+        raise NotYetError("EMIT CHANGES cannot be run yet", place=place, hint="leave it out")
+    if emit.args.get("every") is not None:
+        raise SqlError("EVERY belongs to EMIT CHANGES", place=place, hint="leave EVERY out")

@@ -139,13 +139,23 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 def place_of(tree: exp.Expr, sql: str) -> Place:
     """Where an expression stands in the text: from its first to its last known word."""
-    places = [
-        (node.meta["start"], node.meta["end"]) for node in tree.walk() if "start" in node.meta
-    ]
+    placed = (node for node in tree.walk(prune=is_placed) if is_placed(node))
+    places = [(node.meta["start"], node.meta["end"]) for node in placed]
     if not places:
         return Place(sql, 0, min(len(sql), 1))
     start, end = min(start for start, _ in places), max(end for _, end in places)
     return Place(sql, start, _close_brackets(sql, start, end + 1))
+
+
+def is_placed(node: exp.Expr) -> bool:
+    """Whether the whole place of a node is known."""
+    return "start" in node.meta
+
+
+def put_at(node: exp.Expr, place: Place) -> exp.Expr:
+    """The node, which stands at a place."""
+    node.meta.update(start=place.start, end=place.end - 1)
+    return node
 
 
 def _close_brackets(sql: str, start: int, end: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -32,6 +32,8 @@ class Named(Protocol):
 
 
 AnyNamed = TypeVar("AnyNamed", bound=Named)
+_SHORT: Final = 2
+"""Names as short as this resemble too many."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,17 @@ class Unit:
     """The times of its streams; its own time is the largest of them."""
     relations: Mapping[str, Relation]
     """The relation of each of its streams and tables, by their names in the plan."""
+    origin: str | None = None
+    """The stream, table or named query that it is; None for a subquery in brackets."""
+
+
+@dataclass(frozen=True)
+class StarColumn:
+    """A column that a star stands for."""
+
+    unit: str
+    name: str
+    meaning: exp.Expr
 
 
 @dataclass(frozen=True)
@@ -55,19 +68,41 @@ class Scope:
     units: tuple[Unit, ...]
     shared: Mapping[str, str] = field(default_factory=dict)
     """Columns named in USING: whose they are when no stream is named."""
+    using: tuple[tuple[exp.Identifier, ...], ...] = ()
+    """The columns that USING names, for each unit but the first."""
     is_outermost: bool = True
+    later: tuple[Unit, ...] = ()
+    """Units of the query that an ON does not see yet."""
 
     def unit(self, name: exp.Identifier) -> Unit:
         """The unit of a name."""
         found = find(name, self.units)
         if found is not None:
             return found
-        raise UnknownNameError(
+        raise self._no_stream(name)
+
+    def _no_stream(self, name: exp.Identifier) -> UnknownNameError:
+        """The refusal of X.k where FROM names no X."""
+        if find(name, self.later) is not None:
+            return UnknownNameError(
+                f"{name.name} comes later than this ON",
+                place=place_of(name, self.sql),
+                hint=f"put the condition into WHERE, or behind JOIN … {name.name} ON",
+            )
+        alias = next((u for u in self.units if (u.origin or "").lower() == name.name.lower()), None)
+        hint = nearest(name.name, [unit.name for unit in self.units])
+        if hint is None and len(name.name) > _SHORT:
+            hint = nearest(name.name, self._known)
+        return UnknownNameError(
             f"there is no stream {name.name} in this query",
             place=place_of(name, self.sql),
             detail=f"FROM names {', '.join(unit.name for unit in self.units)}",
-            hint=nearest(name.name, [unit.name for unit in self.units]),
+            hint=hint if alias is None else f"{alias.origin} is named {alias.name} here",
         )
+
+    @property
+    def _known(self) -> list[str]:
+        return [name for unit in self.units for name in unit.columns]
 
     def resolve(self, tree: exp.Expr, names: Sequence[exp.Identifier]) -> exp.Expr:
         """What a name such as ts, A.ts or A.position.x means."""
@@ -88,7 +123,9 @@ class Scope:
             )
         if names[0].name.lower() == RESULT_TIME.column and len(names) == 1:
             return self.time_of(self.units, place)
-        raise self._unknown(names, place)
+        if len(names) > 1:
+            raise self._no_stream(names[0])
+        raise self._no_column(names[0], place)
 
     def time_of(self, units: Iterable[Unit], place: Place) -> exp.Expr:
         """The time of combined rows: the largest."""
@@ -101,9 +138,17 @@ class Scope:
             return column(RESULT_TIME)
         return exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
 
-    def star(self, units: Sequence[Unit]) -> list[tuple[str, exp.Expr]]:
-        """Names and meanings of all columns of some units."""
-        return [(name, tree.copy()) for unit in units for name, tree in unit.columns.items()]
+    def star(self, unit: Unit) -> list[StarColumn]:
+        """Names and meanings of all columns of a unit."""
+        return [StarColumn(unit.name, name, tree.copy()) for name, tree in unit.columns.items()]
+
+    def star_of_all(self) -> list[StarColumn]:
+        """Names and meanings of all columns; those of USING come once, and first."""
+        columns = self.star(self.units[0])
+        for number, unit in enumerate(self.units[1:]):
+            names = self.using[number] if number < len(self.using) else ()
+            columns = _joined(columns, self.star(unit), names)
+        return columns
 
     def _column(self, unit: Unit, names: Sequence[exp.Identifier], place: Place) -> exp.Expr:
         name = find_name(names[0], unit.columns)
@@ -137,27 +182,46 @@ class Scope:
         try:
             for name in (*ref.fields, *fields):
                 if kind is None or pat.is_map(kind):
-                    raise PredicateError(f"there is no field {name}", hint="write m['key']")
+                    raise PredicateError(f"there is no field {name}", hint=f"write {ref}['{name}']")
                 kind = kind.field(field_place(kind, name)).type
         except PredicateError as error:
             raise UnknownNameError(
                 f"{error.message} in {ref}", place=place, detail=error.detail, hint=error.hint
             ) from None
 
-    def _unknown(self, names: Sequence[exp.Identifier], place: Place) -> UnknownNameError:
-        known = [name for unit in self.units for name in unit.columns]
+    def _no_column(self, name: exp.Identifier, place: Place) -> UnknownNameError:
         streams = [unit.name for unit in self.units]
-        text = ".".join(name.name for name in names)
-        if len(names) > 1:
-            hint = nearest(names[0].name, streams) or nearest(names[0].name, known)
+        if len(streams) == 1:
+            detail = f"{streams[0]} has {', '.join(self._known)}"
         else:
-            hint = nearest(names[0].name, known) or nearest(names[0].name, streams)
+            detail = f"the streams are {', '.join(streams)}"
         return UnknownNameError(
-            f"there is no column {text}",
+            f"there is no column {name.name}",
             place=place,
-            detail=f"the streams are {', '.join(streams)}",
-            hint=hint,
+            detail=detail,
+            hint=nearest(name.name, self._known) or nearest(name.name, streams),
         )
+
+
+def _joined(
+    left: list[StarColumn], right: list[StarColumn], using: Iterable[exp.Identifier]
+) -> list[StarColumn]:
+    """The columns of a join: first those of USING, then what is left of both sides."""
+    first = []
+    for name in using:
+        place = _place_of_column(name, left)
+        first.append(left[place])
+        left = left[:place] + left[place + 1 :]
+        place = _place_of_column(name, right)
+        right = right[:place] + right[place + 1 :]
+    return [*first, *left, *right]
+
+
+def _place_of_column(name: exp.Identifier, columns: list[StarColumn]) -> int:
+    names = [one.name for one in columns]
+    found = find_name(name, names)
+    assert found is not None, "the condition of USING has been bound"
+    return names.index(found)
 
 
 def find(name: exp.Identifier, known: Sequence[AnyNamed]) -> AnyNamed | None:

@@ -14,7 +14,8 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.dialect import Nilometer, token_place
+from nilometer.sql.dialect import Nilometer
+from nilometer.sql.placed_parser import token_place
 
 MOST_CHARACTERS: Final = 200_000
 MOST_TOKENS: Final = 10_000
@@ -71,12 +72,16 @@ def read_query(sql: str) -> Statement:
 
 
 def _tokenize(sql: str) -> list[Token]:
+    tokenizer = Nilometer().tokenizer()
     try:
-        return Nilometer().tokenize(sql)
-    except TokenError as error:
-        place = Place(sql, error.start or 0, error.end or len(sql))
+        return tokenizer.tokenize(sql)
+    except TokenError:
+        start = tokenizer._core._start
+        what, end = ("comment", "*/") if sql[start : start + 2] == "/*" else ("quote", sql[start])
         raise SqlSyntaxError(
-            "cannot read the text", place=place, hint="is a quote or a comment left open?"
+            f"a {what} is left open",
+            place=Place(sql, start, len(sql)),
+            hint=f"close it with {end}",
         ) from None
     except Exception as error:  # sqlglot on bytes that are no SQL
         raise SqlSyntaxError("cannot read the text", detail=type(error).__name__) from None
@@ -99,15 +104,21 @@ def _statement(sql: str, tokens: list[Token]) -> Statement:
     explain = None
     if tokens[0].text.upper() == "EXPLAIN":
         explain, tokens = _explain(sql, tokens)
+    if tokens[0].token_type == TokenType.VAR:
+        raise _no_query(sql, tokens[0])
     with _parser_errors(sql, tokens):
         tree = _parse(sql, tokens)
     if not isinstance(tree, exp.Query):
-        raise SqlSyntaxError(
-            f"this statement cannot be run: {tokens[0].text.upper()[:40]}",
-            place=token_place(sql, tokens[0]),
-            hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
-        )
+        raise _no_query(sql, tokens[0])
     return Statement(sql, tree, explain)
+
+
+def _no_query(sql: str, first: Token) -> SqlSyntaxError:
+    return SqlSyntaxError(
+        f"this statement cannot be run: {first.text.upper()[:40]}",
+        place=token_place(sql, first),
+        hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
+    )
 
 
 def _parse(sql: str, tokens: list[Token]) -> exp.Expr | None:

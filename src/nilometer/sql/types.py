@@ -10,7 +10,6 @@ import pyarrow.types as pat
 from sqlglot import exp
 
 from nilometer.errors import (
-    NilometerError,
     Place,
     PredicateError,
     SqlError,
@@ -21,6 +20,7 @@ from nilometer.kernels.expression_types import type_name, type_of
 from nilometer.model.expressions import Argument
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.compile_scalar import NotInSubsetError, compile_over
+from nilometer.sql.function_calls import blame_call
 from nilometer.sql.plan import RESULT_TIME, Source
 from nilometer.sql.scalars import (
     ComputedRef,
@@ -31,6 +31,7 @@ from nilometer.sql.scalars import (
     rebuild,
     spell_own,
 )
+from nilometer.sql.type_errors import type_error
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -117,16 +118,18 @@ class Types:
 
     def of_subset(self, scalar: Scalar) -> pa.DataType:
         """The type of an expression that is evaluated here; an error if it cannot be."""
-        place = scalar.place
-        expression = compile_over(scalar, scalar.columns, self.catalog.functions)
         try:
-            return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
+            return self._of_expression(scalar)
         except UnavailableError as error:
-            raise NotInSubsetError(error.message, place=place, hint=error.hint) from None
+            raise NotInSubsetError(error.message, place=scalar.place, hint=error.hint) from None
         except PredicateError as error:
-            raise SqlTypeError(
-                error.message, place=place, detail=error.detail, hint=error.hint
+            raise type_error(
+                error, scalar, lambda tree: self._of_expression(Scalar(tree, scalar.place))
             ) from None
+
+    def _of_expression(self, scalar: Scalar) -> pa.DataType:
+        expression = compile_over(scalar, scalar.columns, self.catalog.functions)
+        return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
 
     def _of_engine(self, scalar: Scalar) -> pa.DataType:
         names = list(scalar.streams) or [self.sources[0].name]
@@ -141,11 +144,8 @@ def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataT
     """The type of an expression over one relation's columns, by the engine."""
     try:
         return catalog.engine.types_of(relation.name, [spell_own(scalar.tree)])[0]
-    except NilometerError as error:
-        kind = type(error) if isinstance(error, SqlError) else SqlError
-        raise kind(
-            error.message, place=scalar.place, detail=error.detail, hint=error.hint
-        ) from None
+    except SqlError as error:
+        raise blame_call(error, scalar, catalog.functions) from None
 
 
 def names_of_types(kinds: Sequence[pa.DataType]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.rules.bound_times import bound_times
+from nilometer.sql.rules.check_functions import check_functions
 from nilometer.sql.rules.check_types import check_types
 from nilometer.sql.rules.check_windows import check_windows
 from nilometer.sql.rules.choose_kernel import choose_kernel
@@ -18,6 +19,7 @@ from nilometer.sql.rules.prune_columns import prune_columns
 from nilometer.sql.rules.push_selections import push_selections
 
 RULES: Final[tuple[Callable[[JoinPlan], JoinPlan], ...]] = (
+    check_functions,
     check_types,
     bound_times,
     check_windows,

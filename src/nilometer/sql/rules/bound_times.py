@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from nilometer.errors import Place
 from nilometer.model.expressions import Argument, Constant, Interval
-from nilometer.model.windows import Bound, DerivedWindow
+from nilometer.model.windows import Bound, DerivedWindow, Window
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar
@@ -35,14 +36,20 @@ class _Sum:
 def bound_times(plan: JoinPlan) -> JoinPlan:
     """Move such conditions from the conditions to the windows."""
     times: dict[Ref, str] = {s.time: s.name for s in plan.sources if not s.is_table}
-    windows, conditions = list(plan.windows), []
+    found: list[tuple[Window, Place]] = []
+    conditions = []
     for condition in plan.conditions:
         limits = _limits(condition.tree, times)
         if limits is None:
             conditions.append(condition)
         else:
-            windows.append(DerivedWindow(limits, str(condition)))
-    return replace(plan, windows=tuple(windows), conditions=tuple(conditions))
+            found.append((DerivedWindow(limits, str(condition)), condition.place))
+    return replace(
+        plan,
+        windows=(*plan.windows, *(window for window, _ in found)),
+        time_conditions=tuple(found),
+        conditions=tuple(conditions),
+    )
 
 
 def _limits(tree: exp.Expr, times: Mapping[Ref, str]) -> tuple[Bound, ...] | None:

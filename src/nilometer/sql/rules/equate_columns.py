@@ -15,7 +15,7 @@ import pyarrow.types as pat
 from sqlglot import exp
 
 from nilometer.errors import PredicateError, SqlTypeError
-from nilometer.kernels.expression_types import common_type, is_integer
+from nilometer.kernels.expression_types import common_type, is_integer, type_name
 from nilometer.sql.plan import EqualValues, JoinKey, JoinPlan
 from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, spell_own, tree_of
 from nilometer.sql.types import Types, names_of_types
@@ -70,9 +70,8 @@ def equate_columns(plan: JoinPlan) -> JoinPlan:
         for members, kind in zip(classes.members, classes.kinds, strict=True)
         if len({ref.stream for ref in members}) > 1
     ]
-    place = used[0].place if used else plan.windows_place
     kept += [
-        Scalar(exp.EQ(this=tree_of(left), expression=tree_of(right)), place)
+        Scalar(exp.EQ(this=tree_of(left), expression=tree_of(right)), used[0].place)
         for one in equal
         for left, right in _within_one_stream(one)
     ]
@@ -102,6 +101,13 @@ def _side(tree: exp.Expr, condition: Scalar) -> Ref | None:
 
 def _require_comparable(condition: Scalar, sides: tuple[Ref, Ref], types: Types) -> None:
     kinds = [types.of_ref(side) for side in sides]
+    if all(map(pat.is_map, kinds)):
+        raise SqlTypeError(
+            "maps cannot be compared",
+            place=condition.place,
+            detail=f"{sides[0]} and {sides[1]} are of type {type_name(kinds[0])}",
+            hint=f"compare entries: {sides[0]}['key'] = {sides[1]}['key']",
+        )
     if _common_type(*kinds) is None:
         raise SqlTypeError(
             f"a key is compared across types: {names_of_types(kinds)}",

@@ -1,0 +1,241 @@
+"""The entries of FROM: streams, tables, subqueries, and queries named by WITH."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import AmbiguousNameError, NotYetError, Place, SqlError, UnknownNameError
+from nilometer.model.names import nearest
+from nilometer.model.windows import Window
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.dialect import StreamWindow
+from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.plan import Item, RowsClause, Source
+from nilometer.sql.refuse_entry import refuse_entry
+from nilometer.sql.scalars import ColumnRef, Scalar, column, place_of
+from nilometer.sql.scope import Scope, Unit, find, find_name
+
+MOST_STREAMS: Final = 16
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query whose subqueries are dissolved: sources, and what must hold between them."""
+
+    sources: tuple[Source, ...]
+    windows: tuple[Window, ...]
+    conditions: tuple[Scalar, ...]
+    items: tuple[Item, ...]
+    windows_place: Place | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of FROM, bound."""
+
+    unit: Unit
+    bound: BoundQuery
+    window: StreamWindow | None
+    place: Place
+
+    @property
+    def has_rows(self) -> bool:
+        return self.window is not None and self.window.args.get("rows") is not None
+
+
+@dataclass(frozen=True)
+class FromBinder:
+    """Binds the entries of one FROM; subqueries are bound by `query`."""
+
+    sql: str
+    catalog: Catalog
+    prefix: str | None
+    named: Mapping[str, exp.CTE]
+    query: Callable[[exp.Expr, str | None, Mapping[str, exp.CTE]], BoundQuery]
+
+    def entries(self, tree: exp.Select) -> Iterator[Entry]:
+        """The entries in order."""
+        trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
+        if len(trees) > MOST_STREAMS:
+            raise SqlError(
+                f"a query joins at most {MOST_STREAMS} streams, got {len(trees)}",
+                place=place_of(trees[MOST_STREAMS], self.sql),
+            )
+        taken: set[str] = set()
+        bound = [self._entry(entry, len(trees) == 1) for entry in self._spelled_out(trees)]
+        for one in bound:
+            if one.unit.name.lower() in taken:
+                raise AmbiguousNameError(
+                    f"two entries of FROM are named {one.unit.name}",
+                    place=one.place,
+                    hint=f"give one of them an alias: {one.unit.origin or '(SELECT …)'} AS other",
+                )
+            taken.add(one.unit.name.lower())
+        self._refuse_rows_inside(bound)
+        return iter(bound)
+
+    def sources(self, entry: Entry, scope: Scope) -> Iterator[Source]:
+        """The streams and tables of an entry, with the ROWS window behind it."""
+        if entry.window is None or not entry.has_rows:
+            yield from entry.bound.sources
+            return
+        window, place = entry.window, place_of(entry.window, self.sql)
+        source = entry.bound.sources[0]
+        if len(entry.bound.sources) > 1 or source.rows is not None:
+            raise NotYetError(
+                "a ROWS window over a join, or over another ROWS window, cannot be run yet",
+                place=place,
+                hint="put the window behind the streams inside the subquery",
+            )
+        if source.is_table:
+            raise SqlError(
+                f"the static table {entry.unit.name} cannot have a window",
+                place=place,
+                hint="static tables hold for ever",
+            )
+        if window.args["rows"] < 1:
+            raise SqlError("a ROWS window holds at least one row", place=place)
+        binder = ExpressionBinder(replace(scope, units=(entry.unit,)), "PARTITION BY")
+        partition = tuple(binder.bind(c) for c in window.args.get("expressions") or ())
+        rows = RowsClause(window.args["rows"], place, partition)
+        yield replace(source, rows=rows, below=entry.bound.conditions)
+
+    def _spelled_out(self, trees: list[exp.Expr]) -> Iterator[exp.Expr]:
+        """The entries, each with its table: STEAM writes FROM SensorTables A, B, C."""
+        before: exp.Table | None = None
+        for entry in trees:
+            spelled = entry
+            if before is not None and isinstance(entry, exp.Table):
+                spelled = _aliased(before, entry) if self._is_alias(entry, before) else entry
+            before = spelled if isinstance(spelled, exp.Table) else None
+            yield spelled
+
+    def _is_alias(self, entry: exp.Table, before: exp.Table) -> bool:
+        """Whether an entry is a further alias of the table before it."""
+        if not before.alias or entry.alias or entry.args.get("db"):
+            return False
+        if not isinstance(entry.this, exp.Identifier):
+            return False
+        known = [*self.catalog.relations, *self.named]
+        return find_name(entry.this, known) is None and nearest(entry.name, known) is None
+
+    def _refuse_rows_inside(self, entries: list[Entry]) -> None:
+        """A joined subquery's ROWS windows hold what they held at its own time: not yet."""
+        if sum(bool(entry.unit.times) for entry in entries) < 2:
+            return
+        for entry in entries:
+            for source in entry.bound.sources:
+                if source.rows is not None:
+                    raise NotYetError(
+                        "a ROWS window inside a subquery that is joined cannot be run yet",
+                        place=source.rows.place,
+                        hint="put it behind the subquery: (SELECT …) AS S [ROWS 5]",
+                    )
+
+    def _entry(self, entry: exp.Expr, alone: bool) -> Entry:
+        refuse_entry(entry, self.sql)
+        if isinstance(entry, exp.Subquery):
+            bound = self._subquery(entry, entry.this, None, alone, self.named)
+            return self._with_names(bound, entry)
+        assert isinstance(entry, exp.Table)
+        name = entry.name.lower()
+        if name not in self.named:
+            return self._with_names(self._relation(entry, alone), entry)
+        query = self.named[name]
+        others = {other: q for other, q in self.named.items() if other != name}
+        bound = self._subquery(entry, query.this, entry.name, alone, others)
+        return self._with_names(bound, query, entry)
+
+    def _with_names(self, bound: Entry, *named: exp.Expr) -> Entry:
+        """The entry, its columns under the names that aliases give them."""
+        columns = bound.unit.columns
+        for one in named:
+            columns = _renamed(one, columns, self.sql)
+        return replace(bound, unit=replace(bound.unit, columns=columns))
+
+    def _subquery(
+        self,
+        entry: exp.Expr,
+        query: exp.Expr,
+        origin: str | None,
+        alone: bool,
+        named: Mapping[str, exp.CTE],
+    ) -> Entry:
+        name = entry.alias_or_name
+        bound = self.query(query, self._full_name(name, alone), named)
+        columns: dict[str, exp.Expr] = {}
+        for item in bound.items:
+            if item.name in columns:
+                raise AmbiguousNameError(
+                    f"the subquery {name} has two columns named {item.name}",
+                    place=item.value.place,
+                    hint="rename one: … AS other",
+                )
+            columns[item.name] = item.value.tree
+        times = tuple(source.time for source in bound.sources if not source.is_table)
+        relations = {source.name: source.relation for source in bound.sources}
+        unit = Unit(name, columns, times, relations, origin)
+        return Entry(unit, bound, _stream_window(entry), place_of(entry, self.sql))
+
+    def _relation(self, entry: exp.Table, alone: bool) -> Entry:
+        relation = find(entry.this, list(self.catalog.relations.values()))
+        if relation is None:
+            raise UnknownNameError(
+                f"there is no stream or table {entry.name}",
+                place=place_of(entry.this, self.sql),
+                detail=f"there are {', '.join(self.catalog.relations) or 'none yet'}",
+                hint=nearest(entry.name, self.catalog.relations),
+            )
+        place, name = place_of(entry, self.sql), entry.alias_or_name
+        full = self._full_name(name, alone)
+        columns = {c: column(ColumnRef(full, c)) for c in relation.columns}
+        times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
+        bound = BoundQuery((Source(full, relation, place),), (), (), (), None)
+        unit = Unit(name, columns, times, {full: relation}, relation.name)
+        return Entry(unit, bound, _stream_window(entry), place)
+
+    def _full_name(self, name: str, alone: bool) -> str:
+        if self.prefix is None:
+            return name
+        return self.prefix if alone else f"{self.prefix}.{name}"
+
+
+def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapping[str, exp.Expr]:
+    """The columns under the names that an alias gives them: AS S (a, b)."""
+    alias = entry.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    if alias is None or not names:
+        return columns
+    if len(names) != len(columns):
+        raise SqlError(
+            f"{entry.alias} names {len(names)} columns, but has {len(columns)}",
+            place=place_of(alias, sql),
+            detail=f"it has {', '.join(columns)}",
+            hint="name all of them, or none",
+        )
+    renamed = dict(zip((name.name for name in names), columns.values(), strict=True))
+    if len(renamed) != len(columns):
+        raise AmbiguousNameError(
+            f"{entry.alias} names two columns alike", place=place_of(alias, sql)
+        )
+    return renamed
+
+
+def _aliased(table: exp.Table, alias: exp.Table) -> exp.Table:
+    """The same table under another name."""
+    copied = table.copy()
+    own = alias.args.get("alias")
+    name = exp.TableAlias(this=alias.this.copy())
+    if own is not None and own.args.get("stream_window") is not None:
+        name.set("stream_window", own.args["stream_window"])
+    copied.set("alias", name)
+    return copied
+
+
+def _stream_window(entry: exp.Expr) -> StreamWindow | None:
+    alias = entry.args.get("alias")
+    return None if alias is None else alias.args.get("stream_window")

@@ -1,0 +1,199 @@
+"""Spark's parser, which also notes where clauses, calls and subqueries stand.
+
+sqlglot knows the places of names only; an error has to underline GROUP BY, too. It also lets
+some broken statements pass (SELECT k, FROM A), which are refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from nilometer.errors import Place, SqlSyntaxError
+
+Node = TypeVar("Node", bound=exp.Expr)
+Element = TypeVar("Element")
+Result = TypeVar("Result")
+Modifier = tuple[str, Any]
+
+_WRITTEN: Final = "written"
+_OPERATOR: Final = "operator"
+_COMPLETE: Final = "complete"
+_STEPS_PER_TOKEN: Final = 20
+_MOST_STEPS_BACK: Final = 20_000
+
+
+def token_place(sql: str, token: Token | None) -> Place:
+    """Where a token stands; the end of the text if there is none."""
+    if not token or token.end < token.start or not token.text:
+        return Place(sql, len(sql.rstrip()), len(sql.rstrip()) + 1)
+    return Place(sql, token.start, token.end + 1)
+
+
+def written(call: exp.Func) -> str:
+    """The name of a function as it was written."""
+    return str(call.meta.get(_WRITTEN) or call.sql_name())
+
+
+def operator_place(operation: exp.SetOperation, sql: str) -> Place:
+    """Where UNION ALL, or its like, stands between two queries."""
+    return Place(sql, *operation.meta[_OPERATOR])
+
+
+def _from_keyword(parse: Callable[[Any], Modifier]) -> Callable[[Any], Modifier]:
+    """The parser of a clause; what it makes begins at the keyword."""
+
+    def run(parser: PlacedParser) -> Modifier:
+        first = parser._curr
+        key, clause = parse(parser)
+        for node in clause if isinstance(clause, list) else [clause]:
+            if isinstance(node, exp.Expr):
+                parser._placed(node, first)
+        return key, clause
+
+    return run
+
+
+class PlacedParser(SparkParser):
+    """Spark's parser, with places."""
+
+    QUERY_MODIFIER_PARSERS: ClassVar = {
+        token: _from_keyword(parse) for token, parse in SparkParser.QUERY_MODIFIER_PARSERS.items()
+    }
+
+    _steps = 0
+
+    def _placed(self, node: Node, first: Token) -> Node:
+        """The node, which stands from a token to the one that was read last."""
+        node.meta.update(start=first.start, end=self._prev.end, line=first.line, col=first.col)
+        return node
+
+    def _refuse(
+        self, message: str, token: Token | None = None, hint: str | None = None
+    ) -> NoReturn:
+        place = token_place(self.sql, token or self._curr or self._prev)
+        raise SqlSyntaxError(message, place=place, hint=hint)
+
+    def _advance(self, times: int = 1) -> None:
+        """Go on by a word, or back; a text on which the parser goes in circles is given up."""
+        self._steps += 1
+        if self._steps > _STEPS_PER_TOKEN * len(self._tokens) + _MOST_STEPS_BACK:
+            self._refuse(
+                "the statement is too complicated",
+                hint="are brackets left open, or nested in each other?",
+            )
+        super()._advance(times)
+
+    def expression(self, instance: Any, *args: Any, **named: Any) -> Any:
+        if isinstance(instance, exp.Distinct) and self._prev.token_type == TokenType.DISTINCT:
+            self._placed(instance, self._prev)
+        return super().expression(instance, *args, **named)
+
+    def _parse_csv(
+        self, parse_method: Callable[[], Element | None], sep: TokenType = TokenType.COMMA
+    ) -> list[Element]:
+        """A list; nothing may stand behind its last comma."""
+
+        def parse() -> Element | None:
+            comma = self._prev
+            item = parse_method()
+            if item is None and comma.token_type == sep and comma is self._prev:
+                self.raise_error("Expected something after the comma", comma)
+            return item
+
+        return super()._parse_csv(parse, sep)
+
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        select = self._prev
+        projections, exclude = super()._parse_projections()
+        if not projections:
+            self.raise_error(f"Expected columns after {select.text.upper()}", select)
+        return projections, exclude
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        """The clauses of a query; it has them once, so that no join comes behind WHERE."""
+        if isinstance(this, exp.Select) and this.meta.get(_COMPLETE):
+            return this
+        parsed = super()._parse_query_modifiers(this)
+        if isinstance(parsed, exp.Select):
+            parsed.meta[_COMPLETE] = True
+        return parsed
+
+    def _parse_select(self, *args: Any, **named: Any) -> exp.Expr | None:
+        return self._placed_if(exp.Subquery, super()._parse_select, *args, **named)
+
+    def _parse_paren(self) -> exp.Expr | None:
+        return self._placed_if(exp.Subquery, super()._parse_paren)
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        first = self._curr
+        node = super()._parse_in(this, alias)
+        query = node.args.get("query")
+        if query is not None:
+            self._placed(query, first)
+        return node
+
+    def _parse_star_ops(self) -> exp.Expr | None:
+        star = self._prev
+        node = super()._parse_star_ops()
+        return node if node is None else self._placed(node, star)
+
+    def _parse_placeholder(self) -> exp.Expr | None:
+        return self._placed_if(exp.Expr, super()._parse_placeholder)
+
+    def _parse_hint(self) -> exp.Hint | None:
+        return self._placed_if(exp.Hint, super()._parse_hint)
+
+    def _parse_table_sample(self, as_modifier: bool = False) -> exp.TableSample | None:
+        return self._placed_if(exp.TableSample, super()._parse_table_sample, as_modifier)
+
+    def _parse_pivot(self) -> exp.Pivot | None:
+        return self._placed_if(exp.Pivot, super()._parse_pivot)
+
+    def _parse_lateral(self) -> exp.Lateral | None:
+        return self._placed_if(exp.Lateral, super()._parse_lateral)
+
+    def _parse_function_call(self, *args: Any, **named: Any) -> exp.Expr | None:
+        name = self._curr
+        try:
+            call = self._placed_if(exp.Expr, super()._parse_function_call, *args, **named)
+        except ParseError as error:
+            if "number of provided arguments" in str(error):
+                self.raise_error(f"{name.text} does not take so many arguments", name)
+            raise
+        if call is not None:
+            called = call.this if isinstance(call, exp.Window) else call
+            called.meta[_WRITTEN] = name.text
+        return call
+
+    def _parse_join(self, *args: Any, **named: Any) -> exp.Join | None:
+        first = self._curr
+        join = super()._parse_join(*args, **named)
+        if join is None and self._prev is first and first.token_type == TokenType.COMMA:
+            self.raise_error("Expected a stream, a table or a subquery after the comma", first)
+        if join is not None and first.token_type != TokenType.COMMA:
+            self._placed(join, first)
+        return join
+
+    def parse_set_operation(self, *args: Any, **named: Any) -> exp.SetOperation | None:
+        first, second = self._curr, self._next
+        operation = super().parse_set_operation(*args, **named)
+        if operation is not None:
+            has_two = second.token_type in (TokenType.ALL, TokenType.DISTINCT)
+            operation.meta[_OPERATOR] = (first.start, (second if has_two else first).end + 1)
+        return operation
+
+    def _placed_if(
+        self, kind: type[Node], parse: Callable[..., Result], *args: Any, **named: Any
+    ) -> Result:
+        """What a method parses, with its place if it is of that kind."""
+        first = self._curr
+        node = parse(*args, **named)
+        if isinstance(node, kind):
+            self._placed(node, first)
+        return node

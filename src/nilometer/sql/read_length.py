@@ -1,0 +1,66 @@
+"""Lengths of time as statements write them: 5 SECONDS, INTERVAL '5' SECOND, '5s', 1 HOUR 30 M."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from nilometer.errors import DurationError, Place, SqlSyntaxError
+from nilometer.model.time import is_time_unit, parse_signed_duration
+
+_EXAMPLES: Final = "write a number and a unit, such as 5 SECONDS, 0.8 S or 1 HOUR 30 MINUTES"
+_CALENDAR: Final = ("MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS")
+
+
+def is_part_of_length(token: Token, before: Token) -> bool:
+    """Whether a token goes on with a length: a number, a text, or a unit of time."""
+    if token.token_type in (TokenType.NUMBER, TokenType.STRING):
+        return True
+    if token.token_type == TokenType.DCOLON:  # 10s reads as ten, a SMALLINT
+        return token.start == before.start
+    if token.token_type == TokenType.DOT:  # .25
+        return before.token_type != TokenType.NUMBER
+    text = token.text.lower()
+    return bool(text) and is_time_unit(text.lstrip("0123456789."))
+
+
+def is_missing_unit(token: Token, before: Token) -> bool:
+    """Whether a token stands where a unit should, behind a number, and is none."""
+    return before.token_type == TokenType.NUMBER and token.token_type == TokenType.VAR
+
+
+def no_unit(sql: str, first: Token, unit: Token) -> SqlSyntaxError:
+    """The refusal of 5 PARSECS."""
+    name = unit.text.upper()
+    is_calendar = name in _CALENDAR
+    return SqlSyntaxError(
+        f"{name} have no fixed length" if is_calendar else f"there is no unit of time {name}",
+        place=Place(sql, first.start, unit.end + 1),
+        detail=f"got {sql[first.start : unit.end + 1]}",
+        hint="count in days, such as 30 DAYS" if is_calendar else _EXAMPLES,
+    )
+
+
+def length_of(sql: str, tokens: Sequence[Token]) -> int:
+    """The length in microseconds that tokens, which follow each other, say."""
+    start, end = tokens[0].start, tokens[-1].end + 1
+    try:
+        return parse_signed_duration(_without_quotes(sql, tokens))
+    except DurationError as error:
+        raise SqlSyntaxError(
+            error.message.replace("a duration", "the length of time"),
+            place=Place(sql, start, end),
+            detail=f"got {sql[start:end]}",
+            hint=_EXAMPLES if error.message.startswith("cannot read") else None,
+        ) from None
+
+
+def _without_quotes(sql: str, tokens: Sequence[Token]) -> str:
+    characters = list(sql[tokens[0].start : tokens[-1].end + 1])
+    for token in tokens:
+        if token.token_type == TokenType.STRING:
+            for place in (token.start, token.end):
+                characters[place - tokens[0].start] = " "
+    return "".join(characters)

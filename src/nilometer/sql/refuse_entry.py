@@ -1,0 +1,58 @@
+"""What cannot stand in FROM, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.sql.scalars import place_of
+
+_KNOWN: Final = ("this", "alias", "db", "catalog", "with_")
+_ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is created"
+
+
+def refuse_entry(entry: exp.Expr, sql: str) -> None:
+    """Refuse an entry that is no stream, table or named subquery."""
+    if isinstance(entry, exp.Subquery):
+        _refuse_subquery(entry, sql)
+    elif not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
+        raise SqlError(
+            "FROM lists streams, tables and subqueries",
+            place=place_of(entry, sql),
+            hint="write FROM Camera1 A, Camera2 B",
+        )
+    elif entry.args.get("db") or entry.args.get("catalog"):
+        raise SqlError(
+            "streams and tables have names of one part",
+            place=Place(sql, place_of(entry.parts[0], sql).start, place_of(entry.this, sql).end),
+            detail=f"got {'.'.join(part.name for part in entry.parts)}",
+            hint=f"write {entry.name}",
+        )
+    _refuse_extras(entry, sql)
+
+
+def _refuse_subquery(entry: exp.Subquery, sql: str) -> None:
+    if not entry.alias:
+        raise SqlError(
+            "a subquery in FROM needs a name",
+            place=place_of(entry, sql),
+            hint="write (SELECT …) AS S",
+        )
+
+
+def _refuse_extras(entry: exp.Expr, sql: str) -> None:
+    """Refuse TABLESAMPLE, PIVOT and the like, which Spark has behind tables."""
+    for key, value in entry.args.items():
+        if key in _KNOWN or not value:
+            continue
+        name = {"sample": "TABLESAMPLE", "pivots": "PIVOT", "joins": "a join in brackets"}.get(
+            key, key.upper()
+        )
+        extra = value[0] if isinstance(value, list) else value
+        raise SqlError(
+            f"{name} is not part of this dialect",
+            place=place_of(extra if isinstance(extra, exp.Expr) else entry, sql),
+            hint=_ELSEWHERE,
+        )
