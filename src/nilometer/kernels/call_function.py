@@ -65,7 +65,7 @@ def _typed(call: Call, answer: Any) -> pa.Array:
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()
         return found.cast(call.returns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         got = getattr(answer, "dtype", type(answer).__name__)
         raise PredicateError(
             f"the function {call.name} returned values of type {got}",

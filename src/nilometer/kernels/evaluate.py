@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from nilometer.model.expressions import (
     Case,
     Constant,
     Expression,
+    Greatest,
     Interval,
     IsNull,
     Like,
@@ -87,6 +89,9 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             return _checked(pc.abs_checked, _evaluate(operand, rows))
         case Case(branches, otherwise):
             return _case(branches, otherwise, rows, rows.type_of(expression))
+        case Greatest(operands):
+            kind = rows.type_of(expression)
+            return reduce(_larger, (_cast(_evaluate(value, rows), kind) for value in operands))
         case Call():
             values = [_evaluate(value, rows) for value in expression.arguments]
             return call_function(expression, values, rows.size)
@@ -177,6 +182,13 @@ def _nans(
     join: Callable[[pa.Array, pa.Array], pa.Array], first: pa.Array, second: pa.Array
 ) -> pa.Array | None:
     return join(pc.is_nan(first), pc.is_nan(second)) if pat.is_floating(first.type) else None
+
+
+def _larger(left: pa.Array, right: pa.Array) -> pa.Array:
+    if pat.is_null(left.type):
+        return left
+    larger = pc.if_else(_compare(Operator.AT_LEAST, left, right), left, right)
+    return pc.coalesce(larger, left, right)
 
 
 def _calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.DataType) -> pa.Array:

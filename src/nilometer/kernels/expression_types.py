@@ -18,6 +18,7 @@ from nilometer.model.expressions import (
     Case,
     Constant,
     Expression,
+    Greatest,
     Interval,
     IsNull,
     Like,
@@ -54,6 +55,8 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
                 _require(type_of(condition, arguments), pa.bool_(), "CASE WHEN")
             values = [value for _, value in branches] + [otherwise]
             return _common_of_all([type_of(value, arguments) for value in values])
+        case Greatest(operands):
+            return _common_of_all([type_of(value, arguments) for value in operands])
         case Call():
             for given in expression.arguments:
                 type_of(given, arguments)

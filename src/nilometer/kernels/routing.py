@@ -23,6 +23,7 @@ from nilometer.kernels.chunk import StreamKeys
 from nilometer.kernels.key_hashes import key_hashes
 from nilometer.kernels.rows_window import RowsWindow
 
+_MOST_DIMENSIONS: Final = 4
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 
 
@@ -120,12 +121,23 @@ def route_without_key(columns: tuple[tuple[int, ...], ...], buckets: int) -> Rou
 
 
 def _factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write n as a product of so many factors; of many factors, a few good ones."""
+    if parts <= _MOST_DIMENSIONS:
+        yield from _all_factorings(n, parts)
+        return
+    for first in range(parts - _MOST_DIMENSIONS + 1):
+        rest = parts - _MOST_DIMENSIONS - first
+        for some in _all_factorings(n, _MOST_DIMENSIONS):
+            yield (*(1,) * first, *some, *(1,) * rest)
+
+
+def _all_factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
     if parts == 1:
         yield (n,)
         return
     for share in range(1, n + 1):
         if n % share == 0:
-            for rest in _factorings(n // share, parts - 1):
+            for rest in _all_factorings(n // share, parts - 1):
                 yield (share, *rest)
 
 

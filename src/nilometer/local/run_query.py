@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from nilometer.errors import SqlError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.local.run_stage import LocalStage
-from nilometer.model.expressions import Argument, Expression
+from nilometer.model.expressions import Argument, Case, Constant, Expression
 from nilometer.model.time import EARLIEST
-from nilometer.sql.carried_columns import leaves_as
+from nilometer.sql.carried_columns import guards_of, leaves_as
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.physical import build_stage
 from nilometer.sql.plan import RESULT_TIME, Carried, JoinPlan, Source
@@ -69,22 +69,15 @@ class _SourceReader:
 
     def __init__(self, plan: JoinPlan, source: Source) -> None:
         self._source = source
-        relation = source.relation
-        subset = Subset(plan.sql, self._argument, plan.catalog.functions)
-        self._selection = [subset.compile(condition.tree) for condition in source.below]
-        self._columns: list[tuple[Expression | None, Carried]] = []
-        for one in source.carried:
-            is_clock = one.ref == source.time and relation.time is None
-            compiled = None if is_clock else subset.compile(tree_of(one.ref))
-            self._columns.append((compiled, one))
+        self._subset = Subset(plan.sql, self._argument, plan.catalog.functions)
+        self._selection = [self._subset.compile(condition.tree) for condition in source.below]
+        self._columns = [(self._compile(one), one.kind) for one in source.carried]
 
     def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
-        given = rows.columns
+        given = [*rows.columns, self._clock(len(rows), now)]
         columns = [
-            self._clock(len(rows), now)
-            if expression is None
-            else _as_type(evaluate(expression, given, len(rows)), one.kind)
-            for expression, one in self._columns
+            _as_type(evaluate(expression, given, len(rows)), kind)
+            for expression, kind in self._columns
         ]
         carried = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
         selected = None
@@ -93,13 +86,25 @@ class _SourceReader:
             selected = passed if selected is None else pc.and_(selected, passed)
         return carried, selected
 
+    def _compile(self, one: Carried) -> Expression:
+        """A column that travels; what is not selected need not be computable."""
+        value = self._subset.compile(tree_of(one.ref))
+        for guard in reversed(guards_of(self._source, one)):
+            value = Case(((self._subset.compile(guard.tree), value),), Constant(None))
+        return value
+
     def _argument(self, ref: Ref) -> Argument:
+        """A column of the relation; the time of arrival stands behind all of them."""
         assert isinstance(ref, ColumnRef)
-        return Argument(self._source.relation.columns.index(ref.column), ref.fields)
+        columns = self._source.relation.columns
+        if ref.column not in columns:
+            return Argument(len(columns))
+        return Argument(columns.index(ref.column), ref.fields)
 
     def _clock(self, size: int, now: int | None) -> pa.Array:
         instant = EARLIEST if self._source.is_table else now
-        assert instant is not None, "a stream without a time column needs the time of arrival"
+        if instant is None:
+            return pa.nulls(size, TIMESTAMP)
         return pa.array(np.full(size, instant), pa.int64()).cast(TIMESTAMP)
 
 

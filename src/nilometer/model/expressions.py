@@ -115,6 +115,13 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Greatest:
+    """The largest of some values; NULLs are passed over."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A user's function of some values; it gets a pandas Series for each, or plain values."""
 
@@ -127,5 +134,15 @@ class Call:
 
 
 Expression: TypeAlias = (
-    Argument | Constant | Binary | Not | Negative | Absolute | IsNull | Like | Case | Call
+    Argument
+    | Constant
+    | Binary
+    | Not
+    | Negative
+    | Absolute
+    | IsNull
+    | Like
+    | Case
+    | Greatest
+    | Call
 )

@@ -151,7 +151,12 @@ class WindowJoin:
         if self._windows:
             frontier = min(after[i] for i in self._windows)
             accepted = self._hold_back.release(accepted, frontier)
-            after = [min(mark, frontier) for mark in after]
+            static = self._spec.network.static
+            names = self._spec.network.streams
+            after = [
+                mark if name in static else min(mark, frontier)
+                for name, mark in zip(names, after, strict=True)
+            ]
         sides = [self._side(i, batch) for i, batch in enumerate(accepted)]
         orders = self.orders.update(sides)
         for tuples in join_new_rows(sides, self._rule, orders):

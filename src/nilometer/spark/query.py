@@ -15,6 +15,7 @@ from nilometer.model.time import EARLIEST, format_duration
 from nilometer.operators.stage import Stage
 from nilometer.spark.output import ResultShape, result_types
 from nilometer.spark.pack import SELECTED
+from nilometer.sql.carried_columns import guards_of
 from nilometer.sql.physical import build_stage
 from nilometer.sql.plan import Carried, JoinPlan
 from nilometer.sql.scalars import ColumnRef, Scalar, spell_own
@@ -104,9 +105,13 @@ def _carried_sql(plan: JoinPlan, number: int, one: Carried, types: Types) -> str
     source = plan.sources[number]
     if one.ref == source.time and source.relation.time is None:
         return f"timestamp_micros({EARLIEST})" if source.is_table else "current_timestamp()"
-    if types.of_ref(one.ref) == one.kind:
-        return one.ref.sql
-    return f"CAST({one.ref.sql} AS {type_name(one.kind)})"
+    value = one.ref.sql
+    guards = guards_of(source, one)
+    if guards:  # what is not selected need not be computable
+        value = (
+            f"CASE WHEN {' AND '.join(f'({spell_own(c.tree)})' for c in guards)} THEN {value} END"
+        )
+    return value if types.of_ref(one.ref) == one.kind else f"CAST({value} AS {type_name(one.kind)})"
 
 
 def is_unchanged(plan: JoinPlan, number: int, columns: Sequence[str]) -> bool:

@@ -7,8 +7,8 @@ import pyarrow.types as pat
 from sqlglot import exp
 
 from nilometer.kernels.expression_types import is_integer
-from nilometer.sql.plan import JoinPlan, Source
-from nilometer.sql.scalars import ComputedRef, Ref, Scalar, column, spell_own
+from nilometer.sql.plan import Carried, JoinPlan, Source
+from nilometer.sql.scalars import ColumnRef, ComputedRef, Ref, Scalar, column, spell_own
 from nilometer.sql.types import Types
 
 
@@ -29,6 +29,16 @@ def selected_above(source: Source) -> Ref | None:
         return None
     tree = exp.and_(*(condition.tree for condition in source.above))
     return ComputedRef(source.name, spell_own(tree), tree)
+
+
+def guards_of(source: Source, carried: Carried) -> tuple[Scalar, ...]:
+    """The conditions outside of which a computed column is never looked at, nor computed."""
+    if isinstance(carried.ref, ColumnRef):
+        return ()
+    partition = [partition_ref(source, v) for v in source.rows.partition] if source.rows else []
+    if carried.ref == selected_above(source) or carried.ref in partition:
+        return source.below
+    return (*source.below, *source.above)
 
 
 def partition_ref(source: Source, value: Scalar) -> Ref:

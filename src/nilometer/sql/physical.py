@@ -16,7 +16,7 @@ from nilometer.sql.carried_columns import partition_ref, selected_above
 from nilometer.sql.compile_scalar import compile_over
 from nilometer.sql.plan import Carried, JoinPlan, Source
 from nilometer.sql.scalars import ColumnRef, Ref, Scalar
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.types import TIMESTAMP, Types
 
 
 def build_stage(plan: JoinPlan) -> Stage:
@@ -104,9 +104,7 @@ def flat_columns(source: Source) -> tuple[int, ...]:
 
 
 def _residual(plan: JoinPlan, condition: Scalar) -> Residual:
-    places = []
-    for ref in condition.columns:
-        number = plan.number(ref.stream)
-        places.append((number, find_column(plan.sources[number], ref)))
+    types = Types(plan.catalog, plan.sources)
+    places = [place(plan, Carried(ref, types.of_ref(ref))) for ref in condition.columns]
     expression = compile_over(condition, condition.columns, plan.catalog.functions)
     return Residual(tuple(places), SqlTest(str(condition), expression))
