@@ -244,22 +244,22 @@ def _without(rows: list[str], others: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_streamed_answers(file: Path, spark: SparkSession, tmp_path: Path) -> None:
+def test_streamed_answers(file: Path, interpreted: SparkSession, tmp_path: Path) -> None:
     records = read_file(file)
     queries = [query for query in records if isinstance(query, Query) and query.streamed]
     if not queries:
         pytest.skip("no query of this file is streamed")
-    bench = Bench(spark, records)
+    bench = Bench(interpreted, records)
     for record, rows in bench.relations:
         if record.time is not None:
             bench.db.drop(record.name)
             stream = FileStream(tmp_path / record.name, record.columns)
             for part in halves(rows, record.time):
                 stream.add(part)
-            add_relation(bench.db, record, stream.read(spark))
+            add_relation(bench.db, record, stream.read(interpreted))
     frames = {query: bench.db.sql(query.statement, buckets=1) for query in queries}
     run_to_end(as_one(frames), tmp_path)
-    found = spark.read.parquet(str(tmp_path / "out"))
+    found = interpreted.read.parquet(str(tmp_path / "out"))
     problems = []
     for query, answer in read_answers(frames, found).items():
         problems += compare(bench, query, answer)

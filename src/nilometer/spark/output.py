@@ -70,7 +70,7 @@ class ResultShape:
         scalars = [*self.plan.after, *(item.value for item in self.plan.items)]
         for scalar in scalars:
             try:
-                _ = results.selectExpr(self._spell(scalar)).schema
+                _ = results.selectExpr("c0", self._spell(scalar)).schema
             except AnalysisException as error:
                 return blame_call(refusal(error), scalar, self.plan.catalog.functions)
         return blame_call(refusal(whole), scalars[0], self.plan.catalog.functions)

@@ -11,7 +11,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StringType, StructType
 
-from nilometer.errors import SqlError, SqlTypeError
+from nilometer.errors import NotYetError, SqlError, SqlTypeError
 from nilometer.spark.types import arrow_schema, nullable
 from nilometer.sql.function_calls import no_function
 
@@ -39,9 +39,11 @@ class SparkEngine:
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         try:
             with analysis_kept_quiet():
-                schema = self._frames[relation].selectExpr(*expressions).schema
+                # beside the columns themselves, where no aggregate can stand
+                beside = self._frames[relation].selectExpr("*", *expressions).schema
         except AnalysisException as error:
             raise refusal(error) from None
+        schema = StructType(beside.fields[-len(expressions) :])
         types = arrow_types(schema)
         for field, kind in zip(schema.fields, types, strict=True):
             if kind is None:
@@ -71,5 +73,9 @@ def refusal(error: AnalysisException) -> SqlError:
     if condition == "UNRESOLVED_ROUTINE":
         name = parameters.get("routineName", "").replace("`", "").rpartition(".")[2].lower()
         return no_function(name)
+    if condition == "MISSING_GROUP_BY":
+        return NotYetError(
+            "aggregates cannot be run yet", hint="collect the rows, and aggregate them with Spark"
+        )
     text = str(error).splitlines()[0].removeprefix(f"[{condition}] ").split(" SQLSTATE:")[0]
     return SqlTypeError("Spark refuses this expression", detail=text[:300])
