@@ -11,7 +11,7 @@ from nilometer.errors import InputError
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration
 from nilometer.spark.describe import describe_stream, describe_table
-from nilometer.spark.functions import make_function, register_function
+from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
@@ -81,6 +81,8 @@ class Database:
         >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
         """
         made = make_function(name, function, returns, by_row)
+        if name.lower() not in self._functions:
+            require_new_name(self.spark, name)
         register_function(self.spark, made)
         self._functions[name.lower()] = made
 

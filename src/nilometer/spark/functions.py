@@ -1,4 +1,4 @@
-"""Python functions that statements call: by the join itself, and by Spark as pandas UDFs."""
+"""Python functions that statements call: by the join itself, and by Spark as UDFs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
+import pyarrow.types as pat
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
@@ -19,6 +19,7 @@ from nilometer.kernels.call_function import call_function
 from nilometer.model.expressions import Call
 from nilometer.spark.relations import arrow_types
 from nilometer.sql.catalog import Function
+from nilometer.sql.dialect import NilometerParser
 
 
 def make_function(name: str, function: Callable[..., Any], returns: str, by_row: bool) -> Function:
@@ -34,20 +35,35 @@ def make_function(name: str, function: Callable[..., Any], returns: str, by_row:
     return Function(name, function, _arrow_type(name, returns), by_row)
 
 
+def require_new_name(session: SparkSession, name: str) -> None:
+    """Refuse the name of a function that Spark has: which of the two is meant could not be told."""
+    if name.upper() in NilometerParser.FUNCTIONS or session.catalog.functionExists(name):
+        raise InputError(f"there is a function {name} already", hint="choose another name")
+
+
 def register_function(session: SparkSession, function: Function) -> None:
     """Let Spark call a function, too: in select lists and on columns of one stream."""
     call = Call(function.name, function.function, (), function.returns, function.by_row)
     kind = from_arrow_type(function.returns)
-    udf = pandas_udf(_series_function(call), kind)  # type: ignore[call-overload]
+    udf = arrow_udf(_arrow_function(call), kind)  # type: ignore[call-overload]
     session.udf.register(function.name, udf)
 
 
-def _series_function(call: Call) -> Callable[..., pd.Series[Any]]:
-    def run(*series: pd.Series) -> pd.Series:
-        values = [pa.array(one, from_pandas=True) for one in series]
-        return call_function(call, values, len(series[0])).to_pandas()
+def _arrow_function(call: Call) -> Callable[..., pa.Array]:
+    """The function over the same columns that it is given in a join."""
+
+    def run(first: pa.Array, *others: pa.Array) -> pa.Array:
+        values = [_in_utc(column) for column in (first, *others)]
+        return call_function(call, values, len(first))
 
     return run
+
+
+def _in_utc(column: pa.Array) -> pa.Array:
+    """Times as Nilometer keeps them, whatever zone the session is in."""
+    if pat.is_timestamp(column.type) and column.type.tz is not None:
+        return column.cast(pa.timestamp("us", tz="UTC"))
+    return column
 
 
 def _arrow_type(name: str, returns: str) -> pa.DataType:

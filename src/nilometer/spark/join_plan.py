@@ -61,7 +61,7 @@ def plan_window_join(
         (*_equalities(joined), *conditions),
         (*map(_struct, joined), Item(RESULT_TIME.column, Scalar(column(RESULT_TIME), _NOWHERE))),
         _NOWHERE,
-        kernel=kernel,
+        wanted_kernel=kernel,
         buckets=buckets,
     )
     return apply_rules(plan)
@@ -97,10 +97,10 @@ def _struct(stream: JoinedStream) -> Item:
     return Item(stream.name, Scalar(tree, _NOWHERE))
 
 
-def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel:
+def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:
     keyed = bool(joined[0].keys)
     if given == "auto":
-        return Kernel.HASH if keyed else Kernel.MERGE
+        return None
     if given not in [kernel.value for kernel in Kernel]:
         raise InputError(
             f"there is no kernel {given}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from nilometer.errors import Place
+from nilometer.errors import Place, SqlError
 from nilometer.sql.bind_from import BoundQuery, Entry, FromBinder
 from nilometer.sql.bind_windows import bind_windows
 from nilometer.sql.catalog import Catalog
@@ -15,7 +15,7 @@ from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
 from nilometer.sql.refuse import refuse_query
-from nilometer.sql.scalars import Scalar, column, conjuncts, place_of
+from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, column, conjuncts, place_of
 from nilometer.sql.scope import Scope, find_name
 from nilometer.sql.statements import Statement
 
@@ -24,6 +24,7 @@ def bind(statement: Statement, catalog: Catalog) -> JoinPlan:
     """The plan of a statement, before any rule."""
     bound = _Binder(statement.sql, catalog).query(statement.tree, prefix=None, named={})
     items = bound.items
+    _refuse_other_times(bound)
     if not any(item.name.lower() == RESULT_TIME.column for item in items):
         place = Place(statement.sql, 0, 0)
         items = (*items, Item(RESULT_TIME.column, Scalar(column(RESULT_TIME), place)))
@@ -79,7 +80,7 @@ class _Binder:
     def _conditions(self, tree: exp.Select, scope: Scope) -> Iterator[Scalar]:
         for number, join in enumerate(tree.args.get("joins") or (), start=1):
             seen, later = scope.units[: number + 1], scope.units[number + 1 :]
-            visible = replace(scope, units=seen, later=later)
+            visible = replace(scope, units=seen, later=later, is_outermost=False)
             if join.args.get("on"):
                 for condition in conjuncts(join.args["on"]):
                     yield ExpressionBinder(visible, "ON").bind(condition)
@@ -105,6 +106,24 @@ class _Binder:
                 continue
             for one in starred:
                 yield Item(one.name, Scalar(one.meaning, place_of(expression, self.sql)))
+
+
+def _refuse_other_times(bound: BoundQuery) -> None:
+    """Only the time of a result may be named _time."""
+    times = [source.time for source in bound.sources if not source.is_table]
+    own = {RESULT_TIME, *(times if len(times) == 1 else ())}
+    for item in bound.items:
+        if item.name.lower() == RESULT_TIME.column and not own.issuperset(_as_column(item)):
+            raise SqlError(
+                "every result has a _time of its own, the latest of its rows'",
+                place=item.value.place,
+                hint="give this column another name: … AS other",
+            )
+
+
+def _as_column(item: Item) -> tuple[Ref | None, ...]:
+    tree = item.value.tree
+    return (tree.ref if isinstance(tree, ResolvedColumn) else None,)
 
 
 def _item_name(expression: exp.Expr, value: Scalar) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,6 +21,7 @@ from nilometer.sql.scalars import ColumnRef, Scalar, column, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
 
 MOST_STREAMS: Final = 16
+_ALIAS: Final = re.compile(r"[A-Za-z]\d*")
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,7 @@ class FromBinder:
     def entries(self, tree: exp.Select) -> Iterator[Entry]:
         """The entries in order."""
         trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
-        if len(trees) > MOST_STREAMS:
-            raise SqlError(
-                f"a query joins at most {MOST_STREAMS} streams, got {len(trees)}",
-                place=place_of(trees[MOST_STREAMS], self.sql),
-            )
+        self._require_few(len(trees), trees[-1])
         taken: set[str] = set()
         bound = [self._entry(entry, len(trees) == 1) for entry in self._spelled_out(trees)]
         for one in bound:
@@ -75,8 +73,17 @@ class FromBinder:
                     hint=f"give one of them an alias: {one.unit.origin or '(SELECT …)'} AS other",
                 )
             taken.add(one.unit.name.lower())
+        self._require_few(sum(len(one.bound.sources) for one in bound), trees[-1])
         self._refuse_rows_inside(bound)
         return iter(bound)
+
+    def _require_few(self, streams: int, last: exp.Expr) -> None:
+        if streams > MOST_STREAMS:
+            raise SqlError(
+                f"a query joins at most {MOST_STREAMS} streams, got {streams}",
+                place=place_of(last, self.sql),
+                hint="subqueries count with all their streams",
+            )
 
     def sources(self, entry: Entry, scope: Scope) -> Iterator[Source]:
         """The streams and tables of an entry, with the ROWS window behind it."""
@@ -115,10 +122,10 @@ class FromBinder:
             yield spelled
 
     def _is_alias(self, entry: exp.Table, before: exp.Table) -> bool:
-        """Whether an entry is a further alias of the table before it."""
-        if not before.alias or entry.alias or entry.args.get("db"):
+        """Whether an entry is a further alias of the table before it: a letter, with a number."""
+        if not before.alias or entry.alias or entry.args.get("db") or not _is_listed(entry):
             return False
-        if not isinstance(entry.this, exp.Identifier):
+        if not isinstance(entry.this, exp.Identifier) or not _ALIAS.fullmatch(entry.name):
             return False
         known = [*self.catalog.relations, *self.named]
         return find_name(entry.this, known) is None and nearest(entry.name, known) is None
@@ -234,6 +241,12 @@ def _aliased(table: exp.Table, alias: exp.Table) -> exp.Table:
         name.set("stream_window", own.args["stream_window"])
     copied.set("alias", name)
     return copied
+
+
+def _is_listed(entry: exp.Table) -> bool:
+    """Whether an entry stands in a list with commas: not behind JOIN … ON."""
+    join = entry.parent
+    return isinstance(join, exp.Join) and not join.args.get("on") and not join.args.get("using")
 
 
 def _stream_window(entry: exp.Expr) -> StreamWindow | None:

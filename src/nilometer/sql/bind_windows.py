@@ -32,6 +32,7 @@ from nilometer.sql.dialect import PairWindowNode, StreamWindow, WindowClause
 from nilometer.sql.plan import Source
 from nilometer.sql.scalars import Scalar, column, place_of
 from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.time_bounds import time_window
 from nilometer.sql.window_hints import window_error
 
 
@@ -42,6 +43,8 @@ class Inner(Protocol):
     def sources(self) -> tuple[Source, ...]: ...
     @property
     def windows(self) -> tuple[Window, ...]: ...
+    @property
+    def conditions(self) -> tuple[Scalar, ...]: ...
     @property
     def windows_place(self) -> Place | None: ...
 
@@ -90,8 +93,9 @@ def _group(unit: Unit, inner: Inner) -> _Group:
         return _Group(unit, timed, {source.name: 0 for source in timed})
     names = tuple(source.name for source in timed)
     rows = frozenset(source.name for source in timed if source.rows is not None)
+    said = [window for c in inner.conditions if (window := time_window(c, timed)) is not None]
     try:
-        network = TimeNetwork(names, inner.windows, rows=rows)
+        network = TimeNetwork(names, (*inner.windows, *said), rows=rows)
     except WindowError as error:
         own = timed[names.index(error.streams[0])].place
         raise window_error(error, inner.windows_place or own) from None

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from nilometer.operators.watermarks import StreamClock
 
-ARRIVAL = "_time"
-"""The name under which a stream without a time column has its time of arrival."""
+ARRIVAL = "current_timestamp()"
+"""What stands for the time column of a stream without one: the time of arrival."""
 
 
 @dataclass(frozen=True)

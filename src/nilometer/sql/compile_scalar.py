@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -18,6 +18,7 @@ from nilometer.model.expressions import (
     Case,
     Constant,
     Expression,
+    Greatest,
     Interval,
     IsNull,
     Like,
@@ -98,7 +99,7 @@ class Subset:
             case exp.Case() | exp.If():
                 return self._case(node)
             case exp.Greatest():
-                return self._greatest([node.this, *node.expressions])
+                return Greatest(tuple(map(self.compile, [node.this, *node.expressions])))
             case exp.Func():
                 return self._call(node)
         raise self._unavailable(node)
@@ -118,10 +119,7 @@ class Subset:
     def _in(self, node: exp.In) -> Expression:
         value = self.compile(node.this)
         tests = [Binary(Operator.EQUAL, value, self.compile(v)) for v in node.expressions]
-        result: Expression = tests[0]
-        for test in tests[1:]:
-            result = Binary(Operator.OR, result, test)
-        return result
+        return _any_of(tests)
 
     def _case(self, node: exp.Case | exp.If) -> Expression:
         if isinstance(node, exp.If):
@@ -135,15 +133,6 @@ class Subset:
             tuple((self._test(subject, test), self.compile(value)) for test, value in branches),
             Constant(None) if otherwise is None else self.compile(otherwise),
         )
-
-    def _greatest(self, nodes: list[exp.Expr]) -> Expression:
-        """The largest value; NULLs are passed over."""
-        largest = self.compile(nodes[0])
-        for value in map(self.compile, nodes[1:]):
-            is_larger = Binary(Operator.AT_LEAST, largest, value)
-            branches = ((IsNull(largest), value), (IsNull(value), largest), (is_larger, largest))
-            largest = Case(branches, value)
-        return largest
 
     def _test(self, subject: Expression | None, test: exp.Expr) -> Expression:
         tested = self.compile(test)
@@ -185,6 +174,14 @@ class Subset:
             place=place_of(node, self.sql),
             hint="compute it as a column of one stream, or register a Python function",
         )
+
+
+def _any_of(tests: Sequence[Expression]) -> Expression:
+    """The tests joined by OR, as a tree that is no deeper than it must be."""
+    if len(tests) == 1:
+        return tests[0]
+    middle = len(tests) // 2
+    return Binary(Operator.OR, _any_of(tests[:middle]), _any_of(tests[middle:]))
 
 
 def compile_over(

@@ -227,6 +227,8 @@ class Nilometer(Spark):
     """The dialect."""
 
     class Tokenizer(Spark.Tokenizer):
+        # Spark reads '' inside a string as a quote; sqlglot's would begin another string.
+        STRING_ESCAPES: ClassVar = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']
         KEYWORDS: ClassVar = {
             **Spark.Tokenizer.KEYWORDS,
             "DWINDOW": TokenType.WINDOW,

@@ -46,6 +46,8 @@ def _calls(scalar: Scalar) -> Iterator[exp.Anonymous]:
 
 
 def _check_call(call: exp.Anonymous, function: Function, sql: str) -> None:
+    if not call.expressions:
+        raise SqlError(f"{function.name} needs an argument", place=place_of(call, sql))
     try:
         signature = inspect.signature(function.function)
     except (TypeError, ValueError):  # some functions written in C do not tell

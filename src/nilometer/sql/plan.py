@@ -129,6 +129,8 @@ class JoinPlan:
     """Conditions that only Spark can ask, of results."""
     output: tuple[Carried, ...] = ()
     """The columns that leave the join, beside the time of the result."""
+    wanted_kernel: Kernel | None = None
+    """The kernel that the user chose, if any."""
     kernel: Kernel = Kernel.MERGE
     buckets: int = 1
     routing: Routing | None = None

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 from sqlglot import exp
 
 from nilometer.errors import Place
+from nilometer.sql.catalog import ARRIVAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class ColumnRef:
     @property
     def sql(self) -> str:
         """The column as an expression over its own stream."""
+        if self.column == ARRIVAL:
+            return ARRIVAL
         return ".".join(quote_name(part) for part in (self.column, *self.fields))
 
     def __str__(self) -> str:

@@ -165,7 +165,7 @@ class Scope:
         if isinstance(tree, ResolvedColumn) and isinstance(tree.ref, ColumnRef):
             _require_usable(unit.relations[tree.ref.stream], tree.ref, place)
         if len(names) == 1:
-            return tree
+            return tree if isinstance(tree, ResolvedColumn) else exp.Paren(this=tree)
         return self._field(unit, tree, [part.name for part in names[1:]], place)
 
     def _field(self, unit: Unit, tree: exp.Expr, fields: list[str], place: Place) -> exp.Expr:
