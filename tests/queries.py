@@ -139,8 +139,11 @@ def statements(draw: st.DrawFn, most_streams: int = 5) -> QueryCase:
 def _entry(draw: st.DrawFn, entry: _Entry, window: RangeWindow | None) -> bool:
     """Write one entry of FROM; True if it has a ROWS window."""
     body = entry.relation
-    if draw(st.integers(0, 4)) == 0:
+    form = draw(st.integers(0, 7))
+    if form == 0:
         body = f"(SELECT * FROM {entry.relation} WHERE v > 0)"
+    elif form == 1:
+        body = f"(SELECT ts, k, j - 1 AS j, v + j AS v, s, id FROM {entry.relation})"
     plain = f"(SELECT * FROM {body} WHERE ts IS NOT NULL)"
     entry.sql, entry.oracle = f"{body} {entry.alias}", f"{plain} {entry.alias}"
     if window is not None:
@@ -183,6 +186,9 @@ _TESTS = (
     "{a}.s LIKE 'a%'",
     "{a}.k + 1 = {b}.j",
     "{a}.v < {b}.v",
+    "{a}.v * 2 > {b}.v",
+    "{n} - {a}.v < {b}.j",
+    "-{a}.v < {n}",
     "{a}.v + {b}.v > {n}",
     "abs({a}.v - {b}.v) <= {n}",
     "({a}.v = {n} OR {b}.v = 2)",
@@ -210,6 +216,8 @@ def _items(draw: st.DrawFn, names: Sequence[str]) -> list[str]:
         f"{a}.ts AS t",
         f"{b}.k IS NULL AS missing",
         f"-{a}.v AS negative",
+        f"3 - {a}.v * 2 AS less",
+        f"greatest({a}.v, {b}.j, 2) AS largest",
     )
     return draw(st.lists(st.sampled_from(choices), max_size=2, unique=True))
 
