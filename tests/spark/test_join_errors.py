@@ -246,7 +246,7 @@ CASES: list[tuple[str, Change, str]] = [
         "there is no function nosuch\n"
         "  line 1, column 1:\n"
         "    nosuch(A.name, B.name) < 3\n"
-        "    ^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "    ^^^^^^^^^^^^^^^^^^^^^^\n"
         "  hint: register it with db.create_function, or use one of Spark's",
     ),
 ]

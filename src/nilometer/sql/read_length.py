@@ -28,7 +28,8 @@ def is_part_of_length(token: Token, before: Token) -> bool:
 
 def is_missing_unit(token: Token, before: Token) -> bool:
     """Whether a token stands where a unit should, behind a number, and is none."""
-    return before.token_type == TokenType.NUMBER and token.token_type == TokenType.VAR
+    is_number = before.token_type in (TokenType.NUMBER, TokenType.STRING)
+    return is_number and not before.text[-1:].isalpha() and token.token_type == TokenType.VAR
 
 
 def no_unit(sql: str, first: Token, unit: Token) -> SqlSyntaxError:
