@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -20,6 +20,8 @@ from nilometer.model.expressions import Call
 from nilometer.spark.relations import arrow_types
 from nilometer.sql.catalog import Function
 from nilometer.sql.dialect import NilometerParser
+
+_BUILT_IN: Final = "org.apache.spark.sql.catalyst."
 
 
 def make_function(name: str, function: Callable[..., Any], returns: str, by_row: bool) -> Function:
@@ -37,8 +39,15 @@ def make_function(name: str, function: Callable[..., Any], returns: str, by_row:
 
 def require_new_name(session: SparkSession, name: str) -> None:
     """Refuse the name of a function that Spark has: which of the two is meant could not be told."""
-    if name.upper() in NilometerParser.FUNCTIONS or session.catalog.functionExists(name):
+    if name.upper() in NilometerParser.FUNCTIONS or _is_built_in(session, name):
         raise InputError(f"there is a function {name} already", hint="choose another name")
+
+
+def _is_built_in(session: SparkSession, name: str) -> bool:
+    """Whether Spark brings a function; one that a user registered may be registered again."""
+    if not session.catalog.functionExists(name):
+        return False
+    return session.catalog.getFunction(name).className.startswith(_BUILT_IN)
 
 
 def register_function(session: SparkSession, function: Function) -> None:
