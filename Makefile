@@ -11,8 +11,11 @@ demo: $(READY)  ## watch four cameras track moving objects on Spark (SECONDS=30)
 	@$(RUN)/nilometer demo --seconds $(SECONDS)
 
 test: $(READY) check  ## run all tests (a few minutes)
-	@echo "Running the tests (about five minutes)"
-	@$(RUN)/python -m pytest -q
+	@echo "Running the tests (about ten minutes): those with Spark here, the others beside them"
+	@$(RUN)/python -m pytest -q -p no:cacheprovider src tests/unit > build/unit-tests.log 2>&1 & unit=$$!; \
+	$(RUN)/python -m pytest -q tests/spark; spark=$$?; wait $$unit; unit=$$?; \
+	if [ $$unit -eq 0 ]; then tail -n 1 build/unit-tests.log; else cat build/unit-tests.log; fi; \
+	[ $$unit -eq 0 ] && [ $$spark -eq 0 ]
 
 check: $(READY)  ## lint, types, imports
 	@echo "Checking style, types and imports"
