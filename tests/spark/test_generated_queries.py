@@ -25,7 +25,7 @@ from tests.queries import DDL, RELATIONS, Data, QueryCase, data, statements
 from tests.query_oracle import answer
 from tests.spark.harness import FileStream, run_to_end
 
-TOGETHER = 8
+TOGETHER = 9
 ROUNDS = 5
 
 
@@ -126,7 +126,7 @@ def test_batch_is_stream_is_duckdb(
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-@settings(max_examples=12 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(
     draw: st.DataObject, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
