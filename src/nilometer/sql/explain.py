@@ -9,9 +9,10 @@ from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.draw_plan import draw_plan
-from nilometer.sql.plan import JoinKey, JoinPlan, Source
+from nilometer.sql.plan import Carried, JoinKey, JoinPlan, Source
 from nilometer.sql.scalars import ColumnRef
 from nilometer.sql.statements import ExplainFormat
+from nilometer.sql.types import Types
 
 
 def explain_plan(plan: JoinPlan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
@@ -68,12 +69,21 @@ def _cell(plan: JoinPlan, i: int, j: int) -> str:
 def _kept(plan: JoinPlan) -> Iterator[str]:
     yield "Kept in state, per source: which columns, and for how long (t is the row's time)"
     width = max(len(_label(source)) for source in plan.sources)
+    types = Types(plan.catalog, plan.sources)
     for number, source in enumerate(plan.sources):
-        own = source.relation.time is None
-        columns = [str(c.ref).removeprefix(f"{source.name}.") for c in source.carried]
-        shown = [c for c in columns if not (own and c == source.time.column)]
+        made_up = source.relation.time is None
+        shown = [
+            _column(one, types).removeprefix(f"{source.name}.")
+            for one in source.carried
+            if not (made_up and one.ref == source.time)
+        ]
         yield f"  {_label(source):{width}}  {', '.join(shown) or 'its time'}"
         yield f"  {'':{width}}  {_how_long(plan, number)}"
+
+
+def _column(one: Carried, types: Types) -> str:
+    same = types.of_ref(one.ref) == one.kind
+    return str(one.ref) if same else f"{one.ref} as {type_name(one.kind)}"
 
 
 def _label(source: Source) -> str:

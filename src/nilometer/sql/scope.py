@@ -235,7 +235,7 @@ def find_name(name: exp.Identifier, known: Iterable[str]) -> str | None:
     names = list(known)
     if name.name in names:
         return name.name
-    if name.quoted:
+    if not isinstance(name, exp.Identifier) or name.quoted:  # the parser lets $1 stand for one
         return None
     return next((one for one in names if one.lower() == name.name.lower()), None)
 
