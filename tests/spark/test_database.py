@@ -51,6 +51,16 @@ def answers(db: nm.Database, statement: str) -> list[Any]:
         ("SELECT label FROM A, T WHERE A.a = T.id AND upper(label) LIKE 'O%'", ["one"]),
         ("SELECT 7 FROM A WHERE ts > '1970-01-01 00:00:02'", [7]),
         ("SELECT p.x FROM A WHERE A.p.x > 1", [2]),
+        (
+            "SELECT A.a FROM A, B WINDOW = 0 S "
+            "WHERE CASE WHEN upper(A.s) = 'B' THEN 7 ELSE B.a END > 1",
+            [1, 2],
+        ),
+        (
+            "SELECT A.a FROM A, B WINDOW = 0 S WHERE "
+            "exists(array(A.p), e -> e.x > B.a) AND size(filter(array(A.b), x -> x > B.a)) = 0",
+            [0],
+        ),
         ("SELECT A.a FROM A JOIN B USING (a) WINDOW = 1 S WHERE B.y IS NULL", [1]),
     ],
 )

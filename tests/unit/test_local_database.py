@@ -67,6 +67,14 @@ def test_answers(db: LocalDatabase, statement: str, expected: list[Any]) -> None
         ("SELECT X.k FROM A X, Sensors WINDOW = 1 S", "there is no stream or table Sensors"),
         ("SELECT X.k FROM A X JOIN Y ON X.k = Y.k WINDOW = 1 S", "there is no stream or table Y"),
         ("SELECT A.k FROM A, B DWINDOW (A, $1) = 10 S", "there is no stream 1 in this query"),
+        (
+            "SELECT CASE WHEN A.k > B.'' THEN 'a' ELSE B.k END FROM A, B WINDOW = 1 S",
+            "expected the name of a column",
+        ),
+        (
+            "SELECT CASE WHEN upper(A.k) = 'X' THEN 1 ELSE B.k END FROM A, B WINDOW = 1 S",
+            "this is not available without Spark",
+        ),
         ("SELECT k AS _time FROM A", OWN_TIME),
         ("SELECT A._time FROM A, B WINDOW = 1 S", OWN_TIME),
     ],

@@ -109,7 +109,7 @@ class Subset:
 
     def _between(self, node: exp.Between) -> Expression:
         value = self.compile(node.this)
-        low, high = self.compile(node.args["low"]), self.compile(node.args["high"])
+        low, high = self._part(node, "low"), self._part(node, "high")
         return Binary(
             Operator.AND,
             Binary(Operator.AT_LEAST, value, low),
@@ -123,16 +123,23 @@ class Subset:
 
     def _case(self, node: exp.Case | exp.If) -> Expression:
         if isinstance(node, exp.If):
-            branches = [(node.this, node.args["true"])]
+            branches = [node]
             otherwise = node.args.get("false")
         else:
-            branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+            branches = node.args.get("ifs") or []
             otherwise = node.args.get("default")
         subject = self.compile(node.this) if isinstance(node, exp.Case) and node.this else None
         return Case(
-            tuple((self._test(subject, test), self.compile(value)) for test, value in branches),
+            tuple((self._test(subject, one.this), self._part(one, "true")) for one in branches),
             Constant(None) if otherwise is None else self.compile(otherwise),
         )
+
+    def _part(self, node: exp.Expr, name: str) -> Expression:
+        """A part of an expression, which the parser may have left out of a broken one."""
+        part = node.args.get(name)
+        if part is None:
+            raise self._unavailable(node)
+        return self.compile(part)
 
     def _test(self, subject: Expression | None, test: exp.Expr) -> Expression:
         tested = self.compile(test)

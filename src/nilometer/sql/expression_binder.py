@@ -7,7 +7,13 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
+from nilometer.errors import (
+    AmbiguousNameError,
+    NotYetError,
+    SqlError,
+    SqlSyntaxError,
+    UnknownNameError,
+)
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
 from nilometer.sql.scope import Scope, StarColumn, find_name
@@ -41,8 +47,13 @@ class ExpressionBinder:
         match tree:
             case exp.Column() if isinstance(tree.this, exp.Star):
                 raise self._misplaced_star(tree)
+            case exp.Dot() if _is_of_lambda(tree):
+                return tree.copy()
             case exp.Column() | exp.Dot() if (names := _names(tree)) is not None:
                 return put_at(self.scope.resolve(tree, names), place_of(tree, self.scope.sql))
+            case exp.Column() if not isinstance(tree.this, exp.Identifier):
+                place = place_of(tree, self.scope.sql)
+                raise SqlSyntaxError("expected the name of a column", place=place)
             case exp.Star():
                 raise self._misplaced_star(tree)
             case exp.Struct():
@@ -112,7 +123,7 @@ class ExpressionBinder:
     def _refusal(self, node: exp.Expr) -> SqlError | None:
         kind: type[SqlError] = SqlError
         match node:
-            case exp.Exists():
+            case exp.Exists() if isinstance(node.this, exp.Query | exp.Subquery):
                 kind, message = NotYetError, "EXISTS cannot be run yet"
                 hint = "join with the stream instead"
             case exp.Subquery() | exp.Query():
@@ -165,6 +176,13 @@ def _is_named(column: StarColumn, name: exp.Expr) -> bool:
     table = name.args.get("table")
     is_own = table is None or find_name(table, [column.unit]) is not None
     return is_own and find_name(name.this, [column.name]) is not None
+
+
+def _is_of_lambda(tree: exp.Dot) -> bool:
+    """Whether a dotted name begins with a parameter of the lambda around it: x -> x.f"""
+    around = tree.find_ancestor(exp.Lambda)
+    first = tree.parts[0].name if tree.parts else ""
+    return around is not None and first in [parameter.name for parameter in around.expressions]
 
 
 def _names(tree: exp.Column | exp.Dot) -> list[exp.Identifier] | None:

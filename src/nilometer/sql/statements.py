@@ -16,8 +16,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.dialect import Nilometer
 from nilometer.sql.placed_parser import token_place
+from nilometer.sql.scalars import place_of
 
 MOST_CHARACTERS: Final = 200_000
+_OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
 MOST_TOKENS: Final = 10_000
 
 
@@ -108,9 +110,23 @@ def _statement(sql: str, tokens: list[Token]) -> Statement:
         raise _no_query(sql, tokens[0])
     with _parser_errors(sql, tokens):
         tree = _parse(sql, tokens)
+        _require_whole(tree, sql)
     if not isinstance(tree, exp.Query):
         raise _no_query(sql, tokens[0])
     return Statement(sql, tree, explain)
+
+
+def _require_whole(tree: exp.Expr | None, sql: str) -> None:
+    """Refuse expressions of which the parser has lost a part: CASE WHEN a > -1.b THEN …"""
+    for node in tree.walk() if tree is not None else ():
+        if isinstance(node, _OF_PARTS) and any(
+            needed and node.args.get(name) is None for name, needed in node.arg_types.items()
+        ):
+            raise SqlSyntaxError(
+                "cannot read the statement",
+                place=place_of(node, sql),
+                detail="something is missing",
+            )
 
 
 def _no_query(sql: str, first: Token) -> SqlSyntaxError:
@@ -207,6 +223,7 @@ def read_expression(sql: str) -> exp.Expr:
         raise SqlSyntaxError("expected a condition, got nothing")
     with _parser_errors(sql, tokens):
         tree = _parse(sql, tokens)
+        _require_whole(tree, sql)
     if not isinstance(tree, exp.Expr) or isinstance(tree, exp.Query | exp.Command):
         raise SqlSyntaxError("expected a condition", place=token_place(sql, tokens[0]))
     return tree

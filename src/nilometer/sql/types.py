@@ -93,10 +93,10 @@ class Types:
         return Scalar(self._lift(scalar.tree, scalar.place), scalar.place)
 
     def _lift(self, tree: exp.Expr, place: Place) -> exp.Expr:
-        if isinstance(tree, ResolvedColumn):
+        if isinstance(tree, ResolvedColumn | exp.Lambda):
             return tree
         streams = Scalar(tree, place).streams
-        if len(streams) == 1 and streams != {RESULT_TIME.stream}:
+        if len(streams) == 1 and streams != {RESULT_TIME.stream} and _is_value(tree):
             return self._lift_whole(tree, Scalar(tree, place))
         if not streams:
             return tree
@@ -138,6 +138,12 @@ class Types:
 
     def _source(self, name: str) -> Source:
         return next(source for source in self.sources if source.name == name)
+
+
+def _is_value(tree: exp.Expr) -> bool:
+    """Whether a tree stands for a value of its own: not WHEN … THEN, nor a named argument."""
+    is_branch = isinstance(tree, exp.If) and isinstance(tree.parent, exp.Case)
+    return not is_branch and not isinstance(tree, exp.Kwarg | exp.PropertyEQ | exp.Alias)
 
 
 def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataType:
