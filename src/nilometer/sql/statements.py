@@ -18,7 +18,7 @@ from nilometer.sql.dialect import Nilometer
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.scalars import place_of
 
-MOST_CHARACTERS: Final = 200_000
+MOST_CHARACTERS: Final = 65_536
 _OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
 MOST_TOKENS: Final = 10_000
 
