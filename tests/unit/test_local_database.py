@@ -54,6 +54,18 @@ NUMBERS = ", ".join(map(str, range(2, 2000)))
         ),
         ("SELECT A.k FROM A, B WINDOW = 0 S WHERE A.s.x = B.y - 1 AND A.s.x < B.k", []),
         ("SELECT label FROM A, T WHERE A.k = T.id", ["one", "two"]),
+        ("SELECT A.k FROM A, B WINDOW = 1 S WHERE A.k = B.k AND A.ts < B.ts", []),
+        ("SELECT B.k FROM A [ROWS 1], B WINDOW = 1 S WHERE A.k < 2 AND B.k = 3", []),
+        (
+            "SELECT B.k FROM (SELECT * FROM A WHERE k < 2) X [ROWS 1], B WINDOW = 1 S "
+            "WHERE B.k = 3",
+            [3],
+        ),
+        (
+            "SELECT C.k FROM (SELECT A.k AS a, B.k AS b FROM A, B WINDOW = 3 MICROSECONDS) S, "
+            "A C WINDOW(S, C) = 0 S WHERE S.a = 0 AND S.b = 1",
+            [1],
+        ),
         ("SELECT X.k FROM A X, Y, Z WINDOW = 0 S", [0, 1, 2, 3]),
     ],
 )
