@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -151,3 +152,8 @@ def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataT
         return catalog.engine.types_of(relation.name, [spell_own(scalar.tree)])[0]
     except SqlError as error:
         raise blame_call(error, scalar, catalog.functions) from None
+
+
+def names_of_types(kinds: Sequence[pa.DataType]) -> str:
+    """Types in a list, as Spark calls them."""
+    return " and ".join(type_name(kind) for kind in kinds)

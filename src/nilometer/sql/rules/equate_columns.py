@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import exp
 
-from nilometer.errors import PredicateError
-from nilometer.kernels.expression_types import common_type, is_integer
+from nilometer.errors import PredicateError, SqlTypeError
+from nilometer.kernels.expression_types import common_type, is_integer, type_name
 from nilometer.sql.plan import EqualValues, JoinKey, JoinPlan
 from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, spell_own, tree_of
-from nilometer.sql.types import Types
+from nilometer.sql.types import Types, names_of_types
 
 _EXACT_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.float64())
 
@@ -59,6 +59,8 @@ def equate_columns(plan: JoinPlan) -> JoinPlan:
     kept, used = [], []
     for condition in plan.conditions:
         sides = _sides(condition)
+        if sides is not None:
+            _require_comparable(condition, sides, types)
         if sides is not None and classes.unite(*sides):
             used.append(condition)
         else:
@@ -95,6 +97,25 @@ def _side(tree: exp.Expr, condition: Scalar) -> Ref | None:
     if len(streams) != 1:
         return None
     return ComputedRef(next(iter(streams)), spell_own(tree), tree)
+
+
+def _require_comparable(condition: Scalar, sides: tuple[Ref, Ref], types: Types) -> None:
+    kinds = [types.of_ref(side) for side in sides]
+    if all(map(pat.is_map, kinds)):
+        raise SqlTypeError(
+            "maps cannot be compared",
+            place=condition.place,
+            detail=f"{sides[0]} and {sides[1]} are of type {type_name(kinds[0])}",
+            hint=f"compare entries: {sides[0]}['key'] = {sides[1]}['key']",
+        )
+    if _common_type(*kinds) is None:
+        raise SqlTypeError(
+            f"a key is compared across types: {names_of_types(kinds)}",
+            place=condition.place,
+            detail=f"{sides[0]} is {names_of_types(kinds[:1])}, "
+            f"{sides[1]} is {names_of_types(kinds[1:])}",
+            hint="cast one side, such as CAST(A.k AS BIGINT)",
+        )
 
 
 def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
