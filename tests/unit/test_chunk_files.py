@@ -134,13 +134,13 @@ class FakeState:
 
 
 def a_store(state: FakeState, folder: Path) -> SparkChunkStore:
-    return SparkChunkStore(state, folder, (LAYOUT,), Kernel.HASH)
+    return SparkChunkStore(state, folder)
 
 
 def test_what_this_machine_wrote_is_not_read_back_from_the_state(tmp_path: Path) -> None:
     state = FakeState()
     ref = a_store(state, tmp_path).add(a_chunk(), 0)
-    assert_same(a_store(state, tmp_path).load(ref, 0), a_chunk())
+    assert_same(a_store(state, tmp_path).load(ref, LAYOUT, Kernel.HASH), a_chunk())
     assert state.reads == 0
 
 
@@ -149,7 +149,7 @@ def test_another_machine_reads_the_state_once(tmp_path: Path) -> None:
     ref = a_store(state, tmp_path / "here").add(a_chunk(), 0)
     there = a_store(state, tmp_path / "there")
     for _ in range(2):
-        assert there.load(ref, 0).rows.num_rows == 100
+        assert there.load(ref, LAYOUT, Kernel.HASH).rows.num_rows == 100
     assert state.reads == 1
 
 
@@ -158,7 +158,7 @@ def test_a_damaged_state_is_an_error_not_an_answer(tmp_path: Path) -> None:
     ref = a_store(state, tmp_path / "here").add(a_chunk(), 0)
     state.values[(ref.id,)] = (b"x" + state.values[(ref.id,)][0][1:],)
     with pytest.raises(RuntimeError, match="is damaged or missing in Spark's state store"):
-        a_store(state, tmp_path / "there").load(ref, 0)
+        a_store(state, tmp_path / "there").load(ref, LAYOUT, Kernel.HASH)
 
 
 def test_files_that_no_state_refers_to_are_swept(tmp_path: Path) -> None:

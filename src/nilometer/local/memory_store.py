@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from nilometer.kernels.chunk import Chunk
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.operators.chunk_store import ChunkRef
 
 
@@ -21,7 +21,7 @@ class MemoryStore:
         size = chunk.rows.nbytes
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, size, 0)
 
-    def load(self, ref: ChunkRef, stream: int) -> Chunk:
+    def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
         return self.chunks[ref.id]
 
     def remove(self, ref: ChunkRef) -> None:

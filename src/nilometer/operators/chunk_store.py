@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from nilometer.kernels.chunk import Chunk
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class ChunkStore(Protocol):
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
         """Keep a chunk; its level says how often its rows were merged."""
 
-    def load(self, ref: ChunkRef, stream: int) -> Chunk:
-        """A chunk that was kept."""
+    def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
+        """A chunk that was kept, of rows of this layout."""
 
     def remove(self, ref: ChunkRef) -> None:
         """Forget a chunk."""

@@ -21,16 +21,12 @@ from nilometer.operators.watermarks import NEVER
 class HoldBack:
     """The rows of every stream at or after the frontier."""
 
-    def __init__(
-        self, layouts: Sequence[RowLayout], first: int, kernel: Kernel, store: ChunkStore
-    ) -> None:
-        """Buffers for rows of these layouts, known to the store by numbers from `first` on."""
+    def __init__(self, layouts: Sequence[RowLayout], kernel: Kernel, store: ChunkStore) -> None:
+        """Buffers for rows of these layouts."""
         self.frontier = NEVER
         self._layouts = tuple(layouts)
         self._kernel = kernel
-        self.buffers = tuple(
-            StreamBuffer(first + i, layout, kernel, store) for i, layout in enumerate(layouts)
-        )
+        self.buffers = tuple(StreamBuffer(layout, kernel, store) for layout in layouts)
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
         """Hold rows back, all of them at or after the frontier."""

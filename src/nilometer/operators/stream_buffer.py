@@ -29,9 +29,8 @@ Survivors = Callable[[Chunk], Bools]
 class StreamBuffer:
     """The chunks of one stream, oldest first."""
 
-    def __init__(self, stream: int, layout: RowLayout, kernel: Kernel, store: ChunkStore) -> None:
+    def __init__(self, layout: RowLayout, kernel: Kernel, store: ChunkStore) -> None:
         self.refs: list[ChunkRef] = []
-        self._stream = stream
         self._layout = layout
         self._kernel = kernel
         self._store = store
@@ -118,7 +117,7 @@ class StreamBuffer:
 
     def _load(self, ref: ChunkRef) -> Chunk:
         if ref.id not in self._loaded:
-            self._loaded[ref.id] = self._store.load(ref, self._stream)
+            self._loaded[ref.id] = self._store.load(ref, self._layout, self._kernel)
         return self._loaded[ref.id]
 
     def _drop(self, ref: ChunkRef) -> None:

@@ -121,10 +121,10 @@ class WindowJoin:
         self._streams = range(len(spec.layouts))
         self._layouts = spec.stored_layouts
         self.buffers = tuple(
-            StreamBuffer(i, self._layouts[i], spec.kernel, store) for i in self._streams
+            StreamBuffer(self._layouts[i], spec.kernel, store) for i in self._streams
         )
         held = self._layouts[len(spec.layouts) :]
-        self._hold_back = HoldBack(held, len(spec.layouts), spec.kernel, store)
+        self._hold_back = HoldBack(held, spec.kernel, store)
         self.counters = JoinCounters([0] * len(spec.layouts))
         self.orders = JoinOrders(spec.known_loads, spec.links, spec.kernel)
 

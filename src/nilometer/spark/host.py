@@ -66,10 +66,9 @@ class OpenHost:
         self._save(run)
 
     def _resume(self, bucket: int) -> BucketRun:
-        operator = self._host.stage.operator
         remove_earlier_runs()
         folder = local_folder("chunks", self._host.exchange.operator, str(bucket))
-        store = SparkChunkStore(self._state, folder, operator.stored_layouts, operator.kernel)
+        store = SparkChunkStore(self._state, folder)
         run = BucketRun(self._host.stage, store)
         saved = self._state.getValue(_MANIFEST)
         if saved is not None:

@@ -46,13 +46,9 @@ class MapState(Protocol):
 class SparkChunkStore:
     """The chunks of one bucket."""
 
-    def __init__(
-        self, state: MapState, folder: Path, layouts: tuple[RowLayout, ...], kernel: Kernel
-    ) -> None:
+    def __init__(self, state: MapState, folder: Path) -> None:
         self._state = state
         self._folder = folder
-        self._layouts = layouts
-        self._kernel = kernel
         folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
@@ -63,11 +59,11 @@ class SparkChunkStore:
         write_chunk_file(chunk, self._file(name), checksum)
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, len(encoded), checksum)
 
-    def load(self, ref: ChunkRef, stream: int) -> Chunk:
-        layout, file = self._layouts[stream], self._file(ref.id)
-        chunk = read_chunk_file(file, ref.checksum, layout, self._kernel)
+    def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
+        file = self._file(ref.id)
+        chunk = read_chunk_file(file, ref.checksum, layout, kernel)
         if chunk is None:
-            chunk = decode_rows(self._fetch(ref), layout, self._kernel)
+            chunk = decode_rows(self._fetch(ref), layout, kernel)
             write_chunk_file(chunk, file, ref.checksum)
         return chunk
 

@@ -1,0 +1,63 @@
+"""What the operators of windowed plans are told before they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class SetFunction(StrEnum):
+    """A count over time as a function of one or two others, per distinct row.
+
+    The inputs hold s and r copies of a row.
+    """
+
+    DISTINCT = "DISTINCT"  # min(1, s)
+    UNION = "UNION"  # min(1, s + r)
+    INTERSECT = "INTERSECT"  # min(1, s, r)
+    INTERSECT_ALL = "INTERSECT ALL"  # min(s, r)
+    EXCEPT = "EXCEPT"  # 1 if s > 0 and r = 0
+    EXCEPT_ALL = "EXCEPT ALL"  # max(0, s - r)
+    WITHOUT = "WITHOUT"  # s if r = 0: rows that have no partner
+    WITH = "WITH"  # s if r > 0: rows that have one
+
+    @property
+    def inputs(self) -> int:
+        return 1 if self is SetFunction.DISTINCT else 2
+
+
+class AggregateFunction(StrEnum):
+    """A value of all rows of a group; NULLs do not count, except in COUNT(*)."""
+
+    COUNT_ROWS = "COUNT(*)"
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+    MIN = "MIN"
+    MAX = "MAX"
+    VAR_SAMP = "VAR_SAMP"
+    VAR_POP = "VAR_POP"
+    STDDEV_SAMP = "STDDEV_SAMP"
+    STDDEV_POP = "STDDEV_POP"
+    PERCENTILE = "PERCENTILE"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate function of a column."""
+
+    function: AggregateFunction
+    column: int | None = None
+    """The place of its argument among the columns that come in; None for COUNT(*)."""
+    distinct: bool = False
+    fraction: float | None = None
+    """Of a percentile: 0.5 is the median. Between two values it is interpolated."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column of ORDER BY."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True

@@ -1,0 +1,165 @@
+"""The plan of a query whose answer changes: operators over changes, from streams to the answer.
+
+Leaves are select-project-join blocks over streams, which run as one window join each; what stands
+above them takes changes and gives changes. A node that is used twice is one object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from nilometer.model.expressions import Expression
+from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.plan import JoinPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a node's rows. Names are for people: nodes refer to columns by their places."""
+
+    name: str
+    kind: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A result stays for so long after the latest time of these streams (microseconds)."""
+
+    streams: tuple[str, ...]
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A join of streams and static tables, the streams under time windows; or one alone.
+
+    A result comes at the latest of its rows' times and goes when the first of its lifetimes
+    is over: strictly later than all of them. Without any (only static tables) it stays for ever.
+    """
+
+    plan: JoinPlan
+    """After all rules; its items are the columns of the node, without the time of the result."""
+    lifetimes: tuple[Lifetime, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class LastRows:
+    """The last n rows of a stream, or of each partition of it."""
+
+    plan: JoinPlan
+    """After all rules; its one source has a ROWS window."""
+    columns: tuple[Column, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Combine:
+    """A join of what other nodes hold.
+
+    The sources of the plan stand for the inputs, in order; the columns of an input are those
+    that its source carries. The times in the plan are those at which changes take effect.
+    """
+
+    plan: JoinPlan
+    inputs: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Compute:
+    """Rows that pass a test, and what is computed of them."""
+
+    inputs: tuple[Node]
+    test: Expression | None
+    values: tuple[Expression, ...]
+    columns: tuple[Column, ...]
+    texts: tuple[str, ...] = ()
+    """The test, if there is one, and the values, as the user may have written them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Copies of each distinct row, as a set operator counts them."""
+
+    function: SetFunction
+    inputs: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UnionAll:
+    """All rows of all inputs."""
+
+    inputs: tuple[Node, ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """A row per group, if it passes a test.
+
+    The first columns of the input are the keys of the groups. Test and values are computed of
+    the keys, followed by the results of the calls. Without keys there is always one group.
+    """
+
+    inputs: tuple[Node]
+    keys: int
+    calls: tuple[AggregateCall, ...]
+    test: Expression | None
+    values: tuple[Expression, ...]
+    columns: tuple[Column, ...]
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class TopRows:
+    """The first rows in an order; ties are ordered by all columns, ascending, NULLs first."""
+
+    inputs: tuple[Node]
+    order: tuple[SortKey, ...]
+    limit: int
+    offset: int
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Paced:
+    """Changes take effect at the next multiple of a length of time, and are netted there."""
+
+    inputs: tuple[Node]
+    every: int
+    columns: tuple[Column, ...]
+
+
+Node: TypeAlias = (
+    Block | LastRows | Combine | Compute | Counted | UnionAll | Aggregate | TopRows | Paced
+)
+
+
+@dataclass(frozen=True)
+class ChangesPlan:
+    """A statement whose answer is a changelog."""
+
+    sql: str
+    catalog: Catalog
+    root: Node
+    buckets: int
+
+
+@dataclass(frozen=True)
+class UnionPlan:
+    """Append queries whose results are put together: UNION ALL."""
+
+    plans: tuple[JoinPlan, ...]
