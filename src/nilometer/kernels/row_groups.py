@@ -1,0 +1,70 @@
+"""Equal rows get the same number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.row_ids import RowIds, identify_rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """The distinct rows among some, numbered in the order of (h1, h2)."""
+
+    ids: RowIds
+    """Of each group."""
+    numbers: Int64s
+    """The group of each row."""
+    firsts: Int64s
+    """The first row of each group."""
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+
+def group_rows(columns: Sequence[pa.Array], size: int) -> RowGroups:
+    """The groups of equal rows among so many."""
+    return group_ids(identify_rows(columns, size))
+
+
+def group_ids(ids: RowIds) -> RowGroups:
+    """The groups of equal identities."""
+    order, starts = _sort(ids)
+    firsts = order[starts]
+    numbers = np.empty(len(ids), np.int64)
+    numbers[order] = np.cumsum(starts) - 1
+    return RowGroups(ids.only(firsts), numbers, firsts)
+
+
+def _sort(ids: RowIds) -> tuple[Int64s, Bools]:
+    """The rows ordered by identity, equal ones as they stand; and where a new one begins.
+
+    The upper bits of the first hash with the row's number below them are one integer, and
+    sorting integers is several times faster than sorting rows by integers.
+    """
+    row_bits = len(ids).bit_length()
+    low = np.int64((1 << row_bits) - 1)
+    packed = (ids.h1 & ~low) | np.arange(len(ids))
+    packed.sort()
+    order = packed & low
+    starts = _changes(packed >> row_bits)
+    if (~starts & _id_changes(ids.only(order))).any():  # different rows with equal upper bits
+        order = np.lexsort((ids.h2, ids.h1))
+        starts = _id_changes(ids.only(order))
+    return order, starts
+
+
+def _id_changes(ids: RowIds) -> Bools:
+    return _changes(ids.h1) | _changes(ids.h2)
+
+
+def _changes(values: Int64s) -> Bools:
+    """Where a value differs from the one before it; the first does."""
+    changed = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return changed
