@@ -1,0 +1,84 @@
+"""The type of an aggregate's result, by Spark's rules; an error where its argument does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError
+from nilometer.kernels.expression_types import is_integer, is_number, type_name
+
+_MOST_DIGITS: Final = 38
+
+
+class _Call(Protocol):
+    """An aggregate function of a column, as `operators.change_specs` has it."""
+
+    @property
+    def function(self) -> str:
+        """Its name in SQL."""
+
+    @property
+    def column(self) -> int | None:
+        """The place of its argument; None for COUNT(*)."""
+
+    @property
+    def distinct(self) -> bool:
+        """Whether equal values count once."""
+
+
+def aggregate_type(call: _Call, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of the results of a call over columns of the given types."""
+    if call.column is None:
+        return pa.int64()
+    name, kind = call.function, types[call.column]
+    if call.distinct and _has_map(kind):
+        raise PredicateError(
+            f"{name}(DISTINCT …) cannot compare maps",
+            detail=f"got {type_name(kind)}",
+            hint="use single entries of the map",
+        )
+    if name == "COUNT":
+        return pa.int64()
+    if name in ("MIN", "MAX"):
+        return _orderable(name, kind)
+    if pat.is_null(kind):
+        return pa.float64()
+    if not is_number(kind):
+        raise PredicateError(
+            f"{name} needs a number", detail=f"got {type_name(kind)}", hint="cast it to DOUBLE"
+        )
+    if name == "SUM":
+        return _sum(kind)
+    if name == "AVG" and pat.is_decimal(kind):
+        return pa.decimal128(
+            min(_MOST_DIGITS, kind.precision + 4), min(_MOST_DIGITS, kind.scale + 4)
+        )
+    return pa.float64()
+
+
+def _sum(kind: pa.DataType) -> pa.DataType:
+    if is_integer(kind):
+        return pa.int64()
+    if pat.is_decimal(kind):
+        return pa.decimal128(min(_MOST_DIGITS, kind.precision + 10), kind.scale)
+    return pa.float64()
+
+
+def _orderable(name: str, kind: pa.DataType) -> pa.DataType:
+    if pat.is_nested(kind):
+        raise PredicateError(
+            f"{name} needs values that have an order",
+            detail=f"got {type_name(kind)}",
+            hint="use single fields or elements",
+        )
+    return kind
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pat.is_map(kind):
+        return True
+    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
