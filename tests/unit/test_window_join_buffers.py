@@ -55,14 +55,14 @@ def test_late_rows_are_dropped_and_counted() -> None:
     running = stage(UniformWindow(10), lateness=2)
     running.feed([rows(10), None])
     running.feed([rows(6, 7, 8), None])
-    assert running.buckets[0].operator.counters.late == [2, 0]
+    assert running.buckets[0].operator.late == [2, 0]
     assert held(running) == [[8, 10], []]
 
 
 def test_rows_within_one_micro_batch_are_never_late() -> None:
     running = stage(UniformWindow(10))
     assert count(running.feed([rows(100, 1), rows(1)])) == 1
-    assert running.buckets[0].operator.counters.late == [0, 0]
+    assert running.buckets[0].operator.late == [0, 0]
 
 
 def test_rows_without_a_time_are_dropped_and_counted() -> None:

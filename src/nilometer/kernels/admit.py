@@ -58,6 +58,17 @@ def admit(
     return rows, punctuation
 
 
+def drop_late(
+    rows: pa.RecordBatch, layout: RowLayout, watermark: int
+) -> tuple[pa.RecordBatch, int]:
+    """The rows that are not strictly earlier than a watermark, and how many others there were."""
+    times = layout.times(rows)
+    if not len(times) or times.min() >= watermark:
+        return rows, 0
+    in_time = np.flatnonzero(times >= watermark)
+    return rows.take(pa.array(in_time)), len(times) - len(in_time)
+
+
 def _with_time(rows: pa.RecordBatch, layout: RowLayout) -> Bools | None:
     valid = validity(rows.column(layout.time))
     times = layout.times(rows)

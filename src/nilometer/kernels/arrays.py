@@ -26,3 +26,8 @@ def validity(column: pa.Array) -> Bools | None:
         return None
     valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
+
+
+def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The column in a type, as it is where it has that type."""
+    return column if column.type == kind else column.cast(kind)

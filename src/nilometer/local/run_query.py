@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nilometer.errors import SqlError
+from nilometer.kernels.arrays import as_type
 from nilometer.kernels.evaluate import evaluate
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument, Case, Constant, Expression
@@ -76,7 +77,7 @@ class _SourceReader:
     def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
         given = [*rows.columns, self._clock(len(rows), now)]
         columns = [
-            _as_type(evaluate(expression, given, len(rows)), kind)
+            as_type(evaluate(expression, given, len(rows)), kind)
             for expression, kind in self._columns
         ]
         carried = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
@@ -122,7 +123,7 @@ class _ResultReader:
         kinds = [self._kind(item.value) for item in self._plan.items]
         names = [item.name for item in self._plan.items]
         columns = [
-            pa.chunked_array([_as_type(batch[i], kind) for batch in batches], kind)
+            pa.chunked_array([as_type(batch[i], kind) for batch in batches], kind)
             for i, kind in enumerate(kinds)
         ]
         return pa.Table.from_arrays(columns, names)
@@ -141,10 +142,6 @@ class _ResultReader:
             return Argument(0)
         chosen = leaves_as(ref, self._plan, self._types)
         return Argument(1 + [one.ref for one in self._plan.output].index(chosen))
-
-
-def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return values if values.type == kind else values.cast(kind)
 
 
 def _require_subset(plan: JoinPlan) -> None:

@@ -29,7 +29,11 @@ Survivors = Callable[[Chunk], Bools]
 class StreamBuffer:
     """The chunks of one stream, oldest first."""
 
-    def __init__(self, layout: RowLayout, kernel: Kernel, store: ChunkStore) -> None:
+    def __init__(
+        self, layout: RowLayout, kernel: Kernel, store: ChunkStore, largest: int = MOST_BYTES
+    ) -> None:
+        """An empty buffer; chunks of the largest size, in bytes, are merged no more."""
+        self._largest = largest
         self.refs: list[ChunkRef] = []
         self._layout = layout
         self._kernel = kernel
@@ -69,6 +73,14 @@ class StreamBuffer:
                 if kept is not None:
                     self._put(kept, ref.level, place)
 
+    def replace(self, chunks: Iterable[Chunk]) -> None:
+        """Hold these chunks in the place of all others."""
+        level = max((ref.level for ref in self.refs), default=0)
+        for ref in list(self.refs):
+            self._drop(ref)
+        for chunk in chunks:
+            self._put(chunk, level, place=len(self.refs))
+
     def expire(self, horizon: int) -> None:
         """Drop the chunks all of whose rows are strictly older than the horizon."""
         for ref in [ref for ref in self.refs if ref.last < horizon]:
@@ -86,7 +98,7 @@ class StreamBuffer:
             dead.update({ref.id: 0 for ref in self.refs if ref.id not in dead})
 
     def _full_level(self) -> list[ChunkRef] | None:
-        small = [ref for ref in self.refs if ref.size < MOST_BYTES]
+        small = [ref for ref in self.refs if ref.size < self._largest]
         for level in {ref.level for ref in small}:
             group = [ref for ref in small if ref.level == level]
             if len(group) >= FANOUT:

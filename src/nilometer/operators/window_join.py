@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.admit import Punctuation, admit
+from nilometer.kernels.admit import Punctuation, admit, drop_late
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, make_chunk
 from nilometer.kernels.indexes import NO_HASHES, Probes
@@ -101,16 +101,6 @@ class WindowJoinSpec:
         return is_exact([schema.field(c).type for c in columns])
 
 
-@dataclass
-class JoinCounters:
-    """What a running join has seen, per stream, since it first started."""
-
-    late: list[int]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"late": list(self.late)}
-
-
 class WindowJoin:
     """A running W-join: results of rows as they come, once each; `_time` is their latest time."""
 
@@ -125,7 +115,8 @@ class WindowJoin:
         )
         held = self._layouts[len(spec.layouts) :]
         self._hold_back = HoldBack(held, spec.kernel, store)
-        self.counters = JoinCounters([0] * len(spec.layouts))
+        self.late = [0] * len(spec.layouts)
+        """Rows of each stream dropped because they were late, since it first started."""
         self.orders = JoinOrders(spec.known_loads, spec.links, spec.kernel)
 
     @property
@@ -175,7 +166,7 @@ class WindowJoin:
         return {
             "buffers": [[ref.to_json() for ref in buffer.refs] for buffer in self.stored],
             "frontier": self._hold_back.frontier,
-            "counters": self.counters.to_json(),
+            "late": list(self.late),
             "orders": self.orders.to_json(),
         }
 
@@ -184,16 +175,13 @@ class WindowJoin:
         for buffer, refs in zip(self.stored, snapshot["buffers"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
         self._hold_back.frontier = snapshot["frontier"]
-        self.counters = JoinCounters(**snapshot["counters"])
+        self.late = list(snapshot["late"])
         self.orders.restore(snapshot["orders"])
 
     def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
-        times = self._layouts[stream].times(rows)
-        if len(times) and times.min() < watermark:
-            in_time = times >= watermark
-            self.counters.late[stream] += int(len(times) - np.count_nonzero(in_time))
-            rows = rows.take(pa.array(np.flatnonzero(in_time)))
-        return rows
+        accepted, late = drop_late(rows, self._layouts[stream], watermark)
+        self.late[stream] += late
+        return accepted
 
     def _side(self, stream: int, rows: pa.RecordBatch) -> Side:
         """What a stream brings into the join: old rows and these new ones."""

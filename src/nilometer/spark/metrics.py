@@ -75,7 +75,7 @@ def bucket_metrics(stage: Stage, run: BucketRun) -> str:
             "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
             "rows": run.traffic.rows_in,
             "results": run.traffic.rows_out,
-            "late": run.operator.counters.late,
+            "late": run.operator.late,
             "without_time": run.traffic.without_time,
             "buffered": run.operator.rows_held,
             "chunks": sum(len(buffer.refs) for buffer in stored),

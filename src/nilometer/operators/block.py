@@ -1,0 +1,144 @@
+"""A leaf of a windowed plan: results of a window join, each with the period in which it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.admit import Punctuation, admit
+from nilometer.kernels.arrays import Int64s, as_int64, as_type
+from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
+from nilometer.kernels.evaluate import evaluate
+from nilometer.model.expressions import Expression
+from nilometer.model.time import FOREVER
+from nilometer.operators.change_operator import TIME, Stored
+from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.single_stream import SingleStream
+from nilometer.operators.stream_buffer import StreamBuffer
+from nilometer.operators.watermarks import NEVER
+from nilometer.operators.window_join import WindowJoin, WindowJoinSpec
+
+UNTIL: Final = "_until"
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """A window join, what is computed of its results, and how long they hold."""
+
+    join: WindowJoinSpec
+    values: tuple[Expression, ...]
+    """Over the time of a result and the join's output columns."""
+    types: tuple[pa.DataType, ...]
+    lifetimes: tuple[tuple[tuple[int, ...], int], ...]
+    """(arguments that are times, length): a result holds so long after the latest of them."""
+
+    @property
+    def schemas(self) -> tuple[pa.Schema, ...]:
+        return self.join.schemas
+
+    @property
+    def layouts(self) -> tuple[RowLayout, ...]:
+        return self.join.layouts
+
+    def admit(
+        self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
+    ) -> tuple[pa.RecordBatch, Punctuation]:
+        """The rows of a stream that matter, and what all of them say about time."""
+        return admit(rows, self.layouts[stream], selected)
+
+    def start(self, store: ChunkStore) -> Block:
+        return Block(self, store)
+
+
+class Joined(Protocol):
+    """What a block needs of its join."""
+
+    late: list[int]
+
+    @property
+    def stored(self) -> Sequence[StreamBuffer]: ...
+    @property
+    def rows_held(self) -> list[int]: ...
+    def process(
+        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]: ...
+    def snapshot(self) -> dict[str, Any]: ...
+    def restore(self, snapshot: dict[str, Any]) -> None: ...
+
+
+class Block:
+    """A running block."""
+
+    def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
+        self._spec = spec
+        alone = len(spec.layouts) == 1
+        self.join: Joined = SingleStream(spec.join) if alone else WindowJoin(spec.join, store)
+        self._waiting = [
+            StreamBuffer(RowLayout(layout.time, ()), Kernel.MERGE, store) for layout in spec.layouts
+        ]
+
+    @property
+    def late(self) -> list[int]:
+        return self.join.late
+
+    @property
+    def rows_held(self) -> list[int]:
+        waiting = [buffer.rows for buffer in self._waiting]
+        return [a + b for a, b in zip(self.join.rows_held, waiting, strict=True)]
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        return [*self.join.stored, *self._waiting]
+
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
+        """Take in rows that were there before the query started."""
+        if len(rows):
+            layout = RowLayout(self._spec.layouts[stream].time, ())
+            self._waiting[stream].add(make_chunk(rows, layout, Kernel.MERGE))
+
+    def process(
+        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
+    ) -> list[pa.RecordBatch]:
+        """New results with `_time` and `_until`, given the watermarks before and after."""
+        rows, before = list(rows), list(before)
+        for i, buffer in enumerate(self._waiting):
+            if buffer.refs:
+                waited = [chunk.rows for chunk in buffer.chunks()]
+                rows[i] = pa.concat_batches([*waited, rows[i]])
+                before[i] = NEVER
+                buffer.expire(FOREVER)
+        return [self._finish(result) for result in self.join.process(rows, before, after)]
+
+    def _finish(self, result: pa.RecordBatch) -> pa.RecordBatch:
+        columns, times = result.columns, as_int64(result.column(0))
+        values = [
+            as_type(evaluate(value, columns, len(result)), kind)
+            for value, kind in zip(self._spec.values, self._spec.types, strict=True)
+        ]
+        arrays = [*values, pa.array(times), pa.array(self._ends(columns, times))]
+        names = [f"c{i}" for i in range(len(values))]
+        return pa.RecordBatch.from_arrays(arrays, [*names, TIME, UNTIL])
+
+    def _ends(self, columns: Sequence[pa.Array], times: Int64s) -> Int64s:
+        ends = np.full(len(times), FOREVER)
+        for places, length in self._spec.lifetimes:
+            latest = as_int64(columns[places[0]])
+            for place in places[1:]:
+                latest = np.maximum(latest, as_int64(columns[place]))
+            np.minimum(ends, latest + (length + 1), out=ends)
+        return ends
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        waiting = [[ref.to_json() for ref in buffer.refs] for buffer in self._waiting]
+        return {"join": self.join.snapshot(), "waiting": waiting}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        self.join.restore(snapshot["join"])
+        for buffer, refs in zip(self._waiting, snapshot["waiting"], strict=True):
+            buffer.restore(ChunkRef(**ref) for ref in refs)

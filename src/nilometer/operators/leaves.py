@@ -1,0 +1,162 @@
+"""The leaves of a windowed plan as they run: rows come in, changes or periods leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from nilometer.operators.block import Block, BlockSpec
+from nilometer.operators.change_operator import Stored
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.last_rows import LastRows, LastRowsSpec
+from nilometer.operators.pending import Pending
+from nilometer.operators.received import ReceivedSpec, changes_of
+
+LeafSpec: TypeAlias = BlockSpec | LastRowsSpec | ReceivedSpec
+
+
+class Leaf(Protocol):
+    """A running leaf of one or more streams."""
+
+    @property
+    def streams(self) -> int: ...
+    @property
+    def late(self) -> Sequence[int]: ...
+    @property
+    def rows_held(self) -> list[int]: ...
+    @property
+    def stored(self) -> Sequence[Stored]: ...
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None: ...
+    def process(
+        self,
+        rows: Sequence[pa.RecordBatch],
+        before: Sequence[int],
+        after: Sequence[int],
+        frontier: int,
+    ) -> list[pa.RecordBatch]: ...
+    def snapshot(self) -> dict[str, Any]: ...
+    def restore(self, snapshot: dict[str, Any]) -> None: ...
+
+
+class PeriodLeaf:
+    """A leaf whose rows leave with their periods."""
+
+    def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
+        self._block = Block(spec, store)
+        self.streams = len(spec.schemas)
+
+    @property
+    def late(self) -> list[int]:
+        return self._block.late
+
+    @property
+    def rows_held(self) -> list[int]:
+        return self._block.rows_held
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        return self._block.stored
+
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
+        self._block.hold(stream, rows)
+
+    def process(
+        self,
+        rows: Sequence[pa.RecordBatch],
+        before: Sequence[int],
+        after: Sequence[int],
+        frontier: int,
+    ) -> list[pa.RecordBatch]:
+        return self._block.process(rows, before, after)
+
+    def snapshot(self) -> dict[str, Any]:
+        return self._block.snapshot()
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self._block.restore(snapshot)
+
+
+class BlockLeaf(PeriodLeaf):
+    """A leaf whose rows become changes here."""
+
+    def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
+        super().__init__(spec, store)
+        self._pending = Pending(spec.types, store)
+
+    @property
+    def rows_held(self) -> list[int]:
+        held = super().rows_held
+        return [held[0] + self._pending.buffer.rows, *held[1:]]
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        return [*super().stored, self._pending.buffer]
+
+    def process(
+        self,
+        rows: Sequence[pa.RecordBatch],
+        before: Sequence[int],
+        after: Sequence[int],
+        frontier: int,
+    ) -> list[pa.RecordBatch]:
+        periods = self._block.process(rows, before, after)
+        changes = [change for period in periods for change in changes_of(period)]
+        return [self._pending.take(changes, frontier)]
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"block": super().snapshot(), "pending": self._pending.snapshot()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        super().restore(snapshot["block"])
+        self._pending.restore(snapshot["pending"])
+
+
+class ReceivingLeaf:
+    """A leaf that takes what another stage has sent."""
+
+    streams = 1
+    late = (0,)
+
+    def __init__(self, spec: ReceivedSpec, store: ChunkStore) -> None:
+        self._as_periods = spec.as_periods
+        self._pending = Pending(spec.types, store)
+
+    @property
+    def rows_held(self) -> list[int]:
+        return [self._pending.buffer.rows]
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        return [self._pending.buffer]
+
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
+        raise AssertionError("a stage sends nothing before it has started")
+
+    def process(
+        self,
+        rows: Sequence[pa.RecordBatch],
+        before: Sequence[int],
+        after: Sequence[int],
+        frontier: int,
+    ) -> list[pa.RecordBatch]:
+        new = changes_of(rows[0]) if self._as_periods else [rows[0]]
+        return [self._pending.take(new, frontier)]
+
+    def snapshot(self) -> dict[str, Any]:
+        return self._pending.snapshot()
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self._pending.restore(snapshot)
+
+
+def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:
+    """A leaf, with nothing kept yet; a block's rows leave with their periods if so wished."""
+    match spec:
+        case BlockSpec():
+            return PeriodLeaf(spec, store) if sends_periods else BlockLeaf(spec, store)
+        case ReceivedSpec():
+            return ReceivingLeaf(spec, store)
+        case LastRowsSpec():
+            return LastRows(spec, store)

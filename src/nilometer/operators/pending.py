@@ -1,0 +1,79 @@
+"""Changes that are known before they take effect: kept until the frontier has passed them.
+
+Most of them are the ends of windows. They come and go in about the same order, so a chunk is
+read in one place when its time has come, and the cost of a period is that of its own changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
+from nilometer.operators.change_operator import no_changes, times_of
+from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.stream_buffer import StreamBuffer
+from nilometer.operators.watermarks import NEVER
+
+_LARGEST: Final = 4 << 20
+"""Chunks of this size are merged no more: each is read only when its own time has come."""
+
+
+class Pending:
+    """Changes at or after the frontier."""
+
+    def __init__(self, types: Sequence[pa.DataType], store: ChunkStore) -> None:
+        self._types = tuple(types)
+        self._layout = RowLayout(len(types), ())
+        self._frontier = NEVER
+        self.buffer = StreamBuffer(self._layout, Kernel.MERGE, store, largest=_LARGEST)
+
+    def take(self, new: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        """All changes strictly before a new frontier, of these and of those kept; keep the rest."""
+        ready = [
+            _between(chunk, self._frontier, frontier)
+            for chunk in self.buffer.chunks(before=frontier)
+        ]
+        kept = []
+        for changes in new:
+            early = times_of(changes) < frontier
+            if early.all():
+                ready.append(changes)
+                continue
+            kept.append(changes if not early.any() else _where(changes, ~early))
+            if early.any():
+                ready.append(_where(changes, early))
+        self._keep(kept, frontier)
+        return pa.concat_batches([no_changes(self._types), *(r for r in ready if len(r))])
+
+    def _keep(self, kept: list[pa.RecordBatch], frontier: int) -> None:
+        for changes in kept:
+            self.buffer.add(make_chunk(changes, self._layout, Kernel.MERGE))
+        self.buffer.expire(frontier)
+        added = sum(map(len, kept))
+        self.buffer.tidy(frontier, added, lambda chunk: chunk.times >= frontier)
+        self._frontier = frontier
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        return {
+            "frontier": self._frontier,
+            "changes": [ref.to_json() for ref in self.buffer.refs],
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        self._frontier = snapshot["frontier"]
+        self.buffer.restore(ChunkRef(**ref) for ref in snapshot["changes"])
+
+
+def _between(chunk: Chunk, first: int, last: int) -> pa.RecordBatch:
+    low, high = np.searchsorted(chunk.times, (first, last), "left")
+    return chunk.rows.slice(low, high - low)
+
+
+def _where(changes: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
+    return changes.take(pa.array(np.flatnonzero(chosen)))

@@ -1,0 +1,128 @@
+"""What one stage of a windowed plan does in a bucket: leaves take rows, steps take changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from nilometer.kernels.admit import Punctuation
+from nilometer.kernels.chunk import RowLayout
+from nilometer.model.time import EARLIEST
+from nilometer.operators.change_operator import ChangeOperator, ChangeSpec, Stored
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.leaves import LeafSpec, start_leaf
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator, and what it takes: leaves are numbered first, then steps in order."""
+
+    spec: ChangeSpec
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Leaves and steps; what the last of them gives leaves the stage.
+
+    The streams of all leaves are numbered through in order.
+    """
+
+    names: tuple[str, ...]
+    """What the streams are called."""
+    static: frozenset[int]
+    """The streams that are static tables."""
+    leaves: tuple[LeafSpec, ...]
+    steps: tuple[Step, ...]
+    sends_periods: bool = False
+    """Whether rows leave with their periods, at once, for the receiver to expire."""
+
+    @cached_property
+    def owners(self) -> tuple[tuple[int, int], ...]:
+        """(leaf, stream in it) of every stream."""
+        return tuple((n, i) for n, leaf in enumerate(self.leaves) for i in range(len(leaf.schemas)))
+
+    @property
+    def schemas(self) -> tuple[pa.Schema, ...]:
+        return tuple(schema for leaf in self.leaves for schema in leaf.schemas)
+
+    @property
+    def layouts(self) -> tuple[RowLayout, ...]:
+        return tuple(layout for leaf in self.leaves for layout in leaf.layouts)
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the columns that leave, without time and count."""
+        return self.steps[-1].spec.types if self.steps else self.leaves[-1].types
+
+    def admit(
+        self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
+    ) -> tuple[pa.RecordBatch, Punctuation]:
+        """The rows of a stream that matter, and what all of them say about time."""
+        leaf, number = self.owners[stream]
+        return self.leaves[leaf].admit(number, rows, selected)
+
+    def start(self, store: ChunkStore) -> RunningProgram:
+        return RunningProgram(self, store)
+
+
+class RunningProgram:
+    """A running program of one bucket."""
+
+    def __init__(self, program: Program, store: ChunkStore) -> None:
+        self._program = program
+        self._leaves = [start_leaf(leaf, program.sends_periods, store) for leaf in program.leaves]
+        self._steps: list[ChangeOperator] = [step.spec.start(store) for step in program.steps]
+
+    @property
+    def late(self) -> list[int]:
+        """Rows of each stream dropped because they were late."""
+        return [late for leaf in self._leaves for late in leaf.late]
+
+    @property
+    def rows_held(self) -> list[int]:
+        """How many rows of each stream are stored: to be joined, or until their periods end."""
+        return [rows for leaf in self._leaves for rows in leaf.rows_held]
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        """Everything in the store."""
+        return [one for part in (*self._leaves, *self._steps) for one in part.stored]
+
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
+        """Take in rows that were there before the query started."""
+        leaf, number = self._program.owners[stream]
+        self._leaves[leaf].hold(number, rows)
+
+    def process(
+        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """What leaves, given the watermarks before and after the micro-batch."""
+        frontier = max(min(after), EARLIEST + 1)
+        first, done = 0, []
+        for leaf in self._leaves:
+            own = slice(first, first + leaf.streams)
+            done.append(leaf.process(rows[own], before[own], after[own], frontier))
+            first = own.stop
+        for step, operator in zip(self._program.steps, self._steps, strict=True):
+            inputs = [pa.concat_batches(done[i]) for i in step.inputs]
+            done.append([operator.process(inputs, frontier)])
+        yield from (batch for batch in done[-1] if len(batch))
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        return {
+            "leaves": [leaf.snapshot() for leaf in self._leaves],
+            "steps": [operator.snapshot() for operator in self._steps],
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        for leaf, saved in zip(self._leaves, snapshot["leaves"], strict=True):
+            leaf.restore(saved)
+        for operator, saved in zip(self._steps, snapshot["steps"], strict=True):
+            operator.restore(saved)

@@ -1,0 +1,97 @@
+"""`nm.snapshot`: what a changelog says at one instant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, TimestampType
+
+from nilometer.errors import InputError
+
+COPIES: Final = "_copies"
+
+_KEPT: Final = (("_time", TimestampType()), ("_diff", LongType()))
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_BROKEN: Final = (
+    "the changelog takes back a row that it never gave: a part of it is missing or came twice"
+)
+
+
+def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFrame:
+    """The answer at one instant, as a DataFrame without `_time` and `_diff`.
+
+    `at` is text such as '2026-01-01 12:00:00.5' or a datetime, in UTC unless it has a time zone;
+    without it the answer is that after all changes. A row that holds three times comes three
+    times. Rows are the same as Spark compares them in GROUP BY.
+
+    >>> nm.snapshot(changelog, at="2026-01-01 00:00:00")  # doctest: +SKIP
+    """
+    require_changelog(changelog)
+    if changelog.isStreaming:
+        raise InputError(
+            "a streaming changelog has no answer at one instant",
+            hint="nm.keep_answer(changelog, path) keeps its latest answer as a table",
+        )
+    numbered = number_columns(changelog)
+    if at is not None:
+        numbered = numbered.where(f"_time <= timestamp_micros({_microseconds(at)})")
+    counted = count_copies(numbered.selectExpr("* EXCEPT (_time, _diff)", f"_diff AS {COPIES}"))
+    return repeat_rows(counted, changelog.columns[:-2])
+
+
+def require_changelog(frame: DataFrame) -> None:
+    """Refuse what does not end in the columns of a changelog."""
+    found = [(field.name, field.dataType) for field in frame.schema.fields[-2:]]
+    if found != list(_KEPT):
+        raise InputError(
+            "this is not a changelog",
+            detail="its last columns must be _time TIMESTAMP and _diff BIGINT, got "
+            + (
+                ", ".join(f"{name} {kind.simpleString().upper()}" for name, kind in found) or "none"
+            ),
+            hint="the answer of a statement with EMIT CHANGES is one",
+        )
+
+
+def number_columns(changelog: DataFrame) -> DataFrame:
+    """The changelog with columns c0, c1, … before `_time` and `_diff`: names may come twice."""
+    names = [f"c{i}" for i in range(len(changelog.columns) - 2)]
+    return changelog.toDF(*names, "_time", "_diff")
+
+
+def count_copies(rows: DataFrame) -> DataFrame:
+    """Each row once, with all its copies together; those of which none is left are gone."""
+    columns = [f"`{name}`" for name in rows.columns[:-1]]
+    total = rows.groupBy(*columns).agg({COPIES: "sum"}).toDF(*rows.columns)
+    checked = f"CASE WHEN {COPIES} < 0 THEN raise_error('{_BROKEN}') ELSE {COPIES} END"
+    return total.selectExpr(*columns, f"{checked} AS {COPIES}").where(f"{COPIES} <> 0")
+
+
+def repeat_rows(counted: DataFrame, names: list[str]) -> DataFrame:
+    """As many rows as there are copies, with columns of these names."""
+    columns = [f"`{name}`" for name in counted.columns[:-1]]
+    repeated = counted.selectExpr(
+        *columns, f"explode(array_repeat(true, CAST({COPIES} AS INT))) AS {COPIES}"
+    )
+    return repeated.selectExpr(*columns).toDF(*names)
+
+
+def instant_of(microseconds: int) -> datetime:
+    """An instant in UTC."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _microseconds(at: str | datetime) -> int:
+    try:
+        instant = at if isinstance(at, datetime) else datetime.fromisoformat(at.strip())
+    except (AttributeError, ValueError):
+        raise InputError(
+            "cannot read an instant",
+            detail=f"got {at!r}",
+            hint="write it as '2026-01-01 12:00:00.000000' (UTC), or give a datetime",
+        ) from None
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=UTC)
+    return (instant - _EPOCH) // timedelta(microseconds=1)
