@@ -20,14 +20,14 @@ class RowGroups:
     """Of each group."""
     numbers: Int64s
     """The group of each row."""
-    firsts: Int64s
+    first: Int64s
     """The first row of each group."""
 
     def __len__(self) -> int:
-        return len(self.firsts)
+        return len(self.first)
 
 
-def group_rows(columns: Sequence[pa.Array], size: int) -> RowGroups:
+def row_groups(columns: Sequence[pa.Array], size: int) -> RowGroups:
     """The groups of equal rows among so many."""
     return group_ids(identify_rows(columns, size))
 
@@ -35,10 +35,10 @@ def group_rows(columns: Sequence[pa.Array], size: int) -> RowGroups:
 def group_ids(ids: RowIds) -> RowGroups:
     """The groups of equal identities."""
     order, starts = _sort(ids)
-    firsts = order[starts]
+    first = order[starts]
     numbers = np.empty(len(ids), np.int64)
     numbers[order] = np.cumsum(starts) - 1
-    return RowGroups(ids.only(firsts), numbers, firsts)
+    return RowGroups(ids.only(first), numbers, first)
 
 
 def _sort(ids: RowIds) -> tuple[Int64s, Bools]:

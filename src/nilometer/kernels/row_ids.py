@@ -1,8 +1,8 @@
 """By what rows are known: 128 bits, two independent hashes of their values.
 
 Rows that Spark calls equal, NULLs included, agree in both; that two others agree in both is not
-to be expected in the life of a query. A single column of at most eight bytes without NULLs is
-known exactly. The first hash is that of `kernels.key_hashes`. The second takes values apart in
+to be expected in the life of a query. A single column of at most eight bytes is known
+exactly. The first hash is that of `kernels.key_hashes`. The second takes values apart in
 the same way but mixes other constants in another order, so that values which agree in one by
 chance do not in the other.
 """
@@ -43,11 +43,13 @@ class RowIds:
 
 def identify_rows(columns: Sequence[pa.Array], size: int) -> RowIds:
     """The identities of so many rows; without columns all rows are equal."""
-    constant = np.zeros(size, np.int64)
+    nothing = np.zeros(size, np.int64)
     if not columns:
-        return RowIds(constant, constant)
-    if is_exact([column.type for column in columns]) and not columns[0].null_count:
-        return RowIds(hash_rows(columns).view(np.int64), constant)
+        return RowIds(nothing, nothing)
+    if is_exact([column.type for column in columns]):
+        valid = validity(columns[0])
+        unlike_values = nothing if valid is None else (~valid).astype(np.int64)
+        return RowIds(hash_rows(columns).view(np.int64), unlike_values)
     pairs = [_hash_twice(column) for column in columns]
     first, second = pairs[0]
     for one, other in pairs[1:]:

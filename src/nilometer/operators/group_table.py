@@ -1,0 +1,237 @@
+"""What an operator knows of each group: a few integers, kept in chunks sorted by hash.
+
+Every update becomes a run of rows. What a newer run says of a group stands against all older
+ones; a group whose integers are all zero is gone, and its row vanishes when it reaches the oldest
+run. A run is merged into the one before it unless that has _RATIO times its rows. So there are
+few runs, an update costs the groups it touches and a logarithmic number of rewrites, and the
+rows held are at most about twice the groups alive. A run is one chunk, or several that share the
+hashes among them where it is too large for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, Int64s, as_int64
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
+from nilometer.kernels.gather import take
+from nilometer.kernels.indexes import TimeIndex
+from nilometer.kernels.row_ids import RowIds
+from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+
+_RATIO: Final = 4
+_MOST_BYTES: Final = 128 << 20
+"""A larger run is cut: Arrow and Spark's state have limits of 2 GiB."""
+_LAYOUT: Final = RowLayout(time=0, keys=())
+_IDS: Final = 2
+"""The hashes come first; of them, the first stands where other chunks have the time."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups with their keys and values, in order of their ids where they come from a table."""
+
+    ids: RowIds
+    keys: Sequence[pa.Array]
+    values: Mapping[str, Int64s]
+    """By name; a name that is not there is zero for all."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def value(self, name: str) -> Int64s:
+        """One of the values of every group."""
+        found = self.values.get(name)
+        return np.zeros(len(self), np.int64) if found is None else found
+
+    def only(self, places: Int64s) -> Groups:
+        """Some of the groups."""
+        return Groups(
+            self.ids.only(places),
+            [take(column, places) for column in self.keys],
+            {name: values[places] for name, values in self.values.items()},
+        )
+
+
+class GroupTable:
+    """Values of groups, oldest run first."""
+
+    def __init__(self, key_types: Sequence[pa.DataType], store: ChunkStore) -> None:
+        """An empty table; where nobody asks for the keys of groups, it need not keep them."""
+        self.refs: list[ChunkRef] = []
+        self._key_types = tuple(key_types)
+        self._store = store
+        self._loaded: dict[str, Chunk] = {}
+
+    def restore(self, refs: Iterable[ChunkRef]) -> None:
+        """Continue with the chunks of a snapshot."""
+        self.refs = list(refs)
+
+    def lookup(self, ids: RowIds) -> dict[str, Int64s]:
+        """The values of some groups by name, zero for groups that are not there.
+
+        It is faster if the ids are in order, as those of `row_groups` are.
+        """
+        values: dict[str, Int64s] = {}
+        wanted = np.arange(len(ids))
+        for ref in reversed(self.refs):
+            rows = self._load(ref).rows
+            places, found = _find(rows, ids.only(wanted))
+            for name, column in _value_columns(rows, self._first_value):
+                target = values.setdefault(name, np.zeros(len(ids), np.int64))
+                target[wanted[found]] = column[places[found]]
+            wanted = wanted[~found]
+            if not len(wanted):
+                break
+        return values
+
+    def contents(self) -> Groups:
+        """All groups that are alive."""
+        return self._merge([self._read(refs) for refs in reversed(self._runs())], oldest=True)
+
+    def update(self, groups: Groups) -> None:
+        """Replace what is known of some groups, each named once."""
+        if not len(groups):
+            return
+        runs = self._runs()
+        merged, rows = [_sorted(groups)], len(groups)
+        while runs and sum(ref.rows for ref in runs[-1]) < _RATIO * rows:
+            refs = runs.pop()
+            merged.append(self._read(refs))
+            rows += len(merged[-1])
+            for ref in refs:
+                self._drop(ref)
+        self._write(self._merge(merged, oldest=not runs), len(runs))
+
+    @property
+    def _first_value(self) -> int:
+        return _IDS + len(self._key_types)
+
+    def _runs(self) -> list[list[ChunkRef]]:
+        """The chunks of every run, oldest first. The level of a chunk is the number of its run."""
+        runs: dict[int, list[ChunkRef]] = {}
+        for ref in self.refs:
+            runs.setdefault(ref.level, []).append(ref)
+        return list(runs.values())
+
+    def _read(self, refs: Sequence[ChunkRef]) -> Groups:
+        """All rows of a run."""
+        parts = [self._load(ref).rows for ref in refs]
+        rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        ids = RowIds(as_int64(rows.column(0)), as_int64(rows.column(1)))
+        keys = rows.columns[_IDS : self._first_value]
+        return Groups(ids, keys, dict(_value_columns(rows, self._first_value)))
+
+    def _merge(self, newest_first: Sequence[Groups], *, oldest: bool) -> Groups:
+        """What several runs say together; if they reach down to the oldest, without the dead."""
+        groups = newest_first[0] if len(newest_first) == 1 else self._overlay(newest_first)
+        return _only_alive(groups) if oldest else groups
+
+    def _overlay(self, newest_first: Sequence[Groups]) -> Groups:
+        if not newest_first:
+            nothing = np.zeros(0, np.int64)
+            return Groups(RowIds(nothing, nothing), [pa.array([], k) for k in self._key_types], {})
+        names = {name: None for groups in newest_first for name in groups.values}
+        together = Groups(
+            RowIds(
+                np.concatenate([groups.ids.h1 for groups in newest_first]),
+                np.concatenate([groups.ids.h2 for groups in newest_first]),
+            ),
+            [
+                pa.concat_arrays(parts)
+                for parts in zip(*(g.keys for g in newest_first), strict=True)
+            ],
+            {
+                name: np.concatenate([groups.value(name) for groups in newest_first])
+                for name in names
+            },
+        )
+        order = _order(together.ids)
+        ids = together.ids.only(order)
+        newest = np.ones(len(order), np.bool_)
+        newest[1:] = (ids.h1[1:] != ids.h1[:-1]) | (ids.h2[1:] != ids.h2[:-1])
+        return together.only(order[newest])
+
+    def _write(self, groups: Groups, run: int) -> None:
+        """Keep a run. Values that are zero in all its rows are left out."""
+        if not len(groups):
+            return
+        values = {name: column for name, column in groups.values.items() if column.any()}
+        keys = {f"k{i}": column for i, column in enumerate(groups.keys)}
+        arrays = [pa.array(groups.ids.h1), pa.array(groups.ids.h2), *keys.values()]
+        arrays += [pa.array(column) for column in values.values()]
+        rows = pa.RecordBatch.from_arrays(arrays, ["h1", "h2", *keys, *values])
+        for part in _cut(rows, groups.ids.h1):
+            hashes = as_int64(part.column(0))
+            chunk = Chunk(part, hashes, {}, TimeIndex(hashes))
+            ref = self._store.add(chunk, run)
+            self._loaded[ref.id] = chunk
+            self.refs.append(ref)
+
+    def _load(self, ref: ChunkRef) -> Chunk:
+        if ref.id not in self._loaded:
+            self._loaded[ref.id] = self._store.load(ref, _LAYOUT, Kernel.MERGE)
+        return self._loaded[ref.id]
+
+    def _drop(self, ref: ChunkRef) -> None:
+        self.refs.remove(ref)
+        self._loaded.pop(ref.id, None)
+        self._store.remove(ref)
+
+
+def _value_columns(rows: pa.RecordBatch, first: int) -> list[tuple[str, Int64s]]:
+    return [
+        (rows.schema.names[i], as_int64(rows.column(i))) for i in range(first, rows.num_columns)
+    ]
+
+
+def _find(rows: pa.RecordBatch, ids: RowIds) -> tuple[Int64s, Bools]:
+    """Where groups stand in the rows of a chunk, and whether they do."""
+    h1, h2 = as_int64(rows.column(0)), as_int64(rows.column(1))
+    places = np.searchsorted(h1, ids.h1)
+    places[places == len(h1)] = 0
+    found: Bools = (h1[places] == ids.h1) & (h2[places] == ids.h2)
+    unsure = np.flatnonzero((h1[places] == ids.h1) & ~found)
+    while len(unsure):  # other groups have the same first hash
+        places[unsure] += 1
+        unsure = unsure[places[unsure] < len(h1)]
+        unsure = unsure[h1[places[unsure]] == ids.h1[unsure]]
+        hit = h2[places[unsure]] == ids.h2[unsure]
+        found[unsure[hit]] = True
+        unsure = unsure[~hit]
+    return places, found
+
+
+def _sorted(groups: Groups) -> Groups:
+    h1 = groups.ids.h1
+    return groups if (h1[1:] > h1[:-1]).all() else groups.only(_order(groups.ids))
+
+
+def _order(ids: RowIds) -> Int64s:
+    """By both hashes; equal ids as they stand. Rows in few sorted runs are merged, not sorted."""
+    order = np.argsort(ids.h1, kind="stable")
+    h1, h2 = ids.h1[order], ids.h2[order]
+    if ((h1[1:] == h1[:-1]) & (h2[1:] != h2[:-1])).any():
+        return np.lexsort((ids.h2, ids.h1))
+    return order
+
+
+def _only_alive(groups: Groups) -> Groups:
+    alive = np.zeros(len(groups), np.bool_)
+    for values in groups.values.values():
+        alive |= values != 0
+    return groups if alive.all() else groups.only(np.flatnonzero(alive))
+
+
+def _cut(rows: pa.RecordBatch, hashes: Int64s) -> list[pa.RecordBatch]:
+    """Parts of a limited size; equal hashes stay in one part."""
+    parts = 1 + rows.nbytes // _MOST_BYTES
+    wanted = hashes[np.arange(1, parts) * len(rows) // parts]
+    edges = [0, *np.unique(np.searchsorted(hashes, wanted)).tolist(), len(rows)]
+    return [rows.slice(a, b - a) for a, b in pairwise(edges) if b > a]

@@ -1,0 +1,138 @@
+"""The table of groups against a dictionary."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nilometer.kernels.row_ids import RowIds
+from nilometer.local.memory_store import MemoryStore
+from nilometer.operators import group_table
+from nilometer.operators.chunk_store import ChunkRef
+from nilometer.operators.group_table import Groups, GroupTable
+
+NAMES = ("s", "r", "n")
+Ids = list[tuple[int, int]]
+State = dict[tuple[int, int], dict[str, int]]
+
+ids = st.tuples(st.sampled_from([-(2**63), -7, 0, 3, 4, 2**63 - 1]), st.integers(0, 3))
+updates = st.lists(
+    st.dictionaries(ids, st.dictionaries(st.sampled_from(NAMES), st.integers(-1, 2)), max_size=8),
+    max_size=12,
+)
+
+
+def row_ids(wanted: Ids) -> RowIds:
+    pairs = np.array(wanted, np.int64).reshape(-1, 2)
+    return RowIds(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def as_groups(update: State) -> Groups:
+    names = {name for values in update.values() for name in values}
+    columns = {
+        name: np.array([values.get(name, 0) for values in update.values()], np.int64)
+        for name in names
+    }
+    keys = [pa.array([f"{a}/{b}" for a, b in update], pa.string())]
+    return Groups(row_ids(list(update)), keys, columns)
+
+
+def looked_up(table: GroupTable, wanted: Ids) -> State:
+    found = Groups(row_ids(wanted), [], table.lookup(row_ids(wanted)))
+    return {
+        key: {name: int(found.value(name)[i]) for name in NAMES} for i, key in enumerate(wanted)
+    }
+
+
+def contents(table: GroupTable) -> dict[str, dict[str, int]]:
+    groups = table.contents()
+    (keys,) = groups.keys
+    return {
+        key: {name: int(groups.value(name)[i]) for name in NAMES}
+        for i, key in enumerate(keys.to_pylist())
+    }
+
+
+def restarted(table: GroupTable, store: MemoryStore) -> GroupTable:
+    refs = json.loads(json.dumps([ref.to_json() for ref in table.refs]))
+    fresh = GroupTable([pa.string()], store)
+    fresh.restore(ChunkRef(**ref) for ref in refs)
+    return fresh
+
+
+@settings(max_examples=300, deadline=None)
+@given(updates)
+def test_the_newest_values_are_found(history: list[State]) -> None:
+    store = MemoryStore()
+    table = GroupTable([pa.string()], store)
+    known: State = {}
+    everything = [(a, b) for a in (-(2**63), -7, 0, 3, 4, 5, 2**63 - 1) for b in range(4)]
+    for update in history:
+        table.update(as_groups(update))
+        table = restarted(table, store)
+        known |= {k: {name: v.get(name, 0) for name in NAMES} for k, v in update.items()}
+        zero = dict.fromkeys(NAMES, 0)
+        assert looked_up(table, everything) == {k: known.get(k, zero) for k in everything}
+        assert looked_up(table, [(3, 1), (3, 0), (3, 1)]).keys() == {(3, 1), (3, 0)}
+        alive = {f"{a}/{b}": v for (a, b), v in known.items() if any(v.values())}
+        assert contents(table) == alive
+        assert sum(ref.rows for ref in table.refs) <= 2 * len(alive) + len(update)
+        assert store.chunks.keys() == {ref.id for ref in table.refs}
+
+
+def random_update(rng: np.random.Generator, size: int, groups: int, value: int) -> Groups:
+    chosen = np.unique(rng.integers(0, groups, size))
+    hashes = RowIds(chosen * (2**40) - 5, np.zeros(len(chosen), np.int64))
+    return Groups(hashes, [], {"s": np.full(len(chosen), value)})
+
+
+def test_few_runs_and_few_rewrites_for_many_groups() -> None:
+    class Counting(MemoryStore):
+        written = 0
+
+        def add(self, chunk, level):  # type: ignore[no-untyped-def]
+            self.written += len(chunk)
+            return super().add(chunk, level)
+
+    store, rng = Counting(), np.random.default_rng(1)
+    table = GroupTable([], store)
+    brought, most = 0, 0
+    for _ in range(400):
+        update = random_update(rng, 100, 1_000_000, 1)
+        table.update(update)
+        brought += len(update)
+        most = max(most, len(table.refs))
+    assert most <= 6
+    assert store.written <= 20 * brought
+    assert len(table.contents()) > 39_000
+
+
+def test_groups_that_are_gone_take_no_room() -> None:
+    store, rng = MemoryStore(), np.random.default_rng(2)
+    table = GroupTable([], store)
+    for _ in range(100):
+        update = random_update(rng, 1000, 10**6, 1)
+        table.update(update)
+        table.update(Groups(update.ids, [], {"s": np.zeros(len(update), np.int64)}))
+    assert sum(ref.rows for ref in table.refs) <= 1000
+
+
+def test_a_large_run_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_table, "_MOST_BYTES", 2000)
+    store, rng = MemoryStore(), np.random.default_rng(3)
+    table = GroupTable([], store)
+    known: dict[int, int] = {}
+    for value in range(1, 30):
+        update = random_update(rng, 100, 2000, value)
+        table.update(update)
+        known |= dict.fromkeys(update.ids.h1.tolist(), value)
+    assert max(ref.size for ref in table.refs) <= 4000
+    assert len(table.refs) > 10
+    groups = table.contents()
+    assert dict(zip(groups.ids.h1.tolist(), groups.value("s").tolist(), strict=True)) == known
+    assert table.lookup(groups.ids)["s"].tolist() == groups.value("s").tolist()
