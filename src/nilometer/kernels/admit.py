@@ -21,13 +21,15 @@ class Punctuation:
     rows: int = 0
     without_time: int = 0
     """Rows dropped because their time is NULL, before the year 1700 or after 9999."""
+    largest_kept: int | None = None
+    """The largest timestamp of the rows that stay."""
 
     def __add__(self, other: Punctuation) -> Punctuation:
-        known = [p.largest for p in (self, other) if p.largest is not None]
         return Punctuation(
-            max(known, default=None),
+            _largest(self.largest, other.largest),
             self.rows + other.rows,
             self.without_time + other.without_time,
+            _largest(self.largest_kept, other.largest_kept),
         )
 
 
@@ -46,16 +48,16 @@ def admit(
     timed = _with_time(rows, layout)
     times = layout.times(rows)
     seen = times if timed is None else times[timed]
-    punctuation = Punctuation(
-        int(seen.max()) if len(seen) else None, len(rows), len(rows) - len(seen)
-    )
+    size, largest = len(rows), int(seen.max()) if len(seen) else None
     kept = timed if selected is None else _both(timed, _truth(selected))
     if not keep_null_keys:
         for place in layout.key_columns:
             kept = _both(kept, validity(rows.column(place)))
     if kept is not None and not kept.all():
         rows = rows.take(pa.array(np.flatnonzero(kept)))
-    return rows, punctuation
+        times = layout.times(rows)
+    largest_kept = int(times.max()) if len(times) else None
+    return rows, Punctuation(largest, size, size - len(seen), largest_kept)
 
 
 def drop_late(
@@ -67,6 +69,12 @@ def drop_late(
         return rows, 0
     in_time = np.flatnonzero(times >= watermark)
     return rows.take(pa.array(in_time)), len(times) - len(in_time)
+
+
+def _largest(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return max(left, right)
 
 
 def _with_time(rows: pa.RecordBatch, layout: RowLayout) -> Bools | None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.chunk import StreamKeys
-from nilometer.kernels.key_hashes import key_hashes
+from nilometer.kernels.key_hashes import hash_rows, key_hashes
 from nilometer.kernels.rows_window import RowsWindow
 
 _MOST_DIMENSIONS: Final = 4
@@ -36,6 +36,8 @@ class Routing:
 
     shares: tuple[int, ...]
     places: tuple[tuple[tuple[int, ...] | None, ...], ...]
+    with_nulls: bool = False
+    """Whether NULL is a value like any other: rows that have it in the same columns meet."""
 
     @property
     def buckets(self) -> int:
@@ -56,13 +58,18 @@ class Routing:
             if columns is None:
                 copied.append([coordinate * stride for coordinate in range(share)])
             elif share > 1:
-                home += _coordinates(rows, columns, share) * stride
+                home += self._coordinates(rows, columns, share) * stride
                 spread *= share
         parts: list[pa.RecordBatch] = [rows.slice(0, 0)] * self.buckets
         for place, part in _group(rows, home, spread):
             for steps in product(*copied):
                 parts[place + sum(steps)] = part
         return parts
+
+    def _coordinates(self, rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
+        values = [rows.column(c) for c in columns]
+        hashes = hash_rows(values) if self.with_nulls else key_hashes(values)
+        return ((hashes & _LOW_HALF) % np.uint64(share)).view(np.int64)
 
 
 def route_by_keys(keys: Sequence[StreamKeys], buckets: int) -> Routing:
@@ -139,11 +146,6 @@ def _all_factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
         if n % share == 0:
             for rest in _all_factorings(n // share, parts - 1):
                 yield (share, *rest)
-
-
-def _coordinates(rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
-    hashes = key_hashes([rows.column(c) for c in columns])
-    return ((hashes & _LOW_HALF) % np.uint64(share)).view(np.int64)
 
 
 def _group(rows: pa.RecordBatch, home: Int64s, spread: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -19,7 +19,7 @@ from nilometer.kernels.arrays import as_int64, as_type, validity
 from nilometer.kernels.chunk import Kernel, RowLayout, StreamKeys, make_chunk
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.key_hashes import is_exact
-from nilometer.kernels.row_groups import group_rows
+from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.window_join import JoinRule, Residual, Side, join_new_rows, pick
 from nilometer.model.expressions import Expression
 from nilometer.model.join_order import StreamLoad
@@ -137,7 +137,7 @@ class ChangeJoin:
         """Keep one change per row, and none of rows that are gone."""
         buffer = self._buffers[number]
         changes = pa.concat_batches([chunk.rows for chunk in buffer.chunks()])
-        groups = group_rows(row_columns(changes), len(changes))
+        groups = row_groups(row_columns(changes), len(changes))
         counts = np.zeros(len(groups), np.int64)
         np.add.at(counts, groups.numbers, diffs_of(changes))
         alive = np.flatnonzero(counts)

@@ -24,6 +24,10 @@ class Header:
     punctuation: Punctuation
     now: int | None = None
     """The time of the micro-batch, where the query needs it."""
+    sender: int = 0
+    """The bucket of another stage that sends this, and"""
+    frontier: int | None = None
+    """before which instant it is done: nothing older will come."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,4 +1,4 @@
-"""A leaf of a windowed plan: the last n rows of a stream, which go when later ones displace them."""
+"""A leaf of a windowed plan: the last n rows of a stream, until later ones displace them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ class LastRows:
     def _displaced(self, was: Chunk, now: Chunk) -> pa.RecordBatch:
         if now is was:
             return no_changes(self._spec.types)
-        assert was.until is not None and now.until is not None
+        assert was.until is not None
+        assert now.until is not None
         closed = (was.until == OPEN) & (now.until != OPEN)
         return self._changes(now.rows, closed, now.until, -1)
 

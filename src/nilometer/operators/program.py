@@ -91,7 +91,10 @@ class RunningProgram:
     @property
     def stored(self) -> Sequence[Stored]:
         """Everything in the store."""
-        return [one for part in (*self._leaves, *self._steps) for one in part.stored]
+        return [
+            *(one for leaf in self._leaves for one in leaf.stored),
+            *(one for operator in self._steps for one in operator.stored),
+        ]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
         """Take in rows that were there before the query started."""

@@ -45,7 +45,7 @@ class ReceivedSpec:
     ) -> tuple[pa.RecordBatch, Punctuation]:
         """All rows: their sender has looked at them."""
         times = times_of(rows)
-        return rows, Punctuation(int(times.max()) if len(times) else None, len(rows))
+        return rows, Punctuation(None, len(rows), 0, int(times.max()) if len(times) else None)
 
 
 def changes_of(periods: pa.RecordBatch) -> list[pa.RecordBatch]:

@@ -9,28 +9,85 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation
+from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.routing import Routing
+from nilometer.model.time import FOREVER
+from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
-from nilometer.operators.watermarks import StreamClock, Watermarks
-from nilometer.operators.window_join import WindowJoinSpec
+from nilometer.operators.envelope import Header
+from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
+
+
+class Execution(StrEnum):
+    """When operators of a windowed plan learn that time has passed (Nile section 3).
+
+    ITA   when a row reaches them: the answer is right, but may come late.
+    TPA   when the clocks of their inputs say so; rows travel with the periods in which they hold.
+    NTA   the same, but rows travel as they come, and again, negative, as they go.
+    """
+
+    ITA = "ita"
+    TPA = "tpa"
+    NTA = "nta"
+
+
+class RunningOperator(Protocol):
+    """What runs in one bucket."""
+
+    @property
+    def late(self) -> Sequence[int]: ...
+    @property
+    def rows_held(self) -> list[int]: ...
+    @property
+    def stored(self) -> Sequence[Stored]: ...
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None: ...
+    def process(
+        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]: ...
+    def snapshot(self) -> dict[str, Any]: ...
+    def restore(self, snapshot: dict[str, Any]) -> None: ...
+
+
+class OperatorSpec(Protocol):
+    """The same before it runs: a window join, or the program of a windowed plan."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def static(self) -> frozenset[int]: ...
+    @property
+    def schemas(self) -> tuple[pa.Schema, ...]: ...
+    @property
+    def layouts(self) -> tuple[RowLayout, ...]: ...
+    def admit(
+        self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
+    ) -> tuple[pa.RecordBatch, Punctuation]: ...
+    def start(self, store: ChunkStore) -> RunningOperator: ...
 
 
 @dataclass(frozen=True)
 class Stage:
     """What runs in every bucket, and which rows come to which."""
 
-    operator: WindowJoinSpec
+    operator: OperatorSpec
     clocks: tuple[StreamClock, ...]
     routing: Routing
+    execution: Execution = Execution.TPA
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.operator.network.streams
+        return self.operator.names
+
+    @property
+    def needs_now(self) -> bool:
+        """Whether it must be told the times of micro-batches."""
+        return any(clock.needs_now for clock in self.clocks)
 
 
 @dataclass
@@ -40,6 +97,8 @@ class MicroBatch:
     rows: list[list[pa.RecordBatch]]
     punctuation: list[Punctuation]
     now: int | None = None
+    frontiers: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Before which instants senders of other stages are done, by stream and sender."""
 
     @classmethod
     def empty(cls, streams: int) -> MicroBatch:
@@ -48,6 +107,14 @@ class MicroBatch:
     def add(self, stream: int, parts: Sequence[pa.RecordBatch], punctuation: Punctuation) -> None:
         self.rows[stream].extend(rows for rows in parts if len(rows))
         self.punctuation[stream] += punctuation
+
+    def open(self, header: Header, parts: Sequence[pa.RecordBatch]) -> None:
+        """Add what is in an envelope."""
+        self.add(header.stream, parts, header.punctuation)
+        if header.now is not None:
+            self.now = max(header.now, self.now or header.now)
+        if header.frontier is not None:
+            self.frontiers[header.stream, header.sender] = header.frontier
 
 
 @dataclass
@@ -68,12 +135,27 @@ class BucketRun:
         self.watermarks = Watermarks(stage.clocks)
         self.operator = stage.operator.start(store)
         self.traffic = Traffic([0] * streams, 0, [0] * streams)
+        self._reached = NEVER
+        """The latest row that has reached the operator."""
+
+    @property
+    def frontier(self) -> int:
+        """Before which instant everything is known, and given out."""
+        return min(self._known(self.watermarks.marks))
 
     def process(self, batch: MicroBatch) -> Iterator[pa.RecordBatch]:
         """The results of a micro-batch; the state is up to date once all are consumed."""
         before = list(self.watermarks.marks)
-        self.watermarks.advance([p.largest for p in batch.punctuation], batch.now)
-        return self.process_between(batch, before, self.watermarks.marks)
+        self.watermarks.advance([p.largest for p in batch.punctuation], batch.now, batch.frontiers)
+        kept = [p.largest_kept for p in batch.punctuation if p.largest_kept is not None]
+        self._reached = max(self._reached, *kept, NEVER)
+        return self.process_between(batch, before, self._known(self.watermarks.marks))
+
+    def _known(self, marks: Sequence[int]) -> list[int]:
+        """How far the operator is told that its streams have come."""
+        if self._stage.execution is not Execution.ITA or min(marks) >= FOREVER:
+            return list(marks)
+        return [min(mark, self._reached) for mark in marks]
 
     def process_between(
         self, batch: MicroBatch, before: Sequence[int], after: Sequence[int]
@@ -95,6 +177,7 @@ class BucketRun:
             "watermarks": self.watermarks.snapshot(),
             "operator": self.operator.snapshot(),
             "without_time": self.traffic.without_time,
+            "reached": self._reached,
         }
         return json.dumps(state, separators=(",", ":")).encode()
 
@@ -104,6 +187,7 @@ class BucketRun:
         self.watermarks.restore(state["watermarks"])
         self.operator.restore(state["operator"])
         self.traffic.without_time = state["without_time"]
+        self._reached = state["reached"]
 
 
 def concat(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

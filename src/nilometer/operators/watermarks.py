@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from nilometer.model.time import FOREVER
 
@@ -22,6 +22,15 @@ class StreamClock:
     """After how long a silence the stream follows the others; None: never."""
     ended: bool = False
     """All tuples are there: the watermark lies beyond every instant."""
+    by_arrival: bool = False
+    """Times are those of arrival: the watermark is the time of the micro-batch."""
+    senders: int = 0
+    """If the tuples come from another stage: how many buckets that has."""
+
+    @property
+    def needs_now(self) -> bool:
+        """Whether the watermark depends on the time of micro-batches."""
+        return self.idle is not None or self.by_arrival
 
 
 class Watermarks:
@@ -35,11 +44,26 @@ class Watermarks:
         self._clocks = tuple(clocks)
         self.marks = [FOREVER if clock.ended else NEVER for clock in clocks]
         self._heard: list[int | None] = [None] * len(clocks)
+        self._frontiers = [[NEVER] * clock.senders for clock in clocks]
 
-    def advance(self, largest: Sequence[int | None], now: int | None = None) -> None:
-        """Take in a micro-batch: the largest timestamp of each stream in it, and its time."""
+    def advance(
+        self,
+        largest: Sequence[int | None],
+        now: int | None = None,
+        frontiers: Mapping[tuple[int, int], int] | None = None,
+    ) -> None:
+        """Take in a micro-batch: the largest timestamp of each stream in it, and its time.
+
+        The frontiers, by stream and sender, say before which instants senders are done.
+        """
+        for (stream, sender), frontier in (frontiers or {}).items():
+            self._frontiers[stream][sender] = frontier
         for i, (clock, time) in enumerate(zip(self._clocks, largest, strict=True)):
-            if time is not None:
+            if clock.senders:
+                self.marks[i] = max(self.marks[i], min(self._frontiers[i]))
+            elif clock.by_arrival and now is not None:
+                self.marks[i] = max(self.marks[i], now)
+            elif time is not None:
                 self.marks[i] = max(self.marks[i], time - clock.lateness)
             if time is not None or self._heard[i] is None:
                 self._heard[i] = now
@@ -65,9 +89,14 @@ class Watermarks:
 
     def snapshot(self) -> dict[str, object]:
         """What `restore` needs."""
-        return {"marks": list(self.marks), "heard": list(self._heard)}
+        return {
+            "marks": list(self.marks),
+            "heard": list(self._heard),
+            "frontiers": [list(own) for own in self._frontiers],
+        }
 
-    def restore(self, snapshot: dict[str, list[int]]) -> None:
+    def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken."""
         self.marks = list(snapshot["marks"])
         self._heard = list(snapshot["heard"])
+        self._frontiers = [list(own) for own in snapshot["frontiers"]]

@@ -46,6 +46,15 @@ class WindowJoinSpec:
     """What is known of the streams, for the first choice of join orders."""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return self.network.streams
+
+    @property
+    def static(self) -> frozenset[int]:
+        """The streams that are static tables."""
+        return frozenset(i for i, name in enumerate(self.names) if name in self.network.static)
+
+    @property
     def rule(self) -> JoinRule:
         bounds = [tuple(min(bound, _ALL_OF_TIME) for bound in row) for row in self.network.closed]
         keys = tuple(layout.keys for layout in self.layouts)

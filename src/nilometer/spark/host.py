@@ -109,7 +109,5 @@ def _micro_batch(
 ) -> MicroBatch:
     batch = MicroBatch.empty(streams)
     for header, parts in envelopes:
-        batch.add(header.stream, parts, header.punctuation)
-        if header.now is not None:
-            batch.now = max(header.now, batch.now or header.now)
+        batch.open(header, parts)
     return batch

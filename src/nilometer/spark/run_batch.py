@@ -136,5 +136,5 @@ class _BucketInOrder:
 
     def _marks(self, start: int) -> list[int]:
         """How far all streams have come; rows of static tables come before all others."""
-        network = self.stage.operator.network
-        return [FOREVER if name in network.static else start for name in network.streams]
+        static = self.stage.operator.static
+        return [FOREVER if i in static else start for i in range(self._streams)]
