@@ -92,6 +92,10 @@ class SessionError(NilometerError):
     """A Spark session that cannot be started or used."""
 
 
+class InternalError(NilometerError):
+    """A fault of Nilometer's own, found before it could give a wrong answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where in an SQL text: characters start … end-1."""
