@@ -109,6 +109,11 @@ class GroupTable:
                 self._drop(ref)
         self._write(self._merge(merged, oldest=not runs), len(runs))
 
+    def clear(self) -> None:
+        """Forget all groups."""
+        for ref in tuple(self.refs):
+            self._drop(ref)
+
     @property
     def _first_value(self) -> int:
         return _IDS + len(self._key_types)

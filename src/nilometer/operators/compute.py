@@ -1,0 +1,105 @@
+"""Operators that keep nothing: selection and projection, UNION ALL, and netting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.model.expressions import Expression
+from nilometer.operators.change_operator import (
+    DIFF,
+    TIME,
+    ChangeOperator,
+    no_changes,
+    row_columns,
+)
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.net_changes import net_changes
+from nilometer.operators.stateless import Stateless
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeSpec:
+    """Of the rows that pass a test, if there is one, some values of these types.
+
+    Columns are the arguments of the expressions, by their places.
+    """
+
+    test: Expression | None
+    values: tuple[Expression, ...]
+    types: tuple[pa.DataType, ...]
+
+    def start(self, store: ChunkStore) -> ChangeOperator:
+        return Compute(self)
+
+
+class Compute(Stateless):
+    """Selection and projection. Columns that are passed on as they are, are not copied."""
+
+    def __init__(self, spec: ComputeSpec) -> None:
+        self._spec = spec
+
+    def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        """The changes strictly before a frontier, given those of the input."""
+        (changes,) = inputs
+        if self._spec.test is not None and len(changes):
+            passed = is_true(self._spec.test, row_columns(changes), len(changes))
+            if not passed.all():
+                changes = changes.take(pa.array(np.flatnonzero(passed)))
+        if not len(changes):
+            return no_changes(self._spec.types)
+        columns = row_columns(changes)
+        values = [evaluate(value, columns, len(changes)) for value in self._spec.values]
+        shown = [_cast(v, kind) for v, kind in zip(values, self._spec.types, strict=True)]
+        names = [f"c{i}" for i in range(len(shown))]
+        return pa.RecordBatch.from_arrays([*shown, *changes.columns[-2:]], [*names, TIME, DIFF])
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAllSpec:
+    """All rows of all inputs."""
+
+    types: tuple[pa.DataType, ...]
+
+    def start(self, store: ChunkStore) -> ChangeOperator:
+        return UnionAll(self)
+
+
+class UnionAll(Stateless):
+    """All changes of all inputs; equal rows are not netted."""
+
+    def __init__(self, spec: UnionAllSpec) -> None:
+        self._spec = spec
+
+    def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        """The changes strictly before a frontier, given those of all inputs."""
+        parts = [changes for changes in inputs if len(changes)]
+        if not parts:
+            return no_changes(self._spec.types)
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class NetSpec:
+    """The same changes, one for each row and instant."""
+
+    types: tuple[pa.DataType, ...]
+
+    def start(self, store: ChunkStore) -> ChangeOperator:
+        return Net()
+
+
+class Net(Stateless):
+    """Nets changes of equal rows at equal instants."""
+
+    def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        """The changes strictly before a frontier, given those of the input."""
+        return net_changes(inputs[0])
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column if column.type == kind else column.cast(kind, safe=False)

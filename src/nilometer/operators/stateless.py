@@ -1,0 +1,24 @@
+"""What operators that keep nothing have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nilometer.operators.change_operator import Stored
+
+
+class Stateless:
+    """An operator whose output in a period depends on its input in that period only."""
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        """Everything that it keeps in the store: nothing."""
+        return ()
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs: nothing."""
+        return {}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken."""
