@@ -20,11 +20,11 @@ class RowGroups:
     """Of each group."""
     numbers: Int64s
     """The group of each row."""
-    first: Int64s
+    firsts: Int64s
     """The first row of each group."""
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.firsts)
 
 
 def row_groups(columns: Sequence[pa.Array], size: int) -> RowGroups:
@@ -35,10 +35,10 @@ def row_groups(columns: Sequence[pa.Array], size: int) -> RowGroups:
 def group_ids(ids: RowIds) -> RowGroups:
     """The groups of equal identities."""
     order, starts = _sort(ids)
-    first = order[starts]
+    firsts = order[starts]
     numbers = np.empty(len(ids), np.int64)
     numbers[order] = np.cumsum(starts) - 1
-    return RowGroups(ids.only(first), numbers, first)
+    return RowGroups(ids.only(firsts), numbers, firsts)
 
 
 def _sort(ids: RowIds) -> tuple[Int64s, Bools]:

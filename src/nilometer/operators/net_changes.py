@@ -22,7 +22,7 @@ def net_changes(changes: pa.RecordBatch) -> pa.RecordBatch:
     line = run_timeline(groups.numbers, times_of(changes), [diffs_of(changes)], [nothing])
     diffs = line.after[0] - line.before[0]
     some = np.flatnonzero(diffs)
-    rows = groups.first[line.groups[some]]
+    rows = groups.firsts[line.groups[some]]
     return make_changes(shown_rows([changes], rows), line.times[some], diffs[some])
 
 

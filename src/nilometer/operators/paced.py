@@ -94,5 +94,5 @@ class Paced:
         groups = row_groups(row_columns(changes), len(changes))
         counts = Groups(groups.ids, (), self._waiting.lookup(groups.ids)).value("n")
         np.add.at(counts, groups.numbers, diffs_of(changes))
-        rows = [canonical(take(column, groups.first)) for column in row_columns(changes)]
+        rows = [canonical(take(column, groups.firsts)) for column in row_columns(changes)]
         self._waiting.update(Groups(groups.ids, rows, {"n": counts}))

@@ -65,7 +65,7 @@ class SetCounts:
         function = self._spec.function
         diffs = _count_of(function, line.after) - _count_of(function, line.before)
         some = np.flatnonzero(diffs)
-        rows = groups.first[line.groups[some]]
+        rows = groups.firsts[line.groups[some]]
         return make_changes(shown_rows(inputs, rows), line.times[some], diffs[some])
 
     def snapshot(self) -> dict[str, Any]:
@@ -122,10 +122,10 @@ def _count_of(function: SetFunction, counts: Sequence[Int64s]) -> Int64s:
         case SetFunction.INTERSECT_ALL:
             return np.minimum(s, r)
         case SetFunction.EXCEPT:
-            return np.where(r == 0, np.minimum(s, 1), 0)
+            return np.minimum(s, r == 0)
         case SetFunction.EXCEPT_ALL:
             return np.maximum(s - r, 0)
         case SetFunction.WITHOUT:
-            return np.where(r == 0, s, 0)
+            return s * (r == 0)
         case SetFunction.WITH:
-            return np.where(r > 0, s, 0)
+            return s * (r > 0)
