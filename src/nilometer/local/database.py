@@ -8,11 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from nilometer.errors import SqlError
-from nilometer.local.run_query import LocalQuery
+from nilometer.local.run_changes import LocalChanges
+from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
+from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.execution import choose_execution
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import read_query
 
@@ -35,8 +38,10 @@ class LocalDatabase:
     [1]
     """
 
-    def __init__(self, buckets: int = 1) -> None:
+    def __init__(self, buckets: int = 1, execution: str = "auto") -> None:
+        """A database whose queries run in so many buckets; see `choose_execution`."""
         self._buckets = buckets
+        self._execution = choose_execution(execution)
         self.tables: dict[str, pa.RecordBatch] = {}
         self._relations: dict[str, Relation] = {}
         self._functions: dict[str, Function] = {}
@@ -77,18 +82,30 @@ class LocalDatabase:
         """A Python function that statements may call."""
         self._functions[name.lower()] = Function(name, function, returns, by_row)
 
-    def plan(self, statement: str) -> JoinPlan:
+    def plan(self, statement: str) -> JoinPlan | UnionPlan | ChangesPlan:
         """The plan of a statement."""
         catalog = Catalog(self._relations, self._functions, NoEngine())
         return compile_statement(read_query(statement), catalog, self._buckets)
 
     def sql(self, statement: str) -> pa.Table:
-        """The answer over all rows."""
-        return LocalQuery(self.plan(statement)).run_all(self.tables)
+        """The answer over all rows: results, or the changelog of an answer that changes."""
+        return self._start(statement, {}).run_all(self.tables)
 
-    def query(self, statement: str) -> LocalQuery:
+    def query(self, statement: str) -> LocalQuery | LocalUnion | LocalChanges:
         """A running query, to be fed with micro-batches; static tables are there."""
-        return LocalQuery(self.plan(statement), self._static())
+        return self._start(statement, self._static())
+
+    def _start(
+        self, statement: str, held: Mapping[str, pa.RecordBatch]
+    ) -> LocalQuery | LocalUnion | LocalChanges:
+        plan = self.plan(statement)
+        match plan:
+            case ChangesPlan():
+                return LocalChanges(plan, self._execution, held)
+            case UnionPlan():
+                return LocalUnion([LocalQuery(one, held) for one in plan.plans])
+            case JoinPlan():
+                return LocalQuery(plan, held)
 
     def _static(self) -> Mapping[str, pa.RecordBatch]:
         return {name: self.tables[name] for name, r in self._relations.items() if r.is_table}

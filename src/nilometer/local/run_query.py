@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nilometer.errors import SqlError
 from nilometer.kernels.arrays import as_type
 from nilometer.kernels.evaluate import evaluate
+from nilometer.local.read_source import SourceReader
 from nilometer.local.run_stage import LocalStage
-from nilometer.model.expressions import Argument, Case, Constant, Expression
-from nilometer.model.time import EARLIEST
-from nilometer.sql.carried_columns import guards_of, leaves_as
+from nilometer.model.expressions import Argument
+from nilometer.sql.carried_columns import leaves_as
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.physical import build_stage
-from nilometer.sql.plan import RESULT_TIME, Carried, JoinPlan, Source
-from nilometer.sql.scalars import ColumnRef, Ref, Scalar, tree_of
+from nilometer.sql.plan import RESULT_TIME, JoinPlan
+from nilometer.sql.scalars import Ref, Scalar
 from nilometer.sql.types import TIMESTAMP, Types
 
 
@@ -29,7 +27,7 @@ class LocalQuery:
         """Start a query; `held` are static tables, and streams that have ended."""
         _require_subset(plan)
         self.plan = plan
-        self._inputs = [_SourceReader(plan, source) for source in plan.sources]
+        self._inputs = [SourceReader(plan, source) for source in plan.sources]
         self._results = _ResultReader(plan)
         self.stage = LocalStage(build_stage(plan))
         for number, source in enumerate(plan.sources):
@@ -65,48 +63,28 @@ class LocalQuery:
         return carried, selected
 
 
-class _SourceReader:
-    """Makes of a source's rows the columns that travel, and says which rows are selected."""
+class LocalUnion:
+    """Append queries whose results are put together."""
 
-    def __init__(self, plan: JoinPlan, source: Source) -> None:
-        self._source = source
-        self._subset = Subset(plan.sql, self._argument, plan.catalog.functions)
-        self._selection = [self._subset.compile(condition.tree) for condition in source.below]
-        self._columns = [(self._compile(one), one.kind) for one in source.carried]
+    def __init__(self, queries: Sequence[LocalQuery]) -> None:
+        self.queries = tuple(queries)
 
-    def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
-        given = [*rows.columns, self._clock(len(rows), now)]
-        columns = [
-            as_type(evaluate(expression, given, len(rows)), kind)
-            for expression, kind in self._columns
-        ]
-        carried = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
-        selected = None
-        for test in self._selection:
-            passed = evaluate(test, given, len(rows)).cast(pa.bool_()).fill_null(False)
-            selected = passed if selected is None else pc.and_(selected, passed)
-        return carried, selected
+    def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
+        """The results of a micro-batch that came at the time `now`."""
+        return _together([query.feed(rows, now) for query in self.queries])
 
-    def _compile(self, one: Carried) -> Expression:
-        """A column that travels; what is not selected need not be computable."""
-        value = self._subset.compile(tree_of(one.ref))
-        for guard in reversed(guards_of(self._source, one)):
-            value = Case(((self._subset.compile(guard.tree), value),), Constant(None))
-        return value
+    def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
+        """The results of all rows there are."""
+        return _together([query.run_all(rows) for query in self.queries])
 
-    def _argument(self, ref: Ref) -> Argument:
-        """A column of the relation; the time of arrival stands behind all of them."""
-        assert isinstance(ref, ColumnRef)
-        columns = self._source.relation.columns
-        if ref.column not in columns:
-            return Argument(len(columns))
-        return Argument(columns.index(ref.column), ref.fields)
+    def restart(self) -> None:
+        """Go on from a snapshot, as after a crash."""
+        for query in self.queries:
+            query.restart()
 
-    def _clock(self, size: int, now: int | None) -> pa.Array:
-        instant = EARLIEST if self._source.is_table else now
-        if instant is None:
-            return pa.nulls(size, TIMESTAMP)
-        return pa.array(np.full(size, instant), pa.int64()).cast(TIMESTAMP)
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables([one.rename_columns(tables[0].column_names) for one in tables])
 
 
 class _ResultReader:
@@ -148,7 +126,7 @@ def _require_subset(plan: JoinPlan) -> None:
     """Refuse what only Spark can evaluate."""
     try:
         for source in plan.sources:
-            _SourceReader(plan, source)
+            SourceReader(plan, source)
         _ResultReader(plan)
         if plan.after:
             raise NotInSubsetError("this condition is not available", place=plan.after[0].place)

@@ -56,14 +56,22 @@ class LocalStage:
     ) -> list[MicroBatch]:
         batches = [MicroBatch.empty(len(rows)) for _ in self.buckets]
         for stream, given in enumerate(rows):
-            if given is None:
-                continue
-            chosen = selected[stream] if selected else None
-            admitted, punctuation = self.stage.operator.admit(stream, given, chosen)
-            parts = self.stage.routing.split(admitted, stream)
-            for batch, part in zip(batches, parts, strict=True):
-                batch.add(stream, [part], punctuation)
+            if given is not None:
+                self.split_into(batches, stream, given, selected[stream] if selected else None)
         return batches
+
+    def split_into(
+        self,
+        batches: Sequence[MicroBatch],
+        stream: int,
+        rows: pa.RecordBatch,
+        selected: pa.Array | None = None,
+    ) -> None:
+        """Add the rows of a stream to the micro-batches of all buckets."""
+        admitted, punctuation = self.stage.operator.admit(stream, rows, selected)
+        parts = self.stage.routing.split(admitted, stream)
+        for batch, part in zip(batches, parts, strict=True):
+            batch.add(stream, [part], punctuation)
 
     def snapshot(self) -> list[bytes]:
         """What `resume` needs, apart from the stores."""

@@ -101,8 +101,8 @@ class MicroBatch:
     """Before which instants senders of other stages are done, by stream and sender."""
 
     @classmethod
-    def empty(cls, streams: int) -> MicroBatch:
-        return cls([[] for _ in range(streams)], [Punctuation()] * streams)
+    def empty(cls, streams: int, now: int | None = None) -> MicroBatch:
+        return cls([[] for _ in range(streams)], [Punctuation()] * streams, now)
 
     def add(self, stream: int, parts: Sequence[pa.RecordBatch], punctuation: Punctuation) -> None:
         self.rows[stream].extend(rows for rows in parts if len(rows))

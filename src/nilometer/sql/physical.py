@@ -38,7 +38,7 @@ def build_join(plan: JoinPlan) -> WindowJoinSpec:
         layouts(plan),
         tuple(place(plan, one) for one in plan.output),
         plan.kernel,
-        tuple(_residual(plan, condition) for condition in plan.residuals),
+        tuple(residual(plan, condition) for condition in plan.residuals),
         windows if any(window is not None for window in windows) else (),
         plan.loads,
     )
@@ -62,10 +62,11 @@ def layouts(plan: JoinPlan) -> tuple[RowLayout, ...]:
 
 def rows_windows(plan: JoinPlan) -> tuple[RowsWindow | None, ...]:
     """The ROWS windows of the sources."""
-    return tuple(_rows_window(source) for source in plan.sources)
+    return tuple(rows_window(source) for source in plan.sources)
 
 
-def _rows_window(source: Source) -> RowsWindow | None:
+def rows_window(source: Source) -> RowsWindow | None:
+    """The ROWS window of a source, if it has one."""
     if source.rows is None:
         return None
     declared = [
@@ -103,7 +104,8 @@ def flat_columns(source: Source) -> tuple[int, ...]:
     return tuple(i for i, one in enumerate(source.carried) if not pat.is_nested(one.kind))
 
 
-def _residual(plan: JoinPlan, condition: Scalar) -> Residual:
+def residual(plan: JoinPlan, condition: Scalar) -> Residual:
+    """A condition that the join asks."""
     types = Types(plan.catalog, plan.sources)
     places = [place(plan, Carried(ref, types.of_ref(ref))) for ref in condition.columns]
     expression = compile_over(condition, condition.columns, plan.catalog.functions)

@@ -1,0 +1,95 @@
+"""A windowed plan in this process: all its stages and their buckets, fed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from nilometer.kernels.arrays import as_type
+from nilometer.local.read_source import SourceReader
+from nilometer.local.run_stage import LocalStage
+from nilometer.model.time import FOREVER
+from nilometer.operators.change_operator import DIFF, TIME
+from nilometer.operators.stage import BucketRun, Execution, MicroBatch, concat
+from nilometer.operators.watermarks import NEVER
+from nilometer.sql.changes_plan import ChangesPlan
+from nilometer.sql.stages import cut_into_stages
+from nilometer.sql.types import TIMESTAMP
+
+
+class LocalChanges:
+    """A query whose answer is a changelog; rows are given by the names of streams."""
+
+    def __init__(
+        self,
+        plan: ChangesPlan,
+        execution: Execution,
+        held: Mapping[str, pa.RecordBatch] | None = None,
+    ) -> None:
+        """Start a query; `held` are static tables, and streams that have ended."""
+        self.plan = plan
+        self.staged = cut_into_stages(plan, execution)
+        self.stages = [LocalStage(one.stage) for one in self.staged.stages]
+        self._readers = [
+            (stage, stream, SourceReader(given.plan, given.plan.sources[given.source]))
+            for stage, stream, given in self.staged.streams
+        ]
+        for stage, stream, reader in self._readers:
+            rows = (held or {}).get(reader.relation)
+            if rows is not None:
+                self.stages[stage].hold(stream, *reader.read(rows, None))
+
+    def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
+        """The changes that a micro-batch at the time `now` brings."""
+        return self._run(rows, now, is_all=False)
+
+    def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
+        """The whole changelog of rows that are all there are."""
+        return self._run(rows, None, is_all=True)
+
+    def restart(self) -> None:
+        """Go on from a snapshot, as after a crash."""
+        self.stages = [stage.resume(stage.snapshot()) for stage in self.stages]
+
+    def _run(self, rows: Mapping[str, pa.RecordBatch], now: int | None, is_all: bool) -> pa.Table:
+        batches = [
+            [MicroBatch.empty(len(stage.stage.names), now) for _ in stage.buckets]
+            for stage in self.stages
+        ]
+        for number, stream, reader in self._readers:
+            given = rows.get(reader.relation)
+            if given is not None:
+                self.stages[number].split_into(batches[number], stream, *reader.read(given, now))
+        answer: list[pa.RecordBatch] = []
+        for number, (stage, planned) in enumerate(
+            zip(self.stages, self.staged.stages, strict=True)
+        ):
+            for sender, (run, batch) in enumerate(zip(stage.buckets, batches[number], strict=True)):
+                results = _process(run, batch, is_all)
+                if planned.to_stage is None:
+                    answer += results
+                    continue
+                target, stream = self.stages[planned.to_stage], planned.to_stream
+                sent = concat(results, target.stage.operator.schemas[stream])
+                target.split_into(batches[planned.to_stage], stream, sent)
+                for one in batches[planned.to_stage]:
+                    one.frontiers[stream, sender] = FOREVER if is_all else run.frontier
+        return self._table(answer)
+
+    def _table(self, answer: Sequence[pa.RecordBatch]) -> pa.Table:
+        columns = self.staged.columns
+        kinds = [*(one.kind for one in columns), TIMESTAMP, pa.int64()]
+        names = [*(one.name for one in columns), TIME, DIFF]
+        arrays = [
+            pa.chunked_array([as_type(batch.column(i), kind) for batch in answer], kind)
+            for i, kind in enumerate(kinds)
+        ]
+        return pa.Table.from_arrays(arrays, names)
+
+
+def _process(run: BucketRun, batch: MicroBatch, is_all: bool) -> list[pa.RecordBatch]:
+    if not is_all:
+        return list(run.process(batch))
+    streams = len(batch.rows)
+    return list(run.process_between(batch, [NEVER] * streams, [FOREVER] * streams))

@@ -1,0 +1,209 @@
+"""The nodes of a windowed plan in the terms of the operators that run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.model.expressions import Argument, Expression
+from nilometer.operators.block import BlockSpec
+from nilometer.operators.change_join import ChangeJoinSpec
+from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.last_rows import LastRowsSpec
+from nilometer.operators.paced import PacedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.sql.carried_columns import leaves_as
+from nilometer.sql.changes_plan import (
+    Aggregate,
+    Block,
+    Column,
+    Combine,
+    Compute,
+    Counted,
+    LastRows,
+    Node,
+    Paced,
+    TopRows,
+    UnionAll,
+)
+from nilometer.sql.compile_scalar import Subset
+from nilometer.sql.physical import build_join, carried_schema, layouts, residual, rows_window
+from nilometer.sql.plan import RESULT_TIME, Carried, Item, JoinPlan, Source
+from nilometer.sql.scalars import (
+    ColumnRef,
+    ComputedRef,
+    Ref,
+    ResolvedColumn,
+    column,
+    rebuild,
+    spell_own,
+)
+from nilometer.sql.types import TIMESTAMP, Types
+
+
+@dataclass(frozen=True)
+class StreamLeaf:
+    """A leaf, the plan whose sources are its streams, and where rows have the node's columns."""
+
+    plan: JoinPlan
+    spec: BlockSpec | LastRowsSpec
+    places: tuple[int, ...] | None
+    """Of a single stream: which of its columns travel as the columns of the node."""
+
+
+def types_of(columns: tuple[Column, ...]) -> tuple[pa.DataType, ...]:
+    return tuple(one.kind for one in columns)
+
+
+def build_single(node: Block) -> StreamLeaf:
+    """A block of one stream: all its columns are computed before rows are routed."""
+    source = node.plan.sources[0]
+    kinds = types_of(node.columns)
+    items = [
+        Carried(_own_ref(item, source), kind)
+        for item, kind in zip(node.plan.items, kinds, strict=True)
+    ]
+    time = Carried(source.time, TIMESTAMP)
+    carried = _in_order(source, dict.fromkeys([*items, time]), Types(node.plan.catalog, (source,)))
+    source = replace(source, carried=carried)
+    plan = replace(node.plan, sources=(source,), output=carried)
+    places = tuple(carried.index(item) for item in items)
+    lifetimes = tuple(((1 + carried.index(time),), one.length) for one in node.lifetimes)
+    values = tuple(Argument(1 + place) for place in places)
+    return StreamLeaf(plan, BlockSpec(build_join(plan), values, kinds, lifetimes), places)
+
+
+def build_block(node: Block) -> StreamLeaf:
+    """A block of several streams: what is computed of results is computed by the join."""
+    times = [Carried(s.time, TIMESTAMP) for s in node.plan.sources if not s.is_table]
+    output = tuple(dict.fromkeys([*node.plan.output, *times]))
+    plan = replace(node.plan, output=output)
+    lifetimes = tuple(
+        (
+            tuple(1 + output.index(Carried(plan.by_name[s].time, TIMESTAMP)) for s in one.streams),
+            one.length,
+        )
+        for one in node.lifetimes
+    )
+    spec = BlockSpec(build_join(plan), _item_values(plan, 1), types_of(node.columns), lifetimes)
+    return StreamLeaf(plan, spec, None)
+
+
+def build_last_rows(node: LastRows) -> StreamLeaf:
+    """The last rows of a stream."""
+    source = node.plan.sources[0]
+    plan = replace(node.plan, output=source.carried)
+    window = rows_window(source)
+    assert window is not None
+    spec = LastRowsSpec(
+        carried_schema(source),
+        layouts(plan)[0],
+        window,
+        _item_values(plan, 0),
+        types_of(node.columns),
+    )
+    return StreamLeaf(plan, spec, None)
+
+
+def build_combine(node: Combine) -> ChangeJoinSpec:
+    """A join of changelogs."""
+    plan = node.plan
+    return ChangeJoinSpec(
+        tuple(types_of(one.columns) for one in node.inputs),
+        tuple(
+            tuple(
+                tuple(source.carried.index(equal.of(source.name)) for equal in key.classes)
+                if source.name in key.streams
+                else None
+                for key in plan.keys
+            )
+            for source in plan.sources
+        ),
+        tuple(residual(plan, condition) for condition in plan.residuals),
+        tuple(
+            (number, plan.sources[number].carried.index(one))
+            for one in plan.output
+            for number in (plan.number(one.ref.stream),)
+        ),
+        _item_values(plan, 0),
+        types_of(node.columns),
+    )
+
+
+def build_step(node: Node) -> ChangeSpec:
+    """The operator of a node that takes changes."""
+    kinds = types_of(node.columns)
+    match node:
+        case Combine():
+            return build_combine(node)
+        case Compute(_, test, values):
+            return ComputeSpec(test, values, kinds)
+        case Counted(function):
+            return SetCountsSpec(function, kinds)
+        case UnionAll():
+            return UnionAllSpec(kinds)
+        case Aggregate(inputs, keys, calls, test, values):
+            from nilometer.operators.aggregate import AggregateSpec
+
+            return AggregateSpec(keys, types_of(inputs[0].columns), calls, test, values, kinds)
+        case TopRows(_, order, limit, offset):
+            from nilometer.operators.top_rows import TopRowsSpec
+
+            return TopRowsSpec(order, limit, offset, kinds)
+        case Paced(_, every):
+            return PacedSpec(every, kinds)
+    raise AssertionError("a leaf takes no changes")
+
+
+def item_ref(plan: JoinPlan, number: int) -> Ref | None:
+    """The column that an item is, as it leaves the join; None if it is computed."""
+    tree = plan.items[number].value.tree
+    if not isinstance(tree, ResolvedColumn) or tree.ref == RESULT_TIME:
+        return None
+    return leaves_as(tree.ref, plan, Types(plan.catalog, plan.sources))
+
+
+def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
+    """The items over the join's output, whose first column is an argument of this number."""
+    types = Types(plan.catalog, plan.sources)
+    output = [one.ref for one in plan.output]
+
+    def argument(ref: Ref) -> Argument:
+        if ref == RESULT_TIME:
+            return Argument(0 if first else output.index(plan.sources[0].time))
+        return Argument(first + output.index(leaves_as(ref, plan, types)))
+
+    subset = Subset(plan.sql, argument, plan.catalog.functions)
+    return tuple(subset.compile(item.value.tree) for item in plan.items)
+
+
+def _own_ref(item: Item, source: Source) -> Ref:
+    """An item of one stream as a column that is there before the rows travel."""
+
+    def own(tree: exp.Expr) -> exp.Expr:
+        if isinstance(tree, ResolvedColumn):
+            ref = source.time if tree.ref == RESULT_TIME else tree.ref
+            return column(ref) if isinstance(ref, ColumnRef) else own(ref.tree)
+        return rebuild(tree, own)
+
+    tree = own(item.value.tree)
+    if isinstance(tree, ResolvedColumn):
+        return tree.ref
+    return ComputedRef(source.name, spell_own(tree), tree)
+
+
+def _in_order(source: Source, needed: dict[Carried, None], types: Types) -> tuple[Carried, ...]:
+    """The columns as the stream declares them, then what is computed."""
+    names = {name: place for place, name in enumerate(source.relation.columns)}
+
+    def place(one: Carried) -> tuple[int, int]:
+        plain = isinstance(one.ref, ColumnRef) and not one.ref.fields and one.ref.column in names
+        if not plain or one.kind != types.of_ref(one.ref):
+            return 1, 0
+        assert isinstance(one.ref, ColumnRef)
+        return 0, names[one.ref.column]
+
+    return tuple(sorted(needed, key=place))
