@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nilometer.errors import InternalError
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.row_groups import RowGroups, group_ids
 from nilometer.kernels.row_ids import identify_rows, join_ids
@@ -31,6 +30,7 @@ from nilometer.operators.change_specs import SetFunction
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.net_changes import shown_rows
+from nilometer.operators.row_counts import check_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,7 @@ class SetCounts:
         initial = [known.value(name) for name in names]
         times = np.concatenate([times_of(changes) for changes in inputs])
         line = run_timeline(groups.numbers, times, deltas, initial)
-        if any((counts < 0).any() for counts in line.after):
-            raise InternalError(
-                f"{self._spec.function} was told to remove rows that are not there",
-                hint="please report this with the query",
-            )
+        check_counts(line, self._spec.function)
         totals = [counts[line.lasts] for counts in line.after]
         differ = [total != first for total, first in zip(totals, initial, strict=True)]
         changed = np.flatnonzero(np.logical_or.reduce(differ))
