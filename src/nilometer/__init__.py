@@ -14,9 +14,11 @@ from nilometer.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from nilometer.database import Database, connect
+    from nilometer.spark.answer_table import keep_answer, read_answer
     from nilometer.spark.conditions import predicate
     from nilometer.spark.metrics import metrics
     from nilometer.spark.session import local_spark
+    from nilometer.spark.snapshot import snapshot
     from nilometer.spark.window_join import window_join
 
 __all__ = [
@@ -26,15 +28,21 @@ __all__ = [
     "between",
     "connect",
     "dwindow",
+    "keep_answer",
     "local_spark",
     "metrics",
     "predicate",
     "range",
+    "read_answer",
+    "snapshot",
     "window",
     "window_join",
 ]
 
 _LAZY = {
+    "keep_answer": "nilometer.spark.answer_table",
+    "read_answer": "nilometer.spark.answer_table",
+    "snapshot": "nilometer.spark.snapshot",
     "local_spark": "nilometer.spark.session",
     "metrics": "nilometer.spark.metrics",
     "predicate": "nilometer.spark.conditions",
