@@ -1,0 +1,245 @@
+"""GROUP BY: a row per group with values of all its rows, whenever it changes.
+
+What is kept of a group are exact totals, and the values themselves where their order matters.
+Everything that is shown is a function of that, so a row is taken back as it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import InternalError, PredicateError
+from nilometer.kernels.aggregate_types import aggregate_type
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.exact_sums import MOST_COPIES
+from nilometer.kernels.gather import take
+from nilometer.kernels.group_instants import group_instants
+from nilometer.kernels.row_groups import row_groups
+from nilometer.kernels.row_ids import identify_rows
+from nilometer.model.expressions import Expression
+from nilometer.model.time import EARLIEST
+from nilometer.operators.aggregate_answer import Answer, answer_changes
+from nilometer.operators.aggregate_arguments import (
+    ArgumentEvents,
+    ArgumentRef,
+    Period,
+    argument_events,
+    argument_of,
+    distinct_events,
+)
+from nilometer.operators.aggregate_orders import (
+    ORDERED,
+    OrderedArgument,
+    OrderRef,
+    order_argument,
+    order_ref,
+)
+from nilometer.operators.aggregate_results import SQUARED, SUMMED, SumResults
+from nilometer.operators.aggregate_totals import ROWS, RunningTotals, Totals
+from nilometer.operators.change_operator import (
+    Stored,
+    diffs_of,
+    no_changes,
+    row_columns,
+    times_of,
+)
+from nilometer.operators.change_specs import AggregateCall, AggregateFunction
+from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.group_table import Groups, GroupTable
+from nilometer.operators.value_table import ValueTable
+
+_NUMBER: Final = "number"
+
+
+@dataclass(frozen=True)
+class AggregateSpec:
+    """Groups by the first columns that come in; see `sql.changes_plan.Aggregate`."""
+
+    keys: int
+    input_types: tuple[pa.DataType, ...]
+    calls: tuple[AggregateCall, ...]
+    test: Expression | None
+    values: tuple[Expression, ...]
+    value_types: tuple[pa.DataType, ...]
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return self.value_types
+
+    def start(self, store: ChunkStore) -> AggregateOperator:
+        return AggregateOperator(self, store)
+
+
+class AggregateOperator:
+    """Totals of all groups, and the values of those arguments whose order matters."""
+
+    def __init__(self, spec: AggregateSpec, store: ChunkStore) -> None:
+        self._spec = spec
+        self._groups = GroupTable((), store)
+        self._arguments: dict[ArgumentRef, set[AggregateFunction]] = {}
+        for call in spec.calls:
+            if call.column is not None:
+                self._arguments.setdefault(argument_of(call), set()).add(call.function)
+        ordered = [order_ref(c, spec.input_types) for c in spec.calls if c.function in ORDERED]
+        self._orders = {ref: ValueTable(ref.kind, store) for ref in ordered}
+        self._copies = {ref: GroupTable((), store) for ref in self._arguments if ref.distinct}
+        self._next_number = 1
+        self._opened = spec.keys > 0
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        return tuple(self._tables().values())
+
+    def snapshot(self) -> dict[str, Any]:
+        chunks = {name: [r.to_json() for r in t.refs] for name, t in self._tables().items()}
+        return {"chunks": chunks, "next number": self._next_number, "opened": self._opened}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        for name, table in self._tables().items():
+            table.restore(ChunkRef(**ref) for ref in snapshot["chunks"][name])
+        self._next_number = snapshot["next number"]
+        self._opened = snapshot["opened"]
+
+    def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        changes = inputs[0]
+        if not diffs_of(changes).all():
+            changes = changes.take(pa.array(np.flatnonzero(diffs_of(changes))))
+        if self._opened and not len(changes):
+            return no_changes(self._spec.types)
+        period, firsts = self._period(changes)
+        initial = self._groups.lookup(period.ids)
+        self._check_size(period, initial.get(ROWS))
+        events = self._events(period)
+        totals = self._totals(period, initial, events)
+        if (totals[ROWS] < 0).any():
+            raise InternalError("more rows of a group went than had come")
+        numbers = self._numbers(initial, len(period.ids))
+        orders = self._ordered(period, numbers, totals, events)
+        answer = Answer(
+            [take(column, firsts) for column in period.columns[: self._spec.keys]],
+            self._results(totals, orders),
+            self._exists(period, totals),
+        )
+        self._keep(period, totals, numbers)
+        self._opened = True
+        spec = self._spec
+        return answer_changes(period.instants, answer, spec.test, spec.values, spec.types)
+
+    def _period(self, changes: pa.RecordBatch) -> tuple[Period, Int64s]:
+        """The period, and the first change of each group."""
+        columns, times, diffs = row_columns(changes), times_of(changes), diffs_of(changes)
+        if self._spec.keys:
+            found = row_groups(columns[: self._spec.keys], len(changes))
+            groups, ids, firsts = found.numbers, found.ids, found.firsts
+        else:
+            groups, ids = np.zeros(len(changes), np.int64), identify_rows([], 1)
+            firsts = np.zeros(1, np.int64)
+        if self._opened:
+            instants = group_instants(groups, times)
+        else:  # the one group has a row since ever
+            instants = group_instants(np.append(groups, 0), np.append(times, EARLIEST))
+        return Period(columns, times, diffs, groups, ids, instants), firsts
+
+    def _check_size(self, period: Period, rows: Int64s | None) -> None:
+        held = 0 if rows is None else int(rows.max(initial=0))
+        if held + int(np.abs(period.diffs).sum()) >= MOST_COPIES:
+            raise PredicateError(
+                "a group has too many rows for exact sums",
+                detail=f"it may have {MOST_COPIES:,}",
+                hint="shorten the window, or group by more columns",
+            )
+
+    def _events(self, period: Period) -> dict[ArgumentRef, ArgumentEvents]:
+        """What comes and goes, for every argument of a call."""
+        return {
+            ref: distinct_events(period, ref.column, self._copies[ref])
+            if ref.distinct
+            else argument_events(period, ref.column)
+            for ref in self._arguments
+        }
+
+    def _totals(
+        self,
+        period: Period,
+        initial: dict[str, Int64s],
+        events: dict[ArgumentRef, ArgumentEvents],
+    ) -> Totals:
+        running = RunningTotals(period.instants, initial)
+        running.add(ROWS, period.instants.states[: len(period.diffs)], period.diffs)
+        for ref, mine in events.items():
+            running.add_counts(ref, mine, period)
+            functions = self._arguments[ref]
+            if functions.intersection(SUMMED) and not pat.is_null(mine.values.type):
+                running.add_numbers(ref, mine, squares=bool(functions.intersection(SQUARED)))
+        return running.totals()
+
+    def _numbers(self, initial: dict[str, Int64s], groups: int) -> Int64s:
+        """The numbers by which tables of values know the groups; new groups get new ones."""
+        numbers = initial.get(_NUMBER, np.zeros(groups, np.int64)).copy()
+        if self._orders:
+            new = np.flatnonzero(numbers == 0)
+            numbers[new] = self._next_number + np.arange(len(new))
+            self._next_number += len(new)
+        return numbers
+
+    def _ordered(
+        self,
+        period: Period,
+        numbers: Int64s,
+        totals: Totals,
+        events: dict[ArgumentRef, ArgumentEvents],
+    ) -> dict[OrderRef, OrderedArgument]:
+        return {
+            ref: order_argument(
+                period.instants,
+                numbers,
+                totals.count(ref.argument),
+                events[ref.argument].as_type(ref.kind),
+                table,
+            )
+            for ref, table in self._orders.items()
+        }
+
+    def _results(self, totals: Totals, orders: dict[OrderRef, OrderedArgument]) -> list[pa.Array]:
+        """The results of all calls in every state."""
+        types = self._spec.input_types
+        sums = SumResults(totals)
+        results = []
+        for call in self._spec.calls:
+            if call.column is None:
+                results.append(pa.array(totals[ROWS]))
+            elif call.function in ORDERED:
+                results.append(orders[order_ref(call, types)].result(call))
+            else:
+                wanted = aggregate_type(call, types)
+                ref = argument_of(call)
+                results.append(sums.result(call.function, ref, types[call.column], wanted))
+        return results
+
+    def _exists(self, period: Period, totals: Totals) -> Bools:
+        """In which states a group has a row. The one group without keys always has one."""
+        if self._spec.keys:
+            exists: Bools = totals[ROWS] > 0
+            return exists
+        exists = np.ones(totals.size, np.bool_)
+        exists[0] = self._opened
+        return exists
+
+    def _keep(self, period: Period, totals: Totals, numbers: Int64s) -> None:
+        lasts = period.instants.lasts
+        values = {name: total[lasts] for name, total in totals.values.items() if name != _NUMBER}
+        values[_NUMBER] = np.where(values[ROWS] > 0, numbers, 0)
+        self._groups.update(Groups(period.ids, (), values))
+
+    def _tables(self) -> dict[str, GroupTable | ValueTable]:
+        return {
+            "groups": self._groups,
+            **{f"values {ref.label}": table for ref, table in self._orders.items()},
+            **{f"copies {ref.label}": table for ref, table in self._copies.items()},
+        }

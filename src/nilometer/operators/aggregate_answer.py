@@ -1,0 +1,84 @@
+"""The rows of groups in all their states, made into changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, Int64s, as_type
+from nilometer.kernels.canonical import canonical
+from nilometer.kernels.equality import equal_rows
+from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.kernels.gather import take
+from nilometer.kernels.group_instants import GroupInstants
+from nilometer.model.expressions import Expression
+from nilometer.operators.change_operator import make_changes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of groups."""
+
+    keys: Sequence[pa.Array]
+    """Of each group."""
+    results: Sequence[pa.Array]
+    """Of the calls, in each state."""
+    exists: Bools
+    """In which states there is a row."""
+
+
+def answer_changes(
+    instants: GroupInstants,
+    answer: Answer,
+    test: Expression | None,
+    values: Sequence[Expression],
+    types: Sequence[pa.DataType],
+) -> pa.RecordBatch:
+    """The changes of rows that pass a test, with values computed of keys and results."""
+    shown = np.flatnonzero(answer.exists)
+    columns = [take(canonical(key), instants.groups[shown]) for key in answer.keys]
+    columns += [_only(result, shown) for result in answer.results]
+    if test is not None:
+        passed = np.flatnonzero(is_true(test, columns, len(shown)))
+        columns = [_only(column, passed) for column in columns]
+        shown = shown[passed]
+    rows = [
+        canonical(as_type(evaluate(value, columns, len(shown)), kind))
+        for value, kind in zip(values, types, strict=True)
+    ]
+    gone, come, states = _differences(instants, rows, shown)
+    diffs = np.concatenate([np.full(len(gone), -1), np.ones(len(come), np.int64)])
+    places = np.concatenate([gone, come])
+    return make_changes([take(row, places) for row in rows], instants.times[states], diffs)
+
+
+def _differences(
+    instants: GroupInstants, rows: Sequence[pa.Array], shown: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Rows that go, rows that come, and the states with which they do, in this order."""
+    places = np.full(len(instants), -1)
+    places[shown] = np.arange(len(shown))
+    later = np.ones(len(instants), np.bool_)
+    later[instants.firsts] = False
+    states = np.flatnonzero(later)
+    before, after = places[states - 1], places[states]
+    differs = (before >= 0) != (after >= 0)
+    both = np.flatnonzero((before >= 0) & (after >= 0))
+    differs[both] = ~_as_before(rows, len(shown))[after[both]]
+    gone, come = differs & (before >= 0), differs & (after >= 0)
+    return before[gone], after[come], np.concatenate([states[gone], states[come]])
+
+
+def _as_before(rows: Sequence[pa.Array], size: int) -> Bools:
+    """Which rows are equal to the one before."""
+    same = np.ones(size, np.bool_)
+    for column in rows:
+        same[1:] &= equal_rows(column.slice(0, max(size - 1, 0)), column.slice(1))
+    return same
+
+
+def _only(column: pa.Array, places: Int64s) -> pa.Array:
+    return column if len(places) == len(column) else take(column, places)

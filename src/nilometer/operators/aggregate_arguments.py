@@ -1,0 +1,104 @@
+"""The arguments of aggregates: which values come and go, in which states of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Int64s, as_type, validity
+from nilometer.kernels.gather import take
+from nilometer.kernels.group_instants import GroupInstants
+from nilometer.kernels.row_groups import group_ids
+from nilometer.kernels.row_ids import RowIds, identify_rows
+from nilometer.kernels.timeline import run_timeline
+from nilometer.operators.change_specs import AggregateCall, AggregateFunction
+from nilometer.operators.group_table import Groups, GroupTable
+
+_COPIES = "copies"
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRef:
+    """A column, each value of a group taken as often as it is there, or once."""
+
+    column: int
+    distinct: bool
+
+    @property
+    def label(self) -> str:
+        """A name for what is kept of it."""
+        return f"{self.column} distinct" if self.distinct else f"{self.column}"
+
+
+@dataclass(frozen=True)
+class Period:
+    """The changes of a period, and the states of groups in it."""
+
+    columns: Sequence[pa.Array]
+    times: Int64s
+    diffs: Int64s
+    groups: Int64s
+    """The group of each change."""
+    ids: RowIds
+    """Of each group."""
+    instants: GroupInstants
+
+
+@dataclass(frozen=True)
+class ArgumentEvents:
+    """Values that come and go, none of them NULL, ordered by states."""
+
+    states: Int64s
+    groups: Int64s
+    diffs: Int64s
+    values: pa.Array
+
+    def as_type(self, kind: pa.DataType) -> ArgumentEvents:
+        """The same events, their values in another type."""
+        return replace(self, values=as_type(self.values, kind))
+
+
+def argument_of(call: AggregateCall) -> ArgumentRef:
+    """The argument of a call that has one; copies do not matter to extremes."""
+    assert call.column is not None
+    extreme = call.function in (AggregateFunction.MIN, AggregateFunction.MAX)
+    return ArgumentRef(call.column, call.distinct and not extreme)
+
+
+def argument_events(period: Period, column: int) -> ArgumentEvents:
+    """All values of a column that come and go."""
+    order = period.instants.order
+    valid = validity(period.columns[column])
+    return _events(period, column, order if valid is None else order[valid[order]], period.diffs)
+
+
+def distinct_events(period: Period, column: int, table: GroupTable) -> ArgumentEvents:
+    """The values of a column that come to a group that had none such, or of which the last goes.
+
+    The table knows how many copies of each value each group has; it is brought up to date.
+    """
+    valid = validity(period.columns[column])
+    rows = np.arange(len(period.times)) if valid is None else np.flatnonzero(valid)
+    groups = period.groups[rows]
+    known = [pa.array(period.ids.h1[groups]), pa.array(period.ids.h2[groups])]
+    pairs = group_ids(identify_rows([*known, take(period.columns[column], rows)], len(rows)))
+    copies = table.lookup(pairs.ids).get(_COPIES, np.zeros(len(pairs), np.int64))
+    line = run_timeline(pairs.numbers, period.times[rows], [period.diffs[rows]], [copies])
+    changes = (line.after[0] > 0).astype(np.int64) - (line.before[0] > 0)
+    table.update(Groups(pairs.ids, [], {_COPIES: line.after[0][line.lasts]}))
+    diffs = np.zeros(len(period.times), np.int64)
+    diffs[rows[line.order[line.ends]]] = changes
+    order = period.instants.order
+    return _events(period, column, order[diffs[order] != 0], diffs)
+
+
+def _events(period: Period, column: int, places: Int64s, diffs: Int64s) -> ArgumentEvents:
+    return ArgumentEvents(
+        period.instants.states[places],
+        period.groups[places],
+        diffs[places],
+        take(period.columns[column], places),
+    )

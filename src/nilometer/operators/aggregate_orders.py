@@ -1,0 +1,97 @@
+"""MIN, MAX and percentiles: what stands in a place of the order, in every state of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.exact_sums import Doubles
+from nilometer.kernels.group_instants import GroupInstants
+from nilometer.kernels.moving_ranks import Ranks, ValueEvents, values_at_ranks
+from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, argument_of
+from nilometer.operators.change_specs import AggregateCall, AggregateFunction
+from nilometer.operators.value_table import Content, ValueTable
+
+ORDERED = (AggregateFunction.MIN, AggregateFunction.MAX, AggregateFunction.PERCENTILE)
+"""What needs the values in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRef:
+    """An argument, and the type as which its values are ordered."""
+
+    argument: ArgumentRef
+    kind: pa.DataType
+
+    @property
+    def label(self) -> str:
+        return f"{self.argument.label} as {self.kind}"
+
+
+def order_ref(call: AggregateCall, types: Sequence[pa.DataType]) -> OrderRef:
+    """What a call has to order. Percentiles are doubles."""
+    argument = argument_of(call)
+    percentile = call.function is AggregateFunction.PERCENTILE
+    return OrderRef(argument, pa.float64() if percentile else types[argument.column])
+
+
+@dataclass(frozen=True)
+class OrderedArgument:
+    """The values of groups before a period, and those that come and go in it."""
+
+    instants: GroupInstants
+    counts: Int64s
+    """How many values there are in every state."""
+    content: Content
+    events: ValueEvents
+
+    def result(self, call: AggregateCall) -> pa.Array:
+        """The results of a call in every state."""
+        some = self.counts > 0
+        last = np.maximum(self.counts, 1) - 1
+        if call.function is AggregateFunction.PERCENTILE:
+            assert call.fraction is not None
+            return self._percentile(last, call.fraction, some)
+        ranks = last if call.function is AggregateFunction.MAX else np.zeros_like(last)
+        keys, _ = self._values(Ranks(self.counts, ranks, ranks, spread=0.0))
+        return self.content.values(keys, some)
+
+    def _percentile(self, last: Int64s, fraction: float, some: Bools) -> pa.Array:
+        """Between two values it is interpolated, as Spark does."""
+        places = last * fraction
+        lows, highs = np.floor(places).astype(np.int64), np.ceil(places).astype(np.int64)
+        spread = fraction * (1 - fraction)
+        low_keys, high_keys = self._values(Ranks(self.counts, lows, highs, spread))
+        low, high = self._doubles(low_keys), self._doubles(high_keys)
+        with np.errstate(invalid="ignore", over="ignore"):
+            between = (highs - places) * low + (places - lows) * high
+        result = np.where(low_keys == high_keys, low, between)
+        return pa.array(result, mask=None if some.all() else ~some)
+
+    def _values(self, ranks: Ranks) -> tuple[Int64s, Int64s]:
+        return values_at_ranks(self.instants, self.content.runs, self.events, ranks)
+
+    def _doubles(self, keys: Int64s) -> Doubles:
+        doubles: Doubles = self.content.values(keys, np.ones(len(keys), np.bool_)).to_numpy()
+        return doubles
+
+
+def order_argument(
+    instants: GroupInstants,
+    numbers: Int64s,
+    counts: Int64s,
+    events: ArgumentEvents,
+    table: ValueTable,
+) -> OrderedArgument:
+    """An argument in a period, at whose end the table is brought up to date.
+
+    The numbers are those of the groups in the table; the values are of its type.
+    """
+    content = table.content(numbers, events.values)
+    table.update(numbers[events.groups], events.values, events.diffs)
+    mine = ValueEvents(events.states, events.groups, content.keys, events.diffs)
+    return OrderedArgument(instants, counts, content, mine)

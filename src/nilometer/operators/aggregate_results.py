@@ -1,0 +1,166 @@
+"""Counts, sums, averages and variances of totals: functions of exact sums and nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.exact_results import (
+    Integers,
+    as_decimals,
+    as_int64,
+    as_integers,
+    decimals_of_words,
+    rounded,
+    scaled,
+)
+from nilometer.kernels.exact_sums import BITS, Doubles, unit_of
+from nilometer.kernels.expression_types import type_name
+from nilometer.operators.aggregate_arguments import ArgumentRef
+from nilometer.operators.aggregate_totals import Totals
+from nilometer.operators.change_specs import AggregateFunction
+
+SQUARED: Final = (
+    AggregateFunction.VAR_SAMP,
+    AggregateFunction.VAR_POP,
+    AggregateFunction.STDDEV_SAMP,
+    AggregateFunction.STDDEV_POP,
+)
+"""What needs the sum of squares."""
+SUMMED: Final = (AggregateFunction.SUM, AggregateFunction.AVG, *SQUARED)
+"""What needs a sum."""
+
+_SAMPLES: Final = (AggregateFunction.VAR_SAMP, AggregateFunction.STDDEV_SAMP)
+_ROOTS: Final = (AggregateFunction.STDDEV_SAMP, AggregateFunction.STDDEV_POP)
+
+
+class SumResults:
+    """Results of the functions that are computed of totals, in every state."""
+
+    def __init__(self, totals: Totals) -> None:
+        self._totals = totals
+        self._rounded: dict[ArgumentRef, tuple[Doubles, Int64s]] = {}
+
+    def result(
+        self, function: AggregateFunction, ref: ArgumentRef, kind: pa.DataType, wanted: pa.DataType
+    ) -> pa.Array:
+        """A function of an argument of some type, as a column of the type that it gives."""
+        counts = self._totals.count(ref)
+        if function is AggregateFunction.COUNT:
+            return pa.array(counts)
+        if pat.is_null(kind):
+            return pa.nulls(self._totals.size, wanted)
+        if function in SQUARED:
+            return self._variance(function, ref, kind, counts)
+        if pat.is_floating(wanted):
+            values = self._doubles(ref, kind, counts if function is AggregateFunction.AVG else None)
+            return pa.array(values, mask=_mask(counts > 0))
+        if function is AggregateFunction.AVG:
+            return self._decimal_average(ref, kind, wanted, counts)
+        if pat.is_decimal(wanted):
+            sums, bad = as_decimals(self._totals.digits(ref, "sum"), wanted, counts > 0)
+        else:
+            whole, bad = as_int64(self._totals.digits(ref, "sum"), self._totals.size)
+            sums = pa.array(whole, mask=_mask(counts > 0))
+        _refuse(function, bad, wanted)
+        return sums
+
+    def _doubles(self, ref: ArgumentRef, kind: pa.DataType, divisors: Int64s | None) -> Doubles:
+        """Sums, or averages where there are divisors."""
+        if ref not in self._rounded:
+            digits = self._totals.digits(ref, "sum")
+            self._rounded[ref] = rounded(digits, unit_of(kind), self._totals.size)
+        values, exponents = self._rounded[ref]
+        if divisors is not None:
+            values = values / np.maximum(divisors, 1)
+        result = scaled(values, exponents)
+        plus, minus = self._totals[f"{ref.label} inf"] > 0, self._totals[f"{ref.label} -inf"] > 0
+        result[plus] = np.inf
+        result[minus] = -np.inf
+        result[(plus & minus) | (self._totals[f"{ref.label} nan"] > 0)] = np.nan
+        return result
+
+    def _decimal_average(
+        self, ref: ArgumentRef, kind: pa.DataType, wanted: pa.DataType, counts: Int64s
+    ) -> pa.Array:
+        sums = as_integers(self._totals.digits(ref, "sum"), self._totals.size)
+        sums *= 10 ** (wanted.scale - kind.scale)
+        divisors = np.maximum(counts, 1).astype(object)
+        averages = (2 * abs(sums) + divisors) // (2 * divisors)
+        bad = np.asarray(averages >= 10**wanted.precision, np.bool_)
+        _refuse(AggregateFunction.AVG, bad, wanted)
+        averages[np.asarray(sums < 0, np.bool_)] *= -1
+        words = np.stack([_word(averages), _word(averages >> 64)], axis=1)
+        return decimals_of_words(words, wanted, counts > 0)
+
+    def _variance(
+        self, function: AggregateFunction, ref: ArgumentRef, kind: pa.DataType, counts: Int64s
+    ) -> pa.Array:
+        sample = function in _SAMPLES
+        weights = counts.astype(object)
+        squared, exponent = self._squared_deviations(ref, kind, weights)
+        divisors = weights * (weights - 1 if sample else weights)
+        valid = counts > (1 if sample else 0)
+        divisors[~valid] = 1
+        squared[~valid] = 0
+        if pat.is_decimal(kind):
+            divisors *= 10 ** (2 * kind.scale)
+        values = _divide(squared, divisors, exponent)
+        special = sum(self._totals[f"{ref.label} {name}"] for name in ("nan", "inf", "-inf"))
+        values[special != 0] = np.nan
+        return pa.array(np.sqrt(values) if function in _ROOTS else values, mask=_mask(valid))
+
+    def _squared_deviations(
+        self, ref: ArgumentRef, kind: pa.DataType, counts: Integers
+    ) -> tuple[Integers, int]:
+        """n Σx² - (Σx)², exactly, in units of a power of two with this exponent."""
+        sums, squares = self._totals.digits(ref, "sum"), self._totals.digits(ref, "squares")
+        first = min([*sums, *(place // 2 for place in squares)], default=0)
+        whole = as_integers(sums, self._totals.size, first)
+        result = counts * as_integers(squares, self._totals.size, 2 * first) - whole * whole
+        return result, 2 * (BITS * first + unit_of(kind))
+
+
+def _divide(numerators: Integers, divisors: Integers, exponent: int) -> Doubles:
+    """numerator · 2^exponent / divisor, rounded once; infinite where that is too large."""
+    if exponent > 0:
+        numerators = numerators << exponent
+    else:
+        divisors = divisors << -exponent
+    try:
+        return (numerators / divisors).astype(np.float64)
+    except OverflowError:
+        pairs = zip(numerators.tolist(), divisors.tolist(), strict=True)
+        return np.array([_quotient(a, b) for a, b in pairs], np.float64)
+
+
+def _quotient(numerator: int, divisor: int) -> float:
+    try:
+        return numerator / divisor
+    except OverflowError:
+        return float("inf")
+
+
+def _word(integers: Integers) -> Int64s:
+    return (integers & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
+
+
+def _mask(valid: Bools) -> npt.NDArray[np.bool_] | None:
+    return None if valid.all() else ~valid
+
+
+def _refuse(function: AggregateFunction, bad: Bools, kind: pa.DataType) -> None:
+    if not bad.any():
+        return
+    narrow = not pat.is_decimal(kind)
+    raise PredicateError(
+        f"a result of {function} does not fit its type",
+        detail=f"it is {type_name(kind)}",
+        hint="cast the argument to DECIMAL(28,0)" if narrow else "cast the argument to DOUBLE",
+    )

@@ -1,0 +1,103 @@
+"""Totals of groups in every state, from which counts, sums and variances are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.types as pat
+
+from nilometer.kernels.arrays import Bools, Int64s, validity
+from nilometer.kernels.exact_sums import Digits, add_digits, digits_of
+from nilometer.kernels.gather import take
+from nilometer.kernels.group_instants import GroupInstants
+from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, Period
+
+ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Totals in every one of so many states, by name; one that is not there is zero."""
+
+    size: int
+    values: Mapping[str, Int64s]
+
+    def __getitem__(self, name: str) -> Int64s:
+        found = self.values.get(name)
+        return np.zeros(self.size, np.int64) if found is None else found
+
+    def count(self, ref: ArgumentRef) -> Int64s:
+        """How many values an argument has."""
+        if ref.distinct:
+            return self[f"{ref.label} values"]
+        nulls = self.values.get(f"{ref.label} nulls")
+        return self[ROWS] if nulls is None else self[ROWS] - nulls
+
+    def digits(self, ref: ArgumentRef, what: str) -> dict[int, Int64s]:
+        """The digits of a sum, by place."""
+        prefix = f"{ref.label} {what} "
+        return {
+            int(name[len(prefix) :]): values
+            for name, values in self.values.items()
+            if name.startswith(prefix)
+        }
+
+
+class RunningTotals:
+    """Named totals: what groups had before, and what the states of a period add."""
+
+    def __init__(self, instants: GroupInstants, initial: Mapping[str, Int64s]) -> None:
+        self._instants = instants
+        self._initial = initial
+        self._changes: dict[str, Int64s] = {}
+
+    def add_counts(self, ref: ArgumentRef, events: ArgumentEvents, period: Period) -> None:
+        """What is needed to count the values of an argument."""
+        if ref.distinct:
+            self.add(f"{ref.label} values", events.states, events.diffs)
+            return
+        valid = validity(period.columns[ref.column])
+        if valid is not None:
+            states = period.instants.states[: len(valid)]
+            self.add(f"{ref.label} nulls", states[~valid], period.diffs[~valid])
+
+    def add(self, name: str, states: Int64s, changes: Int64s) -> None:
+        """Something that changes a total."""
+        if len(states):
+            self._changes[name] = self._instants.add_up(states, changes)
+
+    def add_numbers(self, ref: ArgumentRef, events: ArgumentEvents, *, squares: bool) -> None:
+        """Numbers whose sum is wanted, and the sum of their squares, if so."""
+        finite = np.ones(len(events.states), np.bool_)
+        if pat.is_floating(events.values.type):
+            numbers = events.values.to_numpy()
+            finite = np.isfinite(numbers)
+            if not finite.all():
+                self._add_some(f"{ref.label} nan", events, np.isnan(numbers))
+                self._add_some(f"{ref.label} inf", events, np.isposinf(numbers))
+                self._add_some(f"{ref.label} -inf", events, np.isneginf(numbers))
+        states, diffs, values = events.states, events.diffs, events.values
+        if not finite.all():
+            places = np.flatnonzero(finite)
+            states, diffs, values = states[places], diffs[places], take(values, places)
+        digits = digits_of(values)
+        self._add_digits(f"{ref.label} sum", digits, diffs, states)
+        if squares:
+            self._add_digits(f"{ref.label} squares", digits.squared(), diffs, states)
+
+    def _add_some(self, name: str, events: ArgumentEvents, chosen: Bools) -> None:
+        self.add(name, events.states[chosen], events.diffs[chosen])
+
+    def _add_digits(self, prefix: str, digits: Digits, diffs: Int64s, states: Int64s) -> None:
+        for place, sums in add_digits(digits, diffs, states, len(self._instants)).items():
+            self._changes[f"{prefix} {place}"] = sums
+
+    def totals(self) -> Totals:
+        """All totals in every state."""
+        none_yet = np.zeros(len(self._instants.firsts), np.int64)
+        values = {name: kept[self._instants.groups] for name, kept in self._initial.items()}
+        for name, changes in self._changes.items():
+            values[name] = self._instants.running(changes, self._initial.get(name, none_yet))
+        return Totals(len(self._instants), values)
