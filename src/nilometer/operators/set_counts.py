@@ -118,10 +118,10 @@ def _count_of(function: SetFunction, counts: Sequence[Int64s]) -> Int64s:
         case SetFunction.INTERSECT_ALL:
             return np.minimum(s, r)
         case SetFunction.EXCEPT:
-            return np.minimum(s, r == 0)
+            return np.where(r == 0, np.minimum(s, 1), np.int64(0))
         case SetFunction.EXCEPT_ALL:
-            return np.maximum(s - r, 0)
+            return s - np.minimum(s, r)
         case SetFunction.WITHOUT:
-            return s * (r == 0)
+            return np.where(r == 0, s, np.int64(0))
         case SetFunction.WITH:
-            return s * (r > 0)
+            return np.where(r > 0, s, np.int64(0))
