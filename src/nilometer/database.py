@@ -12,11 +12,14 @@ from nilometer.model.names import nearest
 from nilometer.model.time import Duration
 from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
+from nilometer.spark.heartbeat import beats_per_second
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.sql.catalog import Catalog, Function, Relation
+from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_query
@@ -25,8 +28,10 @@ from nilometer.sql.statements import ExplainFormat, Statement, read_query
 class Database:
     """Streams, tables and functions under names, and statements over them."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, execution: str, heartbeat: Duration) -> None:
         self.spark = spark
+        self._execution = choose_execution(execution)
+        self._beats = beats_per_second(heartbeat)
         self._frames: dict[str, DataFrame] = {}
         self._relations: dict[str, Relation] = {}
         self._functions: dict[str, Function] = {}
@@ -113,8 +118,7 @@ class Database:
         if read.explain is not None:
             text = explain_plan(plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
-        frames = [self._frames[source.relation.name] for source in plan.sources]
-        return run_query(plan, frames)
+        return run_query(plan, self._frames, self._execution, self._beats)
 
     def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
@@ -127,7 +131,9 @@ class Database:
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
         return explain_plan(self._plan(read, buckets), chosen)
 
-    def _plan(self, statement: Statement, buckets: int | None) -> JoinPlan:
+    def _plan(
+        self, statement: Statement, buckets: int | None
+    ) -> JoinPlan | UnionPlan | ChangesPlan:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
         catalog = Catalog(self._relations, self._functions, SparkEngine(self._frames))
@@ -151,9 +157,16 @@ class Database:
         self._frames[relation.name] = frame
 
 
-def connect(spark: SparkSession) -> Database:
+def connect(
+    spark: SparkSession, *, execution: str = "auto", heartbeat: Duration = "1s"
+) -> Database:
     """A Database on a Spark session, classic or Spark Connect.
+
+    execution  how windowed plans learn that time has passed: "ita" when a row reaches an
+               operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.
+    heartbeat  how often answers over arrival times (or with idle streams) are brought up to
+               date though nothing arrives: at most a second.
 
     >>> db = connect(spark)  # doctest: +SKIP
     """
-    return Database(spark)
+    return Database(spark, execution, heartbeat)

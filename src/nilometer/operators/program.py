@@ -12,6 +12,7 @@ import pyarrow as pa
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.chunk import RowLayout
 from nilometer.model.time import EARLIEST
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_operator import ChangeOperator, ChangeSpec, Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.leaves import LeafSpec, start_leaf
@@ -58,6 +59,11 @@ class Program:
     def types(self) -> tuple[pa.DataType, ...]:
         """The types of the columns that leave, without time and count."""
         return self.steps[-1].spec.types if self.steps else self.leaves[-1].types
+
+    @property
+    def speaks_alone(self) -> bool:
+        """Whether something leaves even if nothing comes: the one row of an aggregate."""
+        return any(isinstance(s.spec, AggregateSpec) and s.spec.keys == 0 for s in self.steps)
 
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from nilometer.errors import CheckpointError
-from nilometer.spark.emit import METRICS, EmitEnvelopes
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender
 from nilometer.spark.exchange import batch_number
 from nilometer.spark.state import task_property
 
@@ -30,7 +30,7 @@ class EmitFiles(EmitEnvelopes):
 
     folder: Path
 
-    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+    def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         name, rows = f"{batch_number():012d}-{uuid4().hex}.arrow", 0
         writer: pa.RecordBatchFileWriter | None = None
         for batch in batches:

@@ -14,8 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.errors import InputError
 from nilometer.spark.arrow_sink import EmitFiles, ResultsSink
 from nilometer.spark.arrow_source import ArrowFiles, EnvelopeSource
+from nilometer.spark.carried import is_unchanged
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
-from nilometer.spark.query import JoinQuery, is_unchanged, make_query
+from nilometer.spark.query import SparkQuery, join_query
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_stream import ENVELOPES, host, open_exchange
 from nilometer.spark.session import shuffle_partitions
@@ -27,7 +28,7 @@ class ColumnarJoin:
     """A join of Arrow files, ready to be started."""
 
     session: SparkSession
-    query: JoinQuery
+    query: SparkQuery
     files: ArrowFiles
 
     def start(self, results: Path, checkpoint: Path, available_now: bool = False) -> StreamingQuery:
@@ -38,7 +39,8 @@ class ColumnarJoin:
         envelopes = source.option("work", self.files.to_option()).load()
         writer = (
             host(
-                self.query,
+                self.files.stage,
+                self.query.description,
                 self.files.exchange,
                 envelopes,
                 ended=None,
@@ -64,16 +66,17 @@ def join_arrow_files(
     inputs = {name: Input(from_arrow_schema(_schema(f)), True) for name, f in folders.items()}
     empty = {name: session.createDataFrame([], given.schema) for name, given in inputs.items()}
     plan = plan_window_join(inputs, options, SparkEngine(empty), shuffle_partitions(session))
-    query = make_query(plan, [given.schema for given in inputs.values()])
+    query = join_query(plan, [given.schema for given in inputs.values()])
     columns = tuple(tuple(given.schema.names) for given in inputs.values())
     plain = [is_unchanged(plan, number, names) for number, names in enumerate(columns)]
-    if query.needs_clock or not all(plain) or any(source.below for source in plan.sources):
+    if query.needs_now or not all(plain) or any(source.below for source in plan.sources):
         raise InputError(
             "streams of Arrow files need a time column, no conditions on single streams, no idle",
             hint="read them with Spark and use nm.window_join",
         )
+    stage = query.stages[0].stage
     files = ArrowFiles(
-        query.stage, tuple(folders.values()), columns, files_per_batch, open_exchange(session)
+        stage, tuple(folders.values()), columns, files_per_batch, open_exchange(session)
     )
     return ColumnarJoin(session, query, files)
 

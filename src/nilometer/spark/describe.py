@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -41,7 +42,7 @@ def describe_stream(
         tuple(frame.columns),
         arrow_types(frame.schema),
         column,
-        clock_of(name, {name: given}, lateness, idle),
+        replace(clock_of(name, {name: given}, lateness, idle), by_arrival=column is None),
         statistics=_statistics(name, frame, rate, distinct or {}),
     )
 

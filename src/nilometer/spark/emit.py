@@ -18,10 +18,21 @@ import pyarrow.types as pat
 METRICS: Final = "_metrics"
 
 
+@dataclass(frozen=True)
+class Sender:
+    """Who sends: a bucket, before which instant it is done, and the micro-batch's time."""
+
+    bucket: int
+    frontier: int
+    now: int | None
+
+
 class Emitter(Protocol):
     """Turns the results of a bucket into what the host yields to Spark."""
 
-    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]: ...
+    def results(
+        self, batches: Iterable[pa.RecordBatch], sender: Sender
+    ) -> Iterator[pd.DataFrame]: ...
 
     def metrics(self, metrics: str) -> pd.DataFrame: ...
 
@@ -32,7 +43,7 @@ class EmitRows:
 
     types: tuple[pa.DataType, ...]
 
-    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+    def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         for rows in batches:
             nothing = pa.nulls(len(rows), pa.string())
             yield _frame([nothing, *flatten(rows).columns])
@@ -45,7 +56,7 @@ class EmitRows:
 class EmitEnvelopes:
     """Results as Arrow IPC bytes."""
 
-    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+    def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         for rows in batches:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, rows.schema) as writer:

@@ -13,7 +13,8 @@ import pyarrow as pa
 from nilometer.errors import CheckpointError
 from nilometer.operators.envelope import Header
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
-from nilometer.spark.emit import Emitter
+from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.emit import Emitter, Sender
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.metrics import bucket_metrics
 from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remove_earlier_runs
@@ -51,7 +52,9 @@ class OpenHost:
         run = self._resume(bucket)
         emit = self._host.emitter
         batch = _micro_batch(envelopes, len(self._host.stage.names))
-        yield from emit.results(run.process(batch))
+        results = run.process(batch)
+        place = bucket_numbers(self._host.stage.routing.buckets).index(bucket)
+        yield from emit.results(results, Sender(place, run.frontier, batch.now))
         self._save(run)
         yield emit.metrics(bucket_metrics(self._host.stage, run))
 

@@ -1,4 +1,4 @@
-"""A stage as a batch job: the same operator, fed in the order of time.
+"""Stages as a batch job: the same operators, fed in the order of time.
 
 Envelopes carry the earliest time of their rows and reach the host in that order, so when one
 arrives, no later one can hold anything older: its start is the watermark of all streams, and
@@ -7,7 +7,7 @@ memory holds the window, not the input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
@@ -18,37 +18,61 @@ from pyspark.sql import DataFrame
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.local.memory_store import MemoryStore
-from nilometer.model.time import FOREVER
+from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.envelope import Header, seal_in_memory, unseal
+from nilometer.operators.program import Program
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.operators.watermarks import NEVER
 from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.carried import carried_rows
 from nilometer.spark.emit import flatten
 from nilometer.spark.pack import admit_rows, gather
-from nilometer.spark.query import JoinQuery
+from nilometer.spark.query import SparkQuery
 from nilometer.spark.run_stream import union
 from nilometer.spark.ship import ship_function
+from nilometer.sql.stages import StreamInput
 
 _PACKED: Final = "bucket INT, start BIGINT, body BINARY"
 _ROWS_PER_ENVELOPE: Final = 1 << 13
 _ROWS_PER_STEP: Final = 1 << 17
 
 
-def run_batch(query: JoinQuery, frames: Sequence[DataFrame]) -> DataFrame:
+def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame]) -> DataFrame:
     """The DataFrame of a query's results over inputs that are all there."""
-    packed = union(
-        [
-            query.carried_rows(i, frame).mapInArrow(
-                ship_function(PackInOrder(query.stage, i)), _PACKED
-            )
-            for i, frame in enumerate(frames)
+    session = next(iter(frames.values())).sparkSession
+    sent: dict[int, list[DataFrame]] = {}
+    for number, planned in enumerate(query.stages):
+        stage = planned.stage
+        coming = [
+            _pack(given, stream, stage, frames)
+            for stream, given in enumerate(planned.inputs)
+            if isinstance(given, StreamInput)
         ]
-    )
-    ordered = packed.repartition(query.stage.routing.buckets, "bucket").sortWithinPartitions(
-        "bucket", "start"
-    )
-    hosted = ordered.mapInArrow(ship_function(HostInOrder(query.stage)), query.shape.schema)
+        pulse = session.range(1).mapInArrow(ship_function(PulseInOrder(stage)), _PACKED)
+        packed = union([*coming, *sent.get(number, ()), *([pulse] if _speaks_alone(stage) else ())])
+        ordered = packed.repartition(stage.routing.buckets, "bucket").sortWithinPartitions(
+            "bucket", "start"
+        )
+        if planned.to_stage is not None:
+            target = SendInOrder(query.stages[planned.to_stage].stage, planned.to_stream)
+            on = ordered.mapInArrow(ship_function(HostInOrder(stage, target)), _PACKED)
+            sent.setdefault(planned.to_stage, []).append(on)
+    hosted = ordered.mapInArrow(ship_function(HostInOrder(stage)), query.shape.schema)
     return query.shape.finish(hosted)
+
+
+def _pack(
+    given: StreamInput, stream: int, stage: Stage, frames: Mapping[str, DataFrame]
+) -> DataFrame:
+    frame = frames[given.plan.sources[given.source].relation.name]
+    rows = carried_rows(given.plan, given.source, frame)
+    return rows.mapInArrow(ship_function(PackInOrder(stage, stream)), _PACKED)
+
+
+def _speaks_alone(stage: Stage) -> bool:
+    """Whether a stage has something to say even if nothing comes."""
+    operator = stage.operator
+    return isinstance(operator, Program) and operator.speaks_alone
 
 
 @dataclass(frozen=True)
@@ -60,36 +84,69 @@ class PackInOrder:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
-            yield self._pack(rows)
+            admitted, _ = admit_rows(rows, self.stage, self.stream)
+            yield _pack_in_order(admitted, self.stage, self.stream)
 
-    def _pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        routing, layout = self.stage.routing, self.stage.operator.layouts[self.stream]
-        admitted, _ = admit_rows(batch, self.stage, self.stream)
-        numbers, starts, contents = [], [], []
-        for number, part in zip(
-            bucket_numbers(routing.buckets), routing.split(admitted, self.stream), strict=True
-        ):
-            times = layout.times(part)
-            order = np.argsort(times)
-            for first in range(0, len(part), _ROWS_PER_ENVELOPE):
-                places = order[first : first + _ROWS_PER_ENVELOPE]
-                numbers.append(number)
-                starts.append(int(times[places[0]]))
-                header = Header(self.stream, Punctuation())
-                contents.append((header, part.take(pa.array(places))))
-        columns = [
-            pa.array(numbers, pa.int32()),
-            pa.array(starts, pa.int64()),
-            seal_in_memory(contents),
-        ]
-        return pa.RecordBatch.from_arrays(columns, ["bucket", "start", "body"])
+
+@dataclass(frozen=True)
+class SendInOrder:
+    """What leaves a stage, as envelopes for a stream of another."""
+
+    stage: Stage
+    stream: int
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return _pack_in_order(rows, self.stage, self.stream)
+
+
+@dataclass(frozen=True)
+class PulseInOrder:
+    """Anything in, out come empty envelopes for all buckets, before all others."""
+
+    stage: Stage
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        empty = pa.RecordBatch.from_pylist([], self.stage.operator.schemas[0])
+        numbers = bucket_numbers(self.stage.routing.buckets)
+        contents = [(Header(0, Punctuation()), empty)] * len(numbers)
+        yield _packed(numbers, [EARLIEST] * len(numbers), contents)
+
+
+def _pack_in_order(rows: pa.RecordBatch, stage: Stage, stream: int) -> pa.RecordBatch:
+    routing, layout = stage.routing, stage.operator.layouts[stream]
+    numbers, starts, contents = [], [], []
+    for number, part in zip(
+        bucket_numbers(routing.buckets), routing.split(rows, stream), strict=True
+    ):
+        times = layout.times(part)
+        order = np.argsort(times)
+        for first in range(0, len(part), _ROWS_PER_ENVELOPE):
+            places = order[first : first + _ROWS_PER_ENVELOPE]
+            numbers.append(number)
+            starts.append(int(times[places[0]]))
+            contents.append((Header(stream, Punctuation()), part.take(pa.array(places))))
+    return _packed(numbers, starts, contents)
+
+
+def _packed(
+    numbers: list[int], starts: list[int], contents: list[tuple[Header, pa.RecordBatch]]
+) -> pa.RecordBatch:
+    columns = [
+        pa.array(numbers, pa.int32()),
+        pa.array(starts, pa.int64()),
+        seal_in_memory(contents),
+    ]
+    return pa.RecordBatch.from_arrays(columns, ["bucket", "start", "body"])
 
 
 @dataclass(frozen=True)
 class HostInOrder:
-    """Envelopes in the order of bucket and time in, results out."""
+    """Envelopes in the order of bucket and time in, results out, packed if there is a target."""
 
     stage: Stage
+    target: SendInOrder | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         envelopes = (
@@ -99,9 +156,10 @@ class HostInOrder:
         )
         for _, own in groupby(envelopes, key=lambda envelope: envelope[0]):
             bucket = _BucketInOrder(self.stage)
+            finish = flatten if self.target is None else self.target
             for _, start, body in own:
-                yield from bucket.add(start, body)
-            yield from bucket.finish()
+                yield from map(finish, bucket.add(start, body))
+            yield from map(finish, bucket.finish())
 
 
 @dataclass
@@ -131,8 +189,7 @@ class _BucketInOrder:
         """Join what is collected; no envelope to come holds rows before `start`."""
         before, after = [NEVER] * self._streams, self._marks(start)
         batch, self.pending, self.rows = self.pending, MicroBatch.empty(self._streams), 0
-        for result in self._run.process_between(batch, before, after):
-            yield flatten(result)
+        yield from self._run.process_between(batch, before, after)
 
     def _marks(self, start: int) -> list[int]:
         """How far all streams have come; rows of static tables come before all others."""

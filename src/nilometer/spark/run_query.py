@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from nilometer.spark.query import carried_schema, make_query
+from nilometer.operators.stage import Execution
+from nilometer.spark.carried import carried_schema
+from nilometer.spark.query import SparkQuery, changes_query, join_query
 from nilometer.spark.run_batch import run_batch
-from nilometer.spark.run_stream import run_stream
+from nilometer.spark.run_stream import run_stream, union
+from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.plan import JoinPlan
 
 
-def run_query(plan: JoinPlan, frames: Sequence[DataFrame]) -> DataFrame:
-    """The results of a plan whose sources are these frames, in order."""
-    schemas = [carried_schema(plan, number, frame) for number, frame in enumerate(frames)]
-    query = make_query(plan, schemas)
-    streaming = any(frame.isStreaming for frame in frames)
-    return run_stream(query, frames) if streaming else run_batch(query, frames)
+def run_query(
+    plan: JoinPlan | UnionPlan | ChangesPlan,
+    frames: Mapping[str, DataFrame],
+    execution: Execution = Execution.TPA,
+    beats: int | None = None,
+) -> DataFrame:
+    """The results of a plan over frames by the names of its relations.
+
+    Execution and beats (heartbeats a second) matter to windowed plans only.
+    """
+    match plan:
+        case UnionPlan():
+            return union([_run(_join(one, frames), frames) for one in plan.plans])
+        case ChangesPlan():
+            return _run(changes_query(plan, execution), frames, beats)
+        case JoinPlan():
+            return _run(_join(plan, frames), frames)
+
+
+def _join(plan: JoinPlan, frames: Mapping[str, DataFrame]) -> SparkQuery:
+    schemas = [
+        carried_schema(plan, number, frames[source.relation.name])
+        for number, source in enumerate(plan.sources)
+    ]
+    return join_query(plan, schemas)
+
+
+def _run(query: SparkQuery, frames: Mapping[str, DataFrame], beats: int | None = None) -> DataFrame:
+    used = {
+        given.plan.sources[given.source].relation.name
+        for one in query.stages
+        for given in one.streams
+    }
+    own = {name: frame for name, frame in frames.items() if name in used}
+    streaming = any(frame.isStreaming for frame in own.values())
+    return run_stream(query, own, beats) if streaming else run_batch(query, own)

@@ -68,4 +68,4 @@ def window_join(
     session = next((frame.sparkSession for frame in streams.values()), None)
     partitions = 1 if session is None else shuffle_partitions(session)
     plan = plan_window_join(inputs, options, SparkEngine(streams), partitions)
-    return run_query(plan, list(streams.values()))
+    return run_query(plan, streams)

@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.model.expressions import Argument, Expression
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_join import ChangeJoinSpec
 from nilometer.operators.change_operator import ChangeSpec
@@ -15,6 +16,7 @@ from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_rows import LastRowsSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.sql.carried_columns import leaves_as
 from nilometer.sql.changes_plan import (
     Aggregate,
@@ -146,12 +148,8 @@ def build_step(node: Node) -> ChangeSpec:
         case UnionAll():
             return UnionAllSpec(kinds)
         case Aggregate(inputs, keys, calls, test, values):
-            from nilometer.operators.aggregate import AggregateSpec
-
             return AggregateSpec(keys, types_of(inputs[0].columns), calls, test, values, kinds)
         case TopRows(_, order, limit, offset):
-            from nilometer.operators.top_rows import TopRowsSpec
-
             return TopRowsSpec(order, limit, offset, kinds)
         case Paced(_, every):
             return PacedSpec(every, kinds)

@@ -1,55 +1,22 @@
-"""A windowed plan cut into stages: where rows must meet others than those they are with.
-
-A node wants its input's rows together by some of their columns (a group's keys, all columns of a
-set operator, the keys of a join). If they already are, or if they come straight from a stream,
-which can be routed by any columns, the node runs in the same stage; otherwise the plan is cut
-there, and rows travel on. Zero columns mean one place for all rows.
-"""
+"""A windowed plan as stages: what runs where, what it reads, and to whom it sends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import pyarrow.types as pat
+from dataclasses import dataclass, replace
 
 from nilometer.kernels.routing import Routing
-from nilometer.model.expressions import Argument, Expression
-from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.block import BlockSpec
 from nilometer.operators.compute import NetSpec
 from nilometer.operators.leaves import LeafSpec
 from nilometer.operators.program import Program, Step
 from nilometer.operators.received import ReceivedSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
-from nilometer.sql.change_physical import (
-    StreamLeaf,
-    build_block,
-    build_last_rows,
-    build_single,
-    build_step,
-    item_ref,
-    types_of,
-)
-from nilometer.sql.changes_plan import (
-    Aggregate,
-    Block,
-    ChangesPlan,
-    Column,
-    Combine,
-    Compute,
-    Counted,
-    LastRows,
-    Node,
-    Paced,
-    TopRows,
-    UnionAll,
-)
+from nilometer.sql.change_physical import types_of
+from nilometer.sql.changes_plan import ChangesPlan, Column
+from nilometer.sql.place_nodes import Group, Placed, Placer, Task, all_columns, is_net
 from nilometer.sql.plan import JoinPlan
-
-Places: TypeAlias = tuple[int, ...]
-"""Columns of a node by which its rows are together; none: all rows are in one place."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +43,11 @@ class PlannedStage:
     to_stage: int | None = None
     to_stream: int = 0
 
+    @property
+    def streams(self) -> Iterator[StreamInput]:
+        """The sources that are read."""
+        return (given for given in self.inputs if isinstance(given, StreamInput))
+
 
 @dataclass(frozen=True)
 class StagedPlan:
@@ -99,386 +71,109 @@ class StagedPlan:
 
 def cut_into_stages(plan: ChangesPlan, execution: Execution) -> StagedPlan:
     """The stages of a plan; execution says in which form rows travel between them."""
-    placer = _Placer(plan.buckets)
+    placer = Placer(plan.buckets)
     root = placer.place(plan.root, None)
-    if not _is_net(plan.root):
-        everything = _all(plan.root)
+    if not is_net(plan.root):
+        everything = all_columns(plan.root)
         if root.together is None:
             root = placer.cut(root, plan.root, everything)
-        net = _Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.group)
-        root = _Placed(net, root.together)
+        net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.group)
+        root = Placed(net, root.together)
     return StagedPlan(plan, _finish(root.task, execution))
 
 
-@dataclass(eq=False)
-class _Group:
-    """A stage under construction."""
-
-    routing: Routing | None
-    """As a join wants it; None: by key, or everything in one place."""
-    buckets: int
-    feeds: list[_Task] = field(default_factory=list)
-    """The tasks of other groups that send to this one."""
-    merged: _Group | None = None
-    is_closed: bool = False
-    """Whether it sends already, and can take nothing in any more."""
-
-    @property
-    def root(self) -> _Group:
-        return self if self.merged is None else self.merged.root
-
-
-@dataclass(eq=False)
-class _Task:
-    """A leaf or a step of a stage."""
-
-    spec: LeafSpec | ChangeSpec
-    inputs: list[_Task]
-    group_at_first: _Group
-    streams: list[tuple[JoinPlan, int]] = field(default_factory=list)
-    """The streams of a leaf."""
-    feed: _Task | None = None
-    """What sends to a leaf that receives."""
-    places: list[Places | None] = field(default_factory=list)
-    """By which columns the rows of each of a leaf's streams are routed."""
-
-    @property
-    def group(self) -> _Group:
-        return self.group_at_first.root
-
-
-@dataclass(frozen=True)
-class _Placed:
-    task: _Task
-    together: Places | None
-    """The columns by which rows are together; None: by none that are left."""
-
-
-class _Placer:
-    """Finds a place for every node."""
-
-    def __init__(self, buckets: int) -> None:
-        self._buckets = buckets
-        self._placed: dict[int, _Placed] = {}
-
-    def place(self, node: Node, wanted: Places | None) -> _Placed:
-        """A place for a node, if possible with its rows together by the wanted columns."""
-        known = self._placed.get(id(node))
-        if known is not None and not known.task.group.is_closed:
-            fits = wanted is None or known.together == wanted
-            if fits or not _is_free(node):
-                return known
-        placed = self._place(node, wanted)
-        self._placed[id(node)] = placed
-        return placed
-
-    def _place(self, node: Node, wanted: Places | None) -> _Placed:
-        match node:
-            case Block() if len(node.plan.sources) == 1:
-                return self._single(node, _all(node) if wanted is None else wanted)
-            case Block():
-                return self._block(node)
-            case LastRows():
-                return self._last_rows(node)
-            case Compute():
-                return self._compute(node, wanted)
-            case Aggregate():
-                return self._aggregate(node, wanted)
-            case TopRows():
-                return self._alone(node, ())
-            case Paced():
-                return self._alone(node, None)
-            case Counted() | UnionAll():
-                return self._counted(node, wanted)
-            case Combine():
-                return self._combine(node)
-
-    def cut(self, placed: _Placed, node: Node, wanted: Places) -> _Placed:
-        """The same rows in a new stage, together by the wanted columns."""
-        group = _Group(None, self._buckets if wanted else 1, [placed.task])
-        placed.task.group.is_closed = True
-        leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
-        task = _Task(leaf, [], group, feed=placed.task, places=[wanted or None])
-        return _Placed(task, wanted)
-
-    def _single(self, node: Block, wanted: Places) -> _Placed:
-        leaf = build_single(node)
-        assert leaf.places is not None
-        group = _Group(None, self._buckets if wanted else 1)
-        columns = tuple(leaf.places[place] for place in wanted) or None
-        return _Placed(_leaf_task(leaf, group, [columns]), wanted)
-
-    def _block(self, node: Block) -> _Placed:
-        leaf = build_block(node)
-        routing = node.plan.routing
-        assert routing is not None
-        own = [places[0] for places in routing.places]
-        if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
-            group = _Group(None, routing.buckets)
-            together = _key_places(leaf.plan)
-            return _Placed(_leaf_task(leaf, group, own), together)
-        group = _Group(routing, routing.buckets)
-        return _Placed(_leaf_task(leaf, group, [None] * len(own)), None)
-
-    def _last_rows(self, node: LastRows) -> _Placed:
-        leaf = build_last_rows(node)
-        source = leaf.plan.sources[0]
-        assert source.rows is not None
-        refs = [source.carried[c].ref for c in leaf.spec.window.partition]  # type: ignore[union-attr]
-        items = [item_ref(leaf.plan, i) for i in range(len(leaf.plan.items))]
-        if not refs:
-            return _Placed(_leaf_task(leaf, _Group(None, 1), [None]), ())
-        columns = leaf.spec.window.partition  # type: ignore[union-attr]
-        task = _leaf_task(leaf, _Group(None, self._buckets), [columns])
-        shown = all(ref in items for ref in refs)
-        return _Placed(task, tuple(items.index(ref) for ref in refs) if shown else None)
-
-    def _compute(self, node: Compute, wanted: Places | None) -> _Placed:
-        below = self.place(node.inputs[0], _through(wanted, node.values))
-        task = _Task(build_step(node), [below.task], below.task.group)
-        return _Placed(task, _above(below.together, node.values))
-
-    def _aggregate(self, node: Aggregate, wanted: Places | None) -> _Placed:
-        keys, child = tuple(range(node.keys)), node.inputs[0]
-        asked = _through(wanted, node.values)
-        asked = asked if asked and set(asked) <= set(keys) else keys
-        below = self._together_by(child, asked, keys)
-        task = _Task(build_step(node), [below.task], below.task.group)
-        return _Placed(task, _above(below.together, node.values))
-
-    def _alone(self, node: TopRows | Paced, wanted: Places | None) -> _Placed:
-        child = node.inputs[0]
-        within = _all(child) if wanted is None else wanted
-        below = self._together_by(child, within, within)
-        task = _Task(build_step(node), [below.task], below.task.group)
-        return _Placed(task, below.together)
-
-    def _together_by(self, node: Node, wanted: Places, within: Places) -> _Placed:
-        """A place in which rows are together by some of these columns."""
-        below = self.place(node, wanted)
-        if below.together is None or not set(below.together) <= set(within):
-            return self.cut(below, node, wanted)
-        return below
-
-    def _counted(self, node: Counted | UnionAll, wanted: Places | None) -> _Placed:
-        asked = _all(node) if wanted is None else wanted
-        placed: dict[int, _Placed] = {}
-        for number in sorted(range(len(node.inputs)), key=lambda n: _is_free(node.inputs[n])):
-            placed[number] = self.place(node.inputs[number], asked)
-            if placed[number].together is not None:
-                asked = placed[number].together or ()
-        return self._join_groups(node, placed, [asked] * len(node.inputs), asked)
-
-    def _combine(self, node: Combine) -> _Placed:
-        sources = node.plan.sources
-        shared = next((k for k in node.plan.keys if len(k.streams) == len(sources)), None)
-        wanted: list[Places] = [
-            ()
-            if shared is None
-            else tuple(source.carried.index(equal.of(source.name)) for equal in shared.classes)
-            for source in sources
-        ]
-        placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
-        together = () if shared is None else _key_places(node.plan)
-        return self._join_groups(node, placed, wanted, together)
-
-    def _join_groups(
-        self,
-        node: Node,
-        placed: dict[int, _Placed],
-        wanted: Sequence[Places],
-        together: Places | None,
-    ) -> _Placed:
-        """One stage for all inputs, each cut off where it is not as wanted."""
-        for number, child in enumerate(node.inputs):
-            if placed[number].together != wanted[number]:
-                placed[number] = self.cut(placed[number], child, wanted[number])
-        for number, child in enumerate(node.inputs):
-            if placed[number].task.group.is_closed:  # it sends to one of the others
-                placed[number] = self._again(child, wanted[number])
-        tasks = [placed[number].task for number in range(len(node.inputs))]
-        group = _Group(None, self._buckets if wanted[0] else 1)
-        for own in dict.fromkeys(task.group for task in tasks):
-            group.feeds += own.feeds
-            own.merged = group
-        return _Placed(_Task(build_step(node), tasks, group), together)
-
-    def _again(self, node: Node, wanted: Places) -> _Placed:
-        """A second copy of a node, in stages of its own."""
-        fresh = _Placer(self._buckets)
-        below = fresh.place(node, wanted)
-        return below if below.together == wanted else fresh.cut(below, node, wanted)
-
-
-def _leaf_task(leaf: StreamLeaf, group: _Group, places: Sequence[Places | None]) -> _Task:
-    streams = [(leaf.plan, number) for number in range(len(leaf.plan.sources))]
-    return _Task(leaf.spec, [], group, streams, places=list(places))
-
-
-def _all(node: Node) -> Places:
-    """All columns by which rows can be routed; of a node without any, none."""
-    return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
-
-
-def _through(wanted: Places | None, values: Sequence[Expression]) -> Places | None:
-    """The columns below that wanted columns are, if all of them are columns."""
-    if wanted is None:
-        return None
-    below = [_column(values[place]) for place in wanted]
-    return None if None in below else tuple(place for place in below if place is not None)
-
-
-def _above(together: Places | None, values: Sequence[Expression]) -> Places | None:
-    """The columns that columns below have become, if all are left."""
-    if together is None:
-        return None
-    left = [_column(value) for value in values]
-    return tuple(left.index(place) for place in together) if set(together) <= set(left) else None
-
-
-def _column(value: Expression) -> int | None:
-    return value.number if isinstance(value, Argument) and not value.fields else None
-
-
-def _key_places(plan: JoinPlan) -> Places | None:
-    """The items that are the columns of a join's first key, if all of them are there."""
-    items = [item_ref(plan, number) for number in range(len(plan.items))]
-    found = []
-    for equal in plan.keys[0].classes:
-        same = [i for i, ref in enumerate(items) if ref is not None and ref in equal.members]
-        if not same:
-            return None
-        found.append(same[0])
-    return tuple(found)
-
-
-def _is_free(node: Node) -> bool:
-    """Whether the rows of a node can be routed by any of their columns."""
-    match node:
-        case Block():
-            return len(node.plan.sources) == 1
-        case Compute() | UnionAll():
-            return all(map(_is_free, node.inputs))
-    return False
-
-
-def _is_net(node: Node) -> bool:
-    """Whether a node gives at most one change of a row at an instant."""
-    match node:
-        case Counted() | TopRows() | Paced():
-            return True
-        case Aggregate():
-            return set(range(node.keys)) <= {_column(value) for value in node.values}
-        case Compute():
-            every = set(range(len(node.inputs[0].columns)))
-            return every <= {_column(value) for value in node.values} and _is_net(node.inputs[0])
-    return False
-
-
-def _finish(last: _Task, execution: Execution) -> tuple[PlannedStage, ...]:
-    order: list[_Group] = []
+def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
+    """The stages that lead to a task."""
+    order: list[Group] = []
     _collect(last.group, order)
-    numbers = {id(group): number for number, group in enumerate(order)}
-    outputs = {id(last.group): last}
+    outputs = {last.group: last}
+    outputs |= {task.group: task for group in order for task in group.feeds}
+    stages: dict[Group, PlannedStage] = {}
     for group in order:
-        outputs.update({id(task.group): task for task in group.feeds})
-    parts = [_Part.of(outputs[id(group)]) for group in order]
-    periods = [execution is not Execution.NTA and part.is_block for part in parts]
-    stages: list[PlannedStage] = []
-    targets: dict[int, tuple[int, int]] = {}
-    for number, (group, part) in enumerate(zip(order, parts, strict=True)):
-        sent = number < len(order) - 1
-        inputs: list[StreamInput | StageInput] = []
-        clocks, names = [], []
-        for leaf in part.leaves:
-            if leaf.feed is None:
-                for plan, source in leaf.streams:
-                    inputs.append(StreamInput(plan, source))
-                    clocks.append(_clock(plan, source))
-                    names.append(plan.sources[source].name)
-            else:
-                sender = numbers[id(leaf.feed.group)]
-                targets[sender] = (number, len(inputs))
-                inputs.append(StageInput(sender))
-                clocks.append(StreamClock(senders=stages[sender].stage.routing.buckets))
-                names.append(f"stage {sender + 1}")
-        program = Program(
-            tuple(_distinct(names)),
-            frozenset(
-                i
-                for i, one in enumerate(inputs)
-                if isinstance(one, StreamInput) and one.plan.sources[one.source].is_table
-            ),
-            tuple(
-                ReceivedSpec(leaf.spec.types, periods[numbers[id(leaf.feed.group)]])
-                if leaf.feed is not None
-                else leaf.spec
-                for leaf in part.leaves
-            ),  # type: ignore[arg-type]
-            part.steps,
-            sends_periods=sent and periods[number],
-        )
-        places = tuple((own,) for leaf in part.leaves for own in leaf.places)
-        routing = group.routing or Routing((group.buckets,), places, with_nulls=True)
-        stages.append(
-            PlannedStage(Stage(program, tuple(clocks), routing, execution), tuple(inputs))
-        )
-    return tuple(
-        PlannedStage(one.stage, one.inputs, *targets.get(number, (None, 0)))
-        for number, one in enumerate(stages)
+        stages[group] = _stage(group, outputs[group], stages, execution, group is not order[-1])
+        for stream, given in enumerate(stages[group].inputs):
+            if isinstance(given, StageInput):
+                sender = order[given.stage]
+                stages[sender] = replace(
+                    stages[sender], to_stage=order.index(group), to_stream=stream
+                )
+    return tuple(stages[group] for group in order)
+
+
+def _stage(
+    group: Group,
+    output: Task,
+    before: dict[Group, PlannedStage],
+    execution: Execution,
+    sends: bool,
+) -> PlannedStage:
+    tasks: list[Task] = []
+    _collect_tasks(output, tasks)
+    leaves = [task for task in tasks if not task.inputs]
+    steps = [task for task in tasks if task.inputs]
+    numbers = {task: number for number, task in enumerate([*leaves, *steps])}
+    inputs = [one for leaf in leaves for one in _inputs(leaf, list(before))]
+    senders = {number: one for number, one in enumerate(before.values())}
+    program = Program(
+        tuple(_distinct([_name(one) for one in inputs])),
+        frozenset(i for i, one in enumerate(inputs) if _is_table(one)),
+        tuple(_leaf(leaf, before) for leaf in leaves),
+        tuple(Step(task.step, tuple(numbers[one] for one in task.inputs)) for task in steps),
+        sends and not steps and execution is not Execution.NTA and _is_block(leaves[0]),
     )
+    clocks = tuple(_clock(one, senders) for one in inputs)
+    places = tuple((own,) for leaf in leaves for own in leaf.places)
+    routing = group.routing or Routing((group.buckets,), places, with_nulls=True)
+    return PlannedStage(Stage(program, clocks, routing, execution), tuple(inputs))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The tasks of one stage."""
-
-    leaves: tuple[_Task, ...]
-    steps: tuple[Step, ...]
-
-    @classmethod
-    def of(cls, output: _Task) -> _Part:
-        """What a task needs, itself last."""
-        tasks: list[_Task] = []
-        _collect_tasks(output, tasks)
-        leaves = [task for task in tasks if not task.inputs]
-        steps = [task for task in tasks if task.inputs]
-        numbers = {id(task): number for number, task in enumerate([*leaves, *steps])}
-        return cls(
-            tuple(leaves),
-            tuple(
-                Step(task.spec, tuple(numbers[id(one)] for one in task.inputs))  # type: ignore[arg-type]
-                for task in steps
-            ),
-        )
-
-    @property
-    def is_block(self) -> bool:
-        """Whether its rows leave as a join finds them."""
-        return (
-            not self.steps
-            and bool(self.leaves[0].streams)
-            and hasattr(self.leaves[0].spec, "lifetimes")
-        )
+def _inputs(leaf: Task, groups: Sequence[Group]) -> list[StreamInput | StageInput]:
+    if leaf.feed is not None:
+        return [StageInput(groups.index(leaf.feed.group))]
+    return [StreamInput(plan, source) for plan, source in leaf.streams]
 
 
-def _collect(group: _Group, order: list[_Group]) -> None:
+def _leaf(leaf: Task, before: dict[Group, PlannedStage]) -> LeafSpec:
+    if leaf.feed is None:
+        return leaf.leaf
+    sender = before[leaf.feed.group].stage.operator
+    assert isinstance(sender, Program)
+    return ReceivedSpec(leaf.spec.types, sender.sends_periods)
+
+
+def _is_block(leaf: Task) -> bool:
+    return isinstance(leaf.spec, BlockSpec)
+
+
+def _name(given: StreamInput | StageInput) -> str:
+    if isinstance(given, StageInput):
+        return f"stage {given.stage + 1}"
+    return given.plan.sources[given.source].name
+
+
+def _is_table(given: StreamInput | StageInput) -> bool:
+    return isinstance(given, StreamInput) and given.plan.sources[given.source].is_table
+
+
+def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) -> StreamClock:
+    if isinstance(given, StageInput):
+        return StreamClock(senders=senders[given.stage].stage.routing.buckets)
+    source = given.plan.sources[given.source]
+    return StreamClock(ended=True) if source.is_table else source.relation.clock
+
+
+def _collect(group: Group, order: list[Group]) -> None:
     for task in group.feeds:
         if task.group not in order:
             _collect(task.group, order)
     order.append(group)
 
 
-def _collect_tasks(task: _Task, tasks: list[_Task]) -> None:
+def _collect_tasks(task: Task, tasks: list[Task]) -> None:
     for one in task.inputs:
         if one not in tasks:
             _collect_tasks(one, tasks)
     tasks.append(task)
-
-
-def _clock(plan: JoinPlan, source: int) -> StreamClock:
-    one = plan.sources[source]
-    return StreamClock(ended=True) if one.is_table else one.relation.clock
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:

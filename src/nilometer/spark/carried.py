@@ -1,0 +1,78 @@
+"""How rows of a source come to a stage: the columns that travel, computed by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from nilometer.kernels.expression_types import type_name
+from nilometer.model.time import EARLIEST
+from nilometer.spark.pack import SELECTED
+from nilometer.sql.carried_columns import guards_of
+from nilometer.sql.plan import Carried, JoinPlan
+from nilometer.sql.scalars import ColumnRef, spell_own
+from nilometer.sql.types import Types
+
+
+def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> DataFrame:
+    """The columns of a source as they travel, what is selected, and more columns.
+
+    A frame whose columns travel as they are, under names that need no quotes, is left
+    alone: renaming them would cost Spark a copy of every row.
+    """
+    below = plan.sources[number].below
+    if below:
+        selection = " AND ".join(f"({spell_own(c.tree)})" for c in below)
+        more = (f"CAST(({selection}) AS BOOLEAN) AS {SELECTED}", *more)
+    if not more and is_unchanged(plan, number, frame.columns):
+        return frame
+    columns = carried_sql(plan, number)
+    return frame.selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(columns)), *more)
+
+
+def carried_schema(plan: JoinPlan, number: int, frame: DataFrame) -> StructType:
+    """The columns of a source as they travel, by Spark's types."""
+    own = {field.name: field.dataType for field in frame.schema.fields}
+    source = plan.sources[number]
+    types = Types(plan.catalog, plan.sources)
+    if all(_is_own(one, types) and one.ref.column in own for one in source.carried):  # type: ignore[union-attr]
+        names = [one.ref.column for one in source.carried]  # type: ignore[union-attr]
+        return StructType([StructField(f"c{i}", own[name]) for i, name in enumerate(names)])
+    return frame.selectExpr(*carried_sql(plan, number)).schema
+
+
+def carried_sql(plan: JoinPlan, number: int) -> list[str]:
+    """The expressions that make the columns of a source that travel."""
+    types = Types(plan.catalog, plan.sources)
+    return [_carried_sql(plan, number, one, types) for one in plan.sources[number].carried]
+
+
+def _carried_sql(plan: JoinPlan, number: int, one: Carried, types: Types) -> str:
+    source = plan.sources[number]
+    if one.ref == source.time and source.relation.time is None:
+        return f"timestamp_micros({EARLIEST})" if source.is_table else "current_timestamp()"
+    value = one.ref.sql
+    guards = guards_of(source, one)
+    if guards:  # what is not selected need not be computable
+        value = (
+            f"CASE WHEN {' AND '.join(f'({spell_own(c.tree)})' for c in guards)} THEN {value} END"
+        )
+    return value if types.of_ref(one.ref) == one.kind else f"CAST({value} AS {type_name(one.kind)})"
+
+
+def is_unchanged(plan: JoinPlan, number: int, columns: Sequence[str]) -> bool:
+    """Whether the columns of a source that travel are just those that it has."""
+    carried, types = plan.sources[number].carried, Types(plan.catalog, plan.sources)
+    names = [one.ref.column if isinstance(one.ref, ColumnRef) else "" for one in carried]
+    return (
+        names == list(columns)
+        and all(name.isidentifier() for name in names)
+        and all(_is_own(one, types) for one in carried)
+    )
+
+
+def _is_own(one: Carried, types: Types) -> bool:
+    plain = isinstance(one.ref, ColumnRef) and not one.ref.fields
+    return plain and types.of_ref(one.ref) == one.kind

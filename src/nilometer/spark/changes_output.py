@@ -1,0 +1,52 @@
+"""How a changelog leaves: the answer's columns, `_time` and `_diff`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
+
+from nilometer.operators.change_operator import DIFF, TIME
+from nilometer.spark.types import is_flat
+from nilometer.sql.changes_plan import Column
+from nilometer.sql.scalars import quote_name
+
+
+@dataclass(frozen=True)
+class ChangesShape:
+    """Changes as columns c0, c1, … with time and count last, and what becomes of them."""
+
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def types(self) -> tuple[DataType, ...]:
+        own = (from_arrow_type(one.kind) for one in self.columns)
+        return (*own, LongType(), LongType())
+
+    @property
+    def is_flat(self) -> bool:
+        return all(map(is_flat, self.types))
+
+    @property
+    def schema(self) -> StructType:
+        """The columns as the host sends them: timestamps as microseconds."""
+        return StructType(
+            [
+                StructField(f"c{i}", LongType() if isinstance(t, TimestampType) else t)
+                for i, t in enumerate(self.types)
+            ]
+        )
+
+    def finish(self, results: DataFrame) -> DataFrame:
+        """The changes under the names of the answer's columns."""
+        n = len(self.columns)
+        names = [one.name for one in self.columns]
+        own = [f"{self._column(i)} AS {quote_name(name)}" for i, name in enumerate(names)]
+        return results.selectExpr(*own, f"timestamp_micros(c{n}) AS {TIME}", f"c{n + 1} AS {DIFF}")
+
+    def _column(self, number: int) -> str:
+        is_time = isinstance(self.types[number], TimestampType)
+        return f"timestamp_micros(c{number})" if is_time else f"c{number}"

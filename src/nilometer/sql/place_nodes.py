@@ -1,0 +1,326 @@
+"""Where the nodes of a windowed plan run, so that the rows that they compare are together.
+
+A node wants its input's rows together by some of their columns (a group's keys, all columns of a
+set operator, the keys of a join). If they already are, or if they come straight from a stream,
+which can be routed by any columns, the node runs in the same stage; otherwise the plan is cut
+there, and rows travel on. Zero columns mean one place for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow.types as pat
+
+from nilometer.kernels.routing import Routing
+from nilometer.model.expressions import Argument, Expression
+from nilometer.operators.block import BlockSpec
+from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.last_rows import LastRowsSpec
+from nilometer.operators.leaves import LeafSpec
+from nilometer.operators.received import ReceivedSpec
+from nilometer.sql.change_physical import (
+    StreamLeaf,
+    build_block,
+    build_last_rows,
+    build_single,
+    build_step,
+    item_ref,
+    types_of,
+)
+from nilometer.sql.changes_plan import (
+    Aggregate,
+    Block,
+    Combine,
+    Compute,
+    Counted,
+    LastRows,
+    Node,
+    Paced,
+    TopRows,
+    UnionAll,
+)
+from nilometer.sql.plan import JoinPlan
+
+Places: TypeAlias = tuple[int, ...]
+"""Columns of a node by which its rows are together; none: all rows are in one place."""
+
+
+@dataclass(eq=False)
+class Group:
+    """A stage under construction."""
+
+    routing: Routing | None
+    """As a join wants it; None: by key, or everything in one place."""
+    buckets: int
+    feeds: list[Task] = field(default_factory=list)
+    """The tasks of other groups that send to this one."""
+    merged: Group | None = None
+    is_closed: bool = False
+    """Whether it sends already, and can take nothing in any more."""
+
+    @property
+    def root(self) -> Group:
+        return self if self.merged is None else self.merged.root
+
+
+@dataclass(eq=False)
+class Task:
+    """A leaf or a step of a stage."""
+
+    spec: LeafSpec | ChangeSpec
+    inputs: list[Task]
+    group_at_first: Group
+    streams: list[tuple[JoinPlan, int]] = field(default_factory=list)
+    """The streams of a leaf."""
+    feed: Task | None = None
+    """What sends to a leaf that receives."""
+    places: list[Places | None] = field(default_factory=list)
+    """By which columns the rows of each of a leaf's streams are routed."""
+
+    @property
+    def group(self) -> Group:
+        return self.group_at_first.root
+
+    @property
+    def leaf(self) -> LeafSpec:
+        assert isinstance(self.spec, BlockSpec | LastRowsSpec | ReceivedSpec)
+        return self.spec
+
+    @property
+    def step(self) -> ChangeSpec:
+        assert not isinstance(self.spec, BlockSpec | LastRowsSpec | ReceivedSpec)
+        return self.spec
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A task, and how its rows are together."""
+
+    task: Task
+    together: Places | None
+    """The columns by which rows are together; None: by none that are left."""
+
+
+class Placer:
+    """Finds a place for every node."""
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+        self._placed: dict[int, Placed] = {}
+
+    def place(self, node: Node, wanted: Places | None) -> Placed:
+        """A place for a node, if possible with its rows together by the wanted columns."""
+        known = self._placed.get(id(node))
+        if known is not None and not known.task.group.is_closed:
+            fits = wanted is None or known.together == wanted
+            if fits or not _is_free(node):
+                return known
+        placed = self._place(node, wanted)
+        self._placed[id(node)] = placed
+        return placed
+
+    def _place(self, node: Node, wanted: Places | None) -> Placed:
+        match node:
+            case Block() if len(node.plan.sources) == 1:
+                return self._single(node, all_columns(node) if wanted is None else wanted)
+            case Block():
+                return self._block(node)
+            case LastRows():
+                return self._last_rows(node)
+            case Compute():
+                return self._compute(node, wanted)
+            case Aggregate():
+                return self._aggregate(node, wanted)
+            case TopRows():
+                return self._alone(node, ())
+            case Paced():
+                return self._alone(node, None)
+            case Counted() | UnionAll():
+                return self._counted(node, wanted)
+            case Combine():
+                return self._combine(node)
+
+    def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
+        """The same rows in a new stage, together by the wanted columns."""
+        group = Group(None, self._buckets if wanted else 1, [placed.task])
+        placed.task.group.is_closed = True
+        leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
+        task = Task(leaf, [], group, feed=placed.task, places=[wanted or None])
+        return Placed(task, wanted)
+
+    def _single(self, node: Block, wanted: Places) -> Placed:
+        leaf = build_single(node)
+        assert leaf.places is not None
+        group = Group(None, self._buckets if wanted else 1)
+        columns = tuple(leaf.places[place] for place in wanted) or None
+        return Placed(_leaf_task(leaf, group, [columns]), wanted)
+
+    def _block(self, node: Block) -> Placed:
+        leaf = build_block(node)
+        routing = node.plan.routing
+        assert routing is not None
+        own = [places[0] for places in routing.places]
+        if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
+            group = Group(None, routing.buckets)
+            together = _key_places(leaf.plan)
+            return Placed(_leaf_task(leaf, group, own), together)
+        group = Group(routing, routing.buckets)
+        return Placed(_leaf_task(leaf, group, [None] * len(own)), None)
+
+    def _last_rows(self, node: LastRows) -> Placed:
+        leaf = build_last_rows(node)
+        source = leaf.plan.sources[0]
+        assert source.rows is not None
+        assert isinstance(leaf.spec, LastRowsSpec)
+        columns = leaf.spec.window.partition
+        refs = [source.carried[c].ref for c in columns]
+        items = [item_ref(leaf.plan, i) for i in range(len(leaf.plan.items))]
+        if not refs:
+            return Placed(_leaf_task(leaf, Group(None, 1), [None]), ())
+        task = _leaf_task(leaf, Group(None, self._buckets), [columns])
+        shown = all(ref in items for ref in refs)
+        return Placed(task, tuple(items.index(ref) for ref in refs) if shown else None)
+
+    def _compute(self, node: Compute, wanted: Places | None) -> Placed:
+        below = self.place(node.inputs[0], _through(wanted, node.values))
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, _above(below.together, node.values))
+
+    def _aggregate(self, node: Aggregate, wanted: Places | None) -> Placed:
+        keys, child = tuple(range(node.keys)), node.inputs[0]
+        asked = _through(wanted, node.values)
+        asked = asked if asked and set(asked) <= set(keys) else keys
+        below = self._together_by(child, asked, keys)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, _above(below.together, node.values))
+
+    def _alone(self, node: TopRows | Paced, wanted: Places | None) -> Placed:
+        child = node.inputs[0]
+        within = all_columns(child) if wanted is None else wanted
+        below = self._together_by(child, within, within)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, below.together)
+
+    def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
+        """A place in which rows are together by some of these columns."""
+        below = self.place(node, wanted)
+        if below.together is None or not set(below.together) <= set(within):
+            return self.cut(below, node, wanted)
+        return below
+
+    def _counted(self, node: Counted | UnionAll, wanted: Places | None) -> Placed:
+        asked = all_columns(node) if wanted is None else wanted
+        placed: dict[int, Placed] = {}
+        for number in sorted(range(len(node.inputs)), key=lambda n: _is_free(node.inputs[n])):
+            placed[number] = self.place(node.inputs[number], asked)
+            if placed[number].together is not None:
+                asked = placed[number].together or ()
+        return self._join_groups(node, placed, [asked] * len(node.inputs), asked)
+
+    def _combine(self, node: Combine) -> Placed:
+        sources = node.plan.sources
+        shared = next((k for k in node.plan.keys if len(k.streams) == len(sources)), None)
+        wanted: list[Places] = [
+            ()
+            if shared is None
+            else tuple(source.carried.index(equal.of(source.name)) for equal in shared.classes)
+            for source in sources
+        ]
+        placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
+        together = () if shared is None else _key_places(node.plan)
+        return self._join_groups(node, placed, wanted, together)
+
+    def _join_groups(
+        self,
+        node: Node,
+        placed: dict[int, Placed],
+        wanted: Sequence[Places],
+        together: Places | None,
+    ) -> Placed:
+        """One stage for all inputs, each cut off where it is not as wanted."""
+        for number, child in enumerate(node.inputs):
+            if placed[number].together != wanted[number]:
+                placed[number] = self.cut(placed[number], child, wanted[number])
+        for number, child in enumerate(node.inputs):
+            if placed[number].task.group.is_closed:  # it sends to one of the others
+                placed[number] = self._again(child, wanted[number])
+        tasks = [placed[number].task for number in range(len(node.inputs))]
+        group = Group(None, self._buckets if wanted[0] else 1)
+        for own in dict.fromkeys(task.group for task in tasks):
+            group.feeds += own.feeds
+            own.merged = group
+        return Placed(Task(build_step(node), tasks, group), together)
+
+    def _again(self, node: Node, wanted: Places) -> Placed:
+        """A second copy of a node, in stages of its own."""
+        fresh = Placer(self._buckets)
+        below = fresh.place(node, wanted)
+        return below if below.together == wanted else fresh.cut(below, node, wanted)
+
+
+def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) -> Task:
+    streams = [(leaf.plan, number) for number in range(len(leaf.plan.sources))]
+    return Task(leaf.spec, [], group, streams, places=list(places))
+
+
+def all_columns(node: Node) -> Places:
+    """All columns by which rows can be routed; of a node without any, none."""
+    return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
+
+
+def _through(wanted: Places | None, values: Sequence[Expression]) -> Places | None:
+    """The columns below that wanted columns are, if all of them are columns."""
+    if wanted is None:
+        return None
+    below = [_column(values[place]) for place in wanted]
+    return None if None in below else tuple(place for place in below if place is not None)
+
+
+def _above(together: Places | None, values: Sequence[Expression]) -> Places | None:
+    """The columns that columns below have become, if all are left."""
+    if together is None:
+        return None
+    left = [_column(value) for value in values]
+    return tuple(left.index(place) for place in together) if set(together) <= set(left) else None
+
+
+def _column(value: Expression) -> int | None:
+    return value.number if isinstance(value, Argument) and not value.fields else None
+
+
+def _key_places(plan: JoinPlan) -> Places | None:
+    """The items that are the columns of a join's first key, if all of them are there."""
+    items = [item_ref(plan, number) for number in range(len(plan.items))]
+    found = []
+    for equal in plan.keys[0].classes:
+        same = [i for i, ref in enumerate(items) if ref is not None and ref in equal.members]
+        if not same:
+            return None
+        found.append(same[0])
+    return tuple(found)
+
+
+def _is_free(node: Node) -> bool:
+    """Whether the rows of a node can be routed by any of their columns."""
+    match node:
+        case Block():
+            return len(node.plan.sources) == 1
+        case Compute() | UnionAll():
+            return all(map(_is_free, node.inputs))
+    return False
+
+
+def is_net(node: Node) -> bool:
+    """Whether a node gives at most one change of a row at an instant."""
+    match node:
+        case Counted() | TopRows() | Paced():
+            return True
+        case Aggregate():
+            return set(range(node.keys)) <= {_column(value) for value in node.values}
+        case Compute():
+            every = set(range(len(node.inputs[0].columns)))
+            return every <= {_column(value) for value in node.values} and is_net(node.inputs[0])
+    return False
