@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from sqlglot import exp
 
 from nilometer.errors import AmbiguousNameError, NotYetError, Place, SqlError, UnknownNameError
 from nilometer.model.names import nearest
-from nilometer.model.windows import Window
+from nilometer.model.windows import RangeWindow, Window
 from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import Lifetime, Node
+from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.plan import Item, RowsClause, Source
@@ -33,6 +35,8 @@ class BoundQuery:
     conditions: tuple[Scalar, ...]
     items: tuple[Item, ...]
     windows_place: Place | None
+    lifetimes: tuple[Lifetime, ...] = ()
+    """How long rows stay, where the answer changes; a stream may have none yet."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,19 @@ class Entry:
         return self.window is not None and self.window.args.get("rows") is not None
 
 
+class Deriver(Protocol):
+    """Makes nodes of queries in FROM."""
+
+    def is_plain(self, tree: exp.Expr) -> bool:
+        """Whether a query can be dissolved into the one that reads it."""
+
+    def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
+        """The node of a query."""
+
+    def derive_unit(self, bound: BoundQuery, length: int) -> Node:
+        """The node of a query that is appended to, each result of which stays for so long."""
+
+
 @dataclass(frozen=True)
 class FromBinder:
     """Binds the entries of one FROM; subqueries are bound by `query`."""
@@ -58,6 +75,8 @@ class FromBinder:
     prefix: str | None
     named: Mapping[str, exp.CTE]
     query: Callable[[exp.Expr, str | None, Mapping[str, exp.CTE]], BoundQuery]
+    deriver: Deriver | None = None
+    """Where the answer changes: makes nodes of subqueries that cannot be dissolved."""
 
     def entries(self, tree: exp.Select) -> Iterator[Entry]:
         """The entries in order."""
@@ -132,7 +151,7 @@ class FromBinder:
 
     def _refuse_rows_inside(self, entries: list[Entry]) -> None:
         """A joined subquery's ROWS windows hold what they held at its own time: not yet."""
-        if sum(bool(entry.unit.times) for entry in entries) < 2:
+        if self.deriver is not None or sum(bool(entry.unit.times) for entry in entries) < 2:
             return
         for entry in entries:
             for source in entry.bound.sources:
@@ -173,6 +192,8 @@ class FromBinder:
         named: Mapping[str, exp.CTE],
     ) -> Entry:
         name = entry.alias_or_name
+        if self.deriver is not None and not self.deriver.is_plain(query):
+            return self._derived(entry, self.deriver.derive(query, named), origin, alone)
         bound = self.query(query, self._full_name(name, alone), named)
         columns: dict[str, exp.Expr] = {}
         for item in bound.items:
@@ -186,7 +207,60 @@ class FromBinder:
         times = tuple(source.time for source in bound.sources if not source.is_table)
         relations = {source.name: source.relation for source in bound.sources}
         unit = Unit(name, columns, times, relations, origin)
-        return Entry(unit, bound, _stream_window(entry), place_of(entry, self.sql))
+        place, window = place_of(entry, self.sql), _stream_window(entry)
+        if self.deriver is None or window is None:
+            return Entry(unit, bound, window, place)
+        return self._windowed(Entry(unit, bound, window, place), alone)
+
+    def _derived(self, entry: exp.Expr, node: Node, origin: str | None, alone: bool) -> Entry:
+        """A subquery whose answer changes: what it holds at each instant."""
+        place, window = place_of(entry, self.sql), _stream_window(entry)
+        name = entry.alias_or_name
+        if window is not None:
+            raise self._no_window(name, window)
+        for number, column_ in enumerate(node.columns):
+            if column_.name in [one.name for one in node.columns[:number]]:
+                raise AmbiguousNameError(
+                    f"the subquery {name} has two columns named {column_.name}",
+                    place=place,
+                    hint="rename one: … AS other",
+                )
+        source = derived_source(self._full_name(name, alone), node, place)
+        unit = Unit(name, columns_of_source(source), (), {source.name: source.relation}, origin)
+        return Entry(unit, BoundQuery((source,), (), (), (), None), None, place)
+
+    def _no_window(self, name: str, window: StreamWindow) -> SqlError:
+        return SqlError(
+            f"{name} cannot have a window: rows of its answer come and go by themselves",
+            place=place_of(window, self.sql),
+            detail="a window stands behind a stream, or behind a query that is only appended to",
+            hint="put the windows behind the streams inside the subquery",
+        )
+
+    def _windowed(self, entry: Entry, alone: bool) -> Entry:
+        """A subquery with a RANGE window: each result stays for so long after its own time."""
+        assert entry.window is not None
+        assert self.deriver is not None
+        bound, unit = entry.bound, entry.unit
+        if any(source.node is not None for source in bound.sources):
+            raise self._no_window(unit.name, entry.window)
+        length = entry.window.args.get("length")
+        timed = [source for source in bound.sources if not source.is_table]
+        if length is None or length < 0 or not timed:
+            return entry
+        if len(timed) == 1 and timed[0].rows is None:
+            windows = tuple(w for w in bound.windows if not isinstance(w, RangeWindow))
+            return replace(entry, bound=replace(bound, windows=windows, lifetimes=()))
+        if alone and all(source.rows is None for source in timed):
+            lifetimes = (Lifetime(tuple(source.name for source in timed), length),)
+            return replace(entry, bound=replace(bound, lifetimes=lifetimes))
+        source = derived_source(
+            self._full_name(unit.name, alone), self.deriver.derive_unit(bound, length), entry.place
+        )
+        columns = {name: column(ColumnRef(source.name, name)) for name in unit.columns}
+        relations = {source.name: source.relation}
+        derived = Unit(unit.name, columns, (source.time,), relations, unit.origin)
+        return replace(entry, unit=derived, bound=BoundQuery((source,), (), (), (), None))
 
     def _relation(self, entry: exp.Table, alone: bool) -> Entry:
         relation = find(entry.this, list(self.catalog.relations.values()))

@@ -75,13 +75,18 @@ Entry = tuple[Unit, Inner, StreamWindow | None]
 
 
 def bind_windows(
-    clause: WindowClause | None, entries: Sequence[Entry], scope: Scope
+    clause: WindowClause | None, entries: Sequence[Entry], scope: Scope, with_ranges: bool = True
 ) -> BoundWindows:
-    """The windows of a query: those of its units, those behind them, and those of its clause."""
+    """The windows of a query: those of its units, those behind them, and those of its clause.
+
+    Where an answer changes, those behind units say how long rows stay instead.
+    """
     groups = {unit.name: _group(unit, inner) for unit, inner, _ in entries}
     windows: list[Window] = [w for _, inner, _ in entries for w in inner.windows]
     conditions: list[Scalar] = []
-    for written, place in _written(clause, entries, scope):
+    for written, place in written_windows(clause, entries, scope):
+        if isinstance(written, RangeWindow) and not with_ranges:
+            continue
         for one in _apply(written, groups, place):
             (conditions if isinstance(one, Scalar) else windows).append(one)  # type: ignore[arg-type]
     return BoundWindows(tuple(windows), tuple(conditions))
@@ -103,7 +108,7 @@ def _group(unit: Unit, inner: Inner) -> _Group:
     return _Group(unit, timed, spread)
 
 
-def _written(
+def written_windows(
     clause: WindowClause | None, entries: Sequence[Entry], scope: Scope
 ) -> Iterator[tuple[Window, Place]]:
     """The windows as they were written, between units."""

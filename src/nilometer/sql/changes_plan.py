@@ -19,7 +19,10 @@ from nilometer.sql.plan import JoinPlan
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a node's rows. Names are for people: nodes refer to columns by their places."""
+    """A column of a node's rows. Names are for people: nodes refer to columns by their places.
+
+    What a node computes is cast to the type of its column, if it is of another.
+    """
 
     name: str
     kind: pa.DataType
@@ -160,6 +163,15 @@ class ChangesPlan:
 
 @dataclass(frozen=True)
 class UnionPlan:
-    """Append queries whose results are put together: UNION ALL."""
+    """Append queries whose results are put together: UNION ALL.
+
+    The items of all plans have the names of the first's. What `kinds` says differs from the
+    type of an item where the item is to be cast.
+    """
 
     plans: tuple[JoinPlan, ...]
+    kinds: tuple[pa.DataType | None, ...]
+    """The types of the columns of the result; None: only Spark knows."""
+
+
+Plan: TypeAlias = JoinPlan | UnionPlan | ChangesPlan

@@ -2,23 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+
+from sqlglot import exp
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.bind import bind
 from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import Plan, UnionPlan
+from nilometer.sql.modes import choose_mode, is_union_all, unwrap
+from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
 from nilometer.sql.statements import Statement
+from nilometer.sql.unite_plans import unite_plans
+from nilometer.sql.windowed.bind_changes import bind_changes
 
 
-def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> JoinPlan:
+def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
     """The plan that runs a statement in so many buckets."""
     try:
-        return apply_rules(replace(bind(statement, catalog), buckets=buckets))
+        return _compile(statement.tree, statement.sql, catalog, buckets)
     except RecursionError:
         raise SqlSyntaxError(
             "the statement is nested too deeply",
             place=Place(statement.sql, 0, 1),
             hint="take parts of it into subqueries or columns of their own",
         ) from None
+
+
+def _compile(tree: exp.Expr, sql: str, catalog: Catalog, buckets: int) -> Plan:
+    mode = choose_mode(tree, sql, catalog.functions)
+    if mode.changes:
+        return bind_changes(tree, sql, catalog, buckets, mode)
+    inner = unwrap(tree)
+    if not is_union_all(inner):
+        return apply_rules(replace(bind(tree, sql, catalog), buckets=buckets))
+    return _union(inner, sql, catalog, buckets)
+
+
+def _union(tree: exp.Expr, sql: str, catalog: Catalog, buckets: int) -> UnionPlan:
+    """UNION ALL of queries that are appended to."""
+    plans: list[JoinPlan] = []
+    operators = []
+    for operator, query, named in _sides(tree, sql, {}):
+        plan = bind(query, sql, catalog, named)
+        plans.append(apply_rules(replace(plan, buckets=buckets)))
+        operators.append(operator)
+    return unite_plans(plans, operators, sql)
+
+
+def _sides(
+    tree: exp.Expr, sql: str, named: Mapping[str, exp.CTE]
+) -> Iterator[tuple[exp.SetOperation | None, exp.Expr, Mapping[str, exp.CTE]]]:
+    """The queries that UNION ALL puts together, each with the operator before it."""
+    tree = unwrap(tree)
+    if not isinstance(tree, exp.SetOperation):
+        yield None, tree, named
+        return
+    refuse_query(tree, sql)
+    named = {**named, **named_queries(tree, sql)}
+    yield from _sides(tree.this, sql, named)
+    first, *others = _sides(tree.expression, sql, named)
+    yield tree, *first[1:]
+    yield from others

@@ -69,6 +69,7 @@ class NilometerParser(PlacedParser):
         _EMIT: lambda self: ("emit", self._parse_emit()),
     }
     QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
+    SET_OP_MODIFIERS: ClassVar = {*PlacedParser.SET_OP_MODIFIERS, "emit"}
 
     def _parse_stream_windows(self) -> WindowClause:
         first = self._curr

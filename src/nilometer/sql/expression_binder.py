@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlglot import exp
 
 from nilometer.errors import (
     AmbiguousNameError,
-    NotYetError,
     SqlError,
     SqlSyntaxError,
     UnknownNameError,
 )
+from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
 from nilometer.sql.scope import Scope, StarColumn, find_name
@@ -36,6 +37,10 @@ class ExpressionBinder:
 
     scope: Scope
     clause: str
+    functions: Collection[str] | None = None
+    """The users' functions, in lower case, where aggregates may stand; else none."""
+    aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
+    """Columns of the list, in lower case, that may be named here."""
 
     def bind(self, tree: exp.Expr) -> Scalar:
         """The expression with every name resolved."""
@@ -49,11 +54,15 @@ class ExpressionBinder:
                 raise self._misplaced_star(tree)
             case exp.Dot() if _is_of_lambda(tree):
                 return tree.copy()
+            case exp.Column() if not tree.args.get("table") and tree.name.lower() in self.aliases:
+                return exp.Paren(this=self.aliases[tree.name.lower()].copy())
             case exp.Column() | exp.Dot() if (names := _names(tree)) is not None:
                 return put_at(self.scope.resolve(tree, names), place_of(tree, self.scope.sql))
             case exp.Column() if not isinstance(tree.this, exp.Identifier):
                 place = place_of(tree, self.scope.sql)
                 raise SqlSyntaxError("expected the name of a column", place=place)
+            case exp.Count() if isinstance(tree.this, exp.Star):
+                return tree.copy()
             case exp.Star():
                 raise self._misplaced_star(tree)
             case exp.Struct():
@@ -119,13 +128,27 @@ class ExpressionBinder:
             error = self._refusal(node)
             if error is not None:
                 raise error
+        for call in aggregates_in(tree, self.functions or ()):
+            self._refuse_nested(call)
+
+    def _refuse_nested(self, call: exp.Expr) -> None:
+        """Refuse SUM(COUNT(x)), and SUM(x) FILTER (WHERE COUNT(x) > 1)."""
+        parts = list(call.iter_expressions())
+        if isinstance(call, exp.Filter):
+            parts = [*call.this.iter_expressions(), call.expression]
+        for part in parts:
+            for inner in aggregates_in(part, self.functions or ()):
+                raise SqlError(
+                    "an aggregate cannot stand inside another",
+                    place=place_of(inner, self.scope.sql),
+                    hint="aggregate in a subquery first: (SELECT … GROUP BY …) AS S",
+                )
 
     def _refusal(self, node: exp.Expr) -> SqlError | None:
-        kind: type[SqlError] = SqlError
         match node:
             case exp.Exists() if isinstance(node.this, exp.Query | exp.Subquery):
-                kind, message = NotYetError, "EXISTS cannot be run yet"
-                hint = "join with the stream instead"
+                message = "EXISTS can stand in WHERE only, alone or with AND"
+                hint = "put it there, or join with the stream instead"
             case exp.Subquery() | exp.Query():
                 message = "a subquery can stand in FROM only"
                 hint = "join with it instead"
@@ -142,20 +165,15 @@ class ExpressionBinder:
                 return self._aggregate(node)
             case _:
                 return None
-        return kind(message, place=place_of(node, self.scope.sql), hint=hint)
+        return SqlError(message, place=place_of(node, self.scope.sql), hint=hint)
 
-    def _aggregate(self, node: exp.AggFunc) -> SqlError:
-        place, name = place_of(node, self.scope.sql), written(node)
-        if self.clause != "SELECT":
-            return SqlError(
-                f"the aggregate {name} cannot stand in {self.clause}",
-                place=place,
-                hint="conditions on groups stand in HAVING",
-            )
-        return NotYetError(
-            f"the aggregate {name} cannot be run yet",
-            place=place,
-            hint="collect the rows, and aggregate them with Spark",
+    def _aggregate(self, node: exp.AggFunc) -> SqlError | None:
+        if self.functions is not None:
+            return None
+        return SqlError(
+            f"the aggregate {written(node)} cannot stand in {self.clause}",
+            place=place_of(node, self.scope.sql),
+            hint="conditions on groups stand in HAVING",
         )
 
     def _misplaced_star(self, tree: exp.Expr) -> SqlError:

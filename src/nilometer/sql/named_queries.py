@@ -8,7 +8,7 @@ from nilometer.errors import AmbiguousNameError, SqlError
 from nilometer.sql.scalars import place_of
 
 
-def named_queries(tree: exp.Select, sql: str) -> dict[str, exp.CTE]:
+def named_queries(tree: exp.Expr, sql: str) -> dict[str, exp.CTE]:
     """The queries by their names in lower case; a name stands for one query."""
     clause = tree.args.get("with_")
     if clause is None:

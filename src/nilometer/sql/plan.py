@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,6 +22,9 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import Window
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.scalars import ColumnRef, Ref, Scalar
+
+if TYPE_CHECKING:
+    from nilometer.sql.changes_plan import Node
 
 RESULT_TIME = ColumnRef("", "_time")
 """The largest time in a result, which every result has."""
@@ -61,6 +65,10 @@ class Source:
     """Selections of what a ROWS window holds."""
     carried: tuple[Carried, ...] = ()
     """The columns that travel to the join and are kept in its state."""
+    node: Node | None = None
+    """What holds the rows, if this is a query in FROM that runs as a node of its own."""
+    is_held: bool = False
+    """Its rows come and go as changes of a node: they have no time by which they are kept."""
 
     @property
     def is_table(self) -> bool:
@@ -148,7 +156,7 @@ class JoinPlan:
         return TimeNetwork(
             tuple(source.name for source in self.sources),
             self.windows,
-            static=frozenset(s.name for s in self.sources if s.is_table),
+            static=frozenset(s.name for s in self.sources if s.is_table or s.is_held),
             rows=frozenset(s.name for s in self.sources if s.rows is not None),
         )
 

@@ -1,4 +1,4 @@
-"""What the dialect does not have, and what it has but cannot run yet, each with its place."""
+"""What the dialect does not have, each with its place."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import NotYetError, SqlError
-from nilometer.sql.placed_parser import operator_place
+from nilometer.errors import SqlError
 from nilometer.sql.scalars import place_of
 
-_ALLOWED: Final = {"this", "expressions", "from_", "joins", "where", "windows", "emit", "with_"}
-_NOT_YET: Final = {
-    "distinct": "SELECT DISTINCT",
-    "group": "GROUP BY",
-    "having": "HAVING",
-    "order": "ORDER BY",
-    "limit": "LIMIT",
+_ALLOWED: Final = {
+    "this",
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "windows",
+    "emit",
+    "with_",
+    "distinct",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+    "expression",
 }
 _ELSEWHERE: Final = {
     "kind": "SELECT AS STRUCT",
@@ -43,10 +51,10 @@ _HINTS: Final = {
 
 def refuse_query(tree: exp.Expr, sql: str) -> None:
     """Refuse queries, or clauses of queries, that cannot be run."""
-    if isinstance(tree, exp.SetOperation):
-        raise _set_operation(tree, sql)
-    if isinstance(tree, exp.Select | exp.Subquery):
+    if isinstance(tree, exp.Select | exp.Subquery | exp.SetOperation):
         _refuse_clauses(tree, sql)
+    if isinstance(tree, exp.Subquery | exp.SetOperation):
+        return
     place = place_of(tree, sql)
     if not isinstance(tree, exp.Select):
         raise SqlError("expected a SELECT", place=place)
@@ -54,15 +62,6 @@ def refuse_query(tree: exp.Expr, sql: str) -> None:
         raise SqlError("a query needs a FROM", place=place, hint="name the streams that it reads")
     for join in tree.args.get("joins") or ():
         _refuse_join(join, sql)
-    emit = tree.args.get("emit")
-    if emit is not None:
-        _refuse_emit(emit, sql)
-
-
-def _set_operation(tree: exp.SetOperation, sql: str) -> NotYetError:
-    place = operator_place(tree, sql)
-    name = " ".join(sql[place.start : place.end].upper().split())
-    return NotYetError(f"{name} cannot be run yet", place=place, hint="run both queries apart")
 
 
 def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
@@ -71,8 +70,6 @@ def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
             continue
         clause = value[0] if isinstance(value, list) else value
         place = place_of(clause if isinstance(clause, exp.Expr) else tree, sql)
-        if name in _NOT_YET:
-            raise NotYetError(f"{_NOT_YET[name]} cannot be run yet", place=place, hint=_COLLECT)
         raise SqlError(
             f"{_ELSEWHERE.get(name, name.upper())} is not part of this dialect",
             place=place,
@@ -89,22 +86,14 @@ def _refuse_join(join: exp.Join, sql: str) -> None:
             place=place,
             hint="name the columns: JOIN … USING (k)",
         )
-    if side or kind.upper() in ("OUTER", "SEMI", "ANTI"):
-        raise NotYetError(
-            f"{' '.join(filter(None, (side, kind))).upper()} JOIN cannot be run yet",
+    if kind.upper() in ("SEMI", "ANTI"):
+        raise SqlError(
+            f"{' '.join(filter(None, (side, kind))).upper()} JOIN is not part of this dialect",
             place=place,
-            hint=_LIST,
+            hint=f"write WHERE {'NOT ' * (kind.upper() == 'ANTI')}EXISTS (SELECT …)",
         )
     known = {"this", "on", "using", "kind", "side", "method"}
     extras = [name for name, value in join.args.items() if value and name not in known]
-    if method or extras or kind.upper() not in ("", "INNER", "CROSS"):
+    if method or extras or kind.upper() not in ("", "INNER", "CROSS", "OUTER"):
         name = " ".join(filter(None, (method, kind, *extras))).upper()
         raise SqlError(f"{name} JOIN is not part of this dialect", place=place, hint=_LIST)
-
-
-def _refuse_emit(emit: exp.Expr, sql: str) -> None:
-    place = place_of(emit, sql)
-    if emit.args["kind"] == "CHANGES":
-        raise NotYetError("EMIT CHANGES cannot be run yet", place=place, hint="leave it out")
-    if emit.args.get("every") is not None:
-        raise SqlError("EVERY belongs to EMIT CHANGES", place=place, hint="leave EVERY out")

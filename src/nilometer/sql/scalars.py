@@ -29,7 +29,7 @@ class ColumnRef:
         return ".".join(quote_name(part) for part in (self.column, *self.fields))
 
     def __str__(self) -> str:
-        return ".".join((self.stream, self.column, *self.fields))
+        return ".".join(filter(None, (self.stream, self.column, *self.fields)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def _stage(
     steps = [task for task in tasks if task.inputs]
     numbers = {task: number for number, task in enumerate([*leaves, *steps])}
     inputs = [one for leaf in leaves for one in _inputs(leaf, list(before))]
-    senders = {number: one for number, one in enumerate(before.values())}
+    senders = dict(enumerate(before.values()))
     program = Program(
         tuple(_distinct([_name(one) for one in inputs])),
         frozenset(i for i, one in enumerate(inputs) if _is_table(one)),

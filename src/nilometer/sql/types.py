@@ -132,9 +132,22 @@ class Types:
         return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
 
     def _of_engine(self, scalar: Scalar) -> pa.DataType:
-        names = list(scalar.streams) or [self.sources[0].name]
-        relation = self._source(names[0]).relation
-        return ask_engine(self.catalog, relation, scalar)
+        named = [self._source(name) for name in scalar.streams]
+        asked = [source for source in named or self.sources if source.node is None]
+        if not asked:
+            return self._of_node(scalar)
+        return ask_engine(self.catalog, asked[0].relation, scalar)
+
+    def _of_node(self, scalar: Scalar) -> pa.DataType:
+        """The refusal of what only Spark could compute, but does not see: rows of a node."""
+        try:
+            return self.of_subset(scalar)
+        except NotInSubsetError as error:
+            raise SqlError(
+                error.message,
+                place=error.place,
+                hint="compute it in a column of a stream, or register a Python function",
+            ) from None
 
     def _source(self, name: str) -> Source:
         return next(source for source in self.sources if source.name == name)

@@ -29,7 +29,8 @@ def prune_columns(plan: JoinPlan) -> JoinPlan:
 
 def _needed_inside(plan: JoinPlan, types: Types) -> Iterator[Carried]:
     for source in plan.sources:
-        yield Carried(source.time, TIMESTAMP)
+        if not source.is_held:
+            yield Carried(source.time, TIMESTAMP)
         if source.rows is not None:
             yield from (_as_carried(ref, types) for ref in _window_columns(source))
             selected = selected_above(source)

@@ -1,0 +1,180 @@
+"""Whether the answer of a query is appended to, or changes: seen from its outermost tree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.sql.aggregate_calls import aggregates_in
+from nilometer.sql.dialect import Emit
+from nilometer.sql.named_queries import named_queries
+from nilometer.sql.placed_parser import operator_place, written
+from nilometer.sql.scalars import place_of
+
+_CLAUSES = {
+    "distinct": "SELECT DISTINCT",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What makes a query take rows back, and where it stands."""
+
+    what: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a query answers: with changes if there is a pace or a reason, or if it was asked to."""
+
+    changes: bool
+    every: int | None = None
+    """EMIT CHANGES EVERY so many microseconds."""
+
+
+def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
+    """The mode of a query, as EMIT says; an error if that cannot be."""
+    emit = _outermost_emit(tree, sql)
+    reason = Reasons(sql, functions).of_query(tree, {})
+    if emit is None:
+        return Mode(reason is not None)
+    place, every = place_of(emit, sql), emit.args.get("every")
+    if emit.args["kind"] == "CHANGES":
+        if every is not None and every <= 0:
+            raise SqlError("changes are emitted every so often, not at once", place=place)
+        return Mode(True, every)
+    if every is not None:
+        raise SqlError("EVERY belongs to EMIT CHANGES", place=place, hint="leave EVERY out")
+    if reason is not None:
+        raise SqlError(
+            "the answer of this query cannot be appended to: it also takes rows back",
+            place=place,
+            detail=f"because of {reason.what} in line {reason.place.line}, "
+            f"column {reason.place.column}",
+            hint="write EMIT CHANGES, or leave EMIT out",
+        )
+    return Mode(False)
+
+
+def unwrap(tree: exp.Expr) -> exp.Expr:
+    """The query inside brackets that say nothing else."""
+    while isinstance(tree, exp.Subquery) and tree.is_wrapper:
+        tree = tree.this
+    return tree
+
+
+def is_union_all(tree: exp.Expr) -> bool:
+    """Whether a query puts two together, and leaves all rows."""
+    return isinstance(tree, exp.Union) and not tree.args.get("distinct")
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Finds why queries take rows back; queries of WITH are looked at once."""
+
+    sql: str
+    functions: Collection[str]
+    _known: dict[int, Reason | None] = field(default_factory=dict)
+
+    def of_query(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Reason | None:
+        """The first thing in a query that takes rows back, also in what it reads."""
+        tree = unwrap(tree)
+        named = {**named, **named_queries(tree, self.sql)}
+        if isinstance(tree, exp.Select):
+            own = self.of_select(tree)
+            return own or next(filter(None, self._below(tree, named)), None)
+        if is_union_all(tree):
+            sides = (self.of_query(side, named) for side in (tree.this, tree.expression))
+            own = next(self._clauses(tree), None)
+            return own or next(filter(None, sides), None)
+        if isinstance(tree, exp.SetOperation):
+            place = operator_place(tree, self.sql)
+            name = " ".join(self.sql[place.start : place.end].upper().split())
+            return Reason(name, place)
+        if isinstance(tree, exp.Subquery):
+            return next(self._clauses(tree), None) or self.of_query(tree.this, named)
+        return None
+
+    def of_select(self, tree: exp.Select) -> Reason | None:
+        """The first clause of a query itself that takes rows back."""
+        found = (*self._clauses(tree), *self._aggregates(tree), *self._joins(tree))
+        return next(iter((*found, *self._subqueries(tree))), None)
+
+    def is_plain(self, tree: exp.Expr) -> bool:
+        """Whether a query can be dissolved into the one that reads it."""
+        tree = unwrap(tree)
+        return isinstance(tree, exp.Select) and self.of_select(tree) is None
+
+    def _clauses(self, tree: exp.Expr) -> Iterator[Reason]:
+        for key, name in _CLAUSES.items():
+            clause = tree.args.get(key)
+            if isinstance(clause, exp.Expr):
+                yield Reason(name, place_of(clause, self.sql))
+
+    def _aggregates(self, tree: exp.Select) -> Iterator[Reason]:
+        for item in tree.expressions:
+            for call in aggregates_in(item, self.functions):
+                inner = call.this if isinstance(call, exp.Filter) else call
+                yield Reason(f"the aggregate {written(inner)}", place_of(call, self.sql))
+
+    def _joins(self, tree: exp.Select) -> Iterator[Reason]:
+        for join in tree.args.get("joins") or ():
+            words = [str(join.args.get(part) or "").upper() for part in ("side", "kind")]
+            if words[0] or words[1] in ("OUTER", "SEMI", "ANTI"):
+                name = " ".join(filter(None, words))
+                yield Reason(f"{name} JOIN", place_of(join, self.sql))
+
+    def _subqueries(self, tree: exp.Select) -> Iterator[Reason]:
+        where = tree.args.get("where")
+        for node in where.walk() if where is not None else ():
+            if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
+                yield Reason("EXISTS", place_of(node, self.sql))
+            elif isinstance(node, exp.In) and node.args.get("query") is not None:
+                yield Reason("IN (SELECT …)", place_of(node, self.sql))
+
+    def _below(self, tree: exp.Select, named: Mapping[str, exp.CTE]) -> Iterator[Reason | None]:
+        first = tree.args.get("from_")
+        entries = [] if first is None else [first.this]
+        for entry in (*entries, *(join.this for join in tree.args.get("joins") or ())):
+            if isinstance(entry, exp.Subquery):
+                yield self._of_entry(entry.this, named)
+            elif isinstance(entry, exp.Table) and entry.name.lower() in named:
+                name = entry.name.lower()
+                query = named[name]
+                if id(query) not in self._known:
+                    others = {other: q for other, q in named.items() if other != name}
+                    self._known[id(query)] = self._of_entry(query.this, others)
+                yield self._known[id(query)]
+
+    def _of_entry(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Reason | None:
+        """Why a query in FROM is no stream of its own."""
+        inner = unwrap(tree)
+        if is_union_all(inner):
+            return Reason("UNION ALL in FROM", operator_place(inner, self.sql))  # type: ignore[arg-type]
+        return self.of_query(inner, named)
+
+
+def _outermost_emit(tree: exp.Expr, sql: str) -> Emit | None:
+    """The EMIT of the outermost query; an error if there is one elsewhere."""
+    outermost: exp.Expr | None = tree
+    own: Emit | None = None
+    while outermost is not None and own is None:
+        own = outermost.args.get("emit")
+        outermost = outermost.this if isinstance(outermost, exp.Subquery) else None
+    for other in tree.find_all(Emit):
+        if other is not own:
+            raise SqlError(
+                "EMIT belongs to the outermost query",
+                place=place_of(other, sql),
+                hint="put it at the end of the statement",
+            )
+    return own

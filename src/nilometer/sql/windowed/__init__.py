@@ -1,0 +1,1 @@
+"""Queries whose answers change, bound: from their trees to the nodes of a plan."""

@@ -1,0 +1,267 @@
+"""A query whose answer changes, bound: every part of it as a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.model.windows import RangeWindow
+from nilometer.operators.change_specs import SetFunction
+from nilometer.sql.aggregate_calls import aggregates_in
+from nilometer.sql.bind_from import BoundQuery, FromBinder
+from nilometer.sql.bind_select import conditions_of, items_of, scope_of
+from nilometer.sql.bind_windows import bind_windows, written_windows
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Node, Paced
+from nilometer.sql.derived import columns_of_source, derived_source
+from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.modes import Mode, Reasons, unwrap
+from nilometer.sql.named_queries import named_queries
+from nilometer.sql.plan import Item
+from nilometer.sql.refuse import refuse_query
+from nilometer.sql.scalars import Scalar, column, conjuncts, place_of
+from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.windowed.build_nodes import NodeBuilder
+from nilometer.sql.windowed.group_rows import Groups, key_item
+from nilometer.sql.windowed.lifetimes import find_lifetimes, timed_entry
+from nilometer.sql.windowed.order_rows import own_column, read_ordering
+from nilometer.sql.windowed.refusals import refuse_added_names, require_comparable_rows
+from nilometer.sql.windowed.set_operators import set_operation
+
+Named = Mapping[str, exp.CTE]
+ANYWHERE = Place("", 0, 0)
+
+
+def bind_changes(
+    tree: exp.Expr, sql: str, catalog: Catalog, buckets: int, mode: Mode
+) -> ChangesPlan:
+    """The plan of a query whose answer changes."""
+    binder = ChangesBinder(
+        sql, catalog, NodeBuilder(sql, catalog, buckets), Reasons(sql, catalog.functions)
+    )
+    root = binder.relation(tree, {}, is_outermost=True)
+    if mode.every is not None:
+        root = Paced((root,), mode.every, root.columns)
+    return ChangesPlan(sql, catalog, root, buckets)
+
+
+@dataclass(frozen=True)
+class ChangesBinder:
+    """Binds queries, and queries in queries; a query of WITH is bound once."""
+
+    sql: str
+    catalog: Catalog
+    builder: NodeBuilder
+    reasons: Reasons
+    _nodes: dict[int, Node] = field(default_factory=dict)
+
+    def relation(self, tree: exp.Expr, named: Named, is_outermost: bool = False) -> Node:
+        """The node of any query."""
+        tree = unwrap(tree)
+        refuse_query(tree, self.sql)
+        named = {**named, **named_queries(tree, self.sql)}
+        match tree:
+            case exp.SetOperation():
+                left = self.relation(tree.this, named, is_outermost)
+                right = self.relation(tree.expression, named)
+                return self._ordered(tree, set_operation(tree, left, right, self.sql))
+            case exp.Subquery():
+                return self._ordered(tree, self.relation(tree.this, named, is_outermost))
+        assert isinstance(tree, exp.Select)
+        return self._select(tree, named, is_outermost)
+
+    def is_plain(self, tree: exp.Expr) -> bool:
+        """Whether a query in FROM can be dissolved into the one that reads it."""
+        return self.reasons.is_plain(tree)
+
+    def derive(self, tree: exp.Expr, named: Named) -> Node:
+        """The node of a query in FROM that cannot be dissolved."""
+        if id(tree) not in self._nodes:
+            self._nodes[id(tree)] = self.relation(tree, named)
+        return self._nodes[id(tree)]
+
+    def derive_unit(self, bound: BoundQuery, length: int) -> Node:
+        """The node of a query that is appended to; its last column is the time of a result."""
+        times = [source.time for source in bound.sources if not source.is_table]
+        time = exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
+        item = Item("_time", Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE))
+        streams = tuple(source.name for source in bound.sources if not source.is_table)
+        lasting = replace(bound, lifetimes=(Lifetime(streams, length),))
+        return self.builder.block(lasting, [*bound.items, item])
+
+    def query(self, tree: exp.Expr, prefix: str | None, named: Named) -> BoundQuery:
+        """A query that is dissolved into the one that reads it."""
+        tree = unwrap(tree)
+        refuse_query(tree, self.sql)
+        assert isinstance(tree, exp.Select)
+        named = {**named, **named_queries(tree, self.sql)}
+        rows, scope = self._rows(tree, prefix, named)
+        return replace(rows, items=tuple(items_of(tree, ExpressionBinder(scope, "SELECT"))))
+
+    def _rows(self, tree: exp.Select, prefix: str | None, named: Named) -> tuple[BoundQuery, Scope]:
+        """What FROM and WHERE hold, and the names that the rest of the query can use."""
+        binder = FromBinder(self.sql, self.catalog, prefix, named, self.query, self)
+        entries = list(binder.entries(tree))
+        scope = scope_of(tree, [e.unit for e in entries], self.sql, is_outermost=False)
+        own = list(conditions_of(tree, scope))
+        sources = [tuple(binder.sources(e, scope)) for e in entries]
+        clause = tree.args.get("windows")
+        units = [(e.unit, e.bound, e.window) for e in entries]
+        lifetimes = find_lifetimes(
+            [timed_entry(e, s) for e, s in zip(entries, sources, strict=True)],
+            list(written_windows(clause, units, scope)),
+            own,
+        )
+        windows = bind_windows(clause, units, scope, with_ranges=False)
+        conditions = [c for e in entries if not e.has_rows for c in e.bound.conditions]
+        ranges = (RangeWindow(one.streams[0], one.length) for one in lifetimes)
+        bound = BoundQuery(
+            tuple(one for own in sources for one in own),
+            (*windows.windows, *ranges),
+            (*conditions, *own, *windows.conditions),
+            (),
+            None if clause is None else place_of(clause, self.sql),
+            (*(one for e in entries for one in e.bound.lifetimes), *lifetimes),
+        )
+        return bound, scope
+
+    def _select(self, tree: exp.Select, named: Named, is_outermost: bool) -> Node:
+        rows, scope = self._rows(tree, None, named)
+        if self._is_grouped(tree):
+            return self._grouped(tree, rows, scope, is_outermost)
+        items = list(items_of(tree, ExpressionBinder(scope, "SELECT")))
+        if is_outermost:
+            refuse_added_names(items)
+        binder = ExpressionBinder(scope, "ORDER BY")
+        ordering = read_ordering(tree, items, binder.bind, self.sql)
+        hidden = () if ordering is None else ordering.hidden
+        node = self._distinct(tree, self.builder.build(rows, [*items, *hidden]), hidden)
+        return node if ordering is None else ordering.apply(node, self.sql)
+
+    def _is_grouped(self, tree: exp.Select) -> bool:
+        if tree.args.get("group") is not None or tree.args.get("having") is not None:
+            return True
+        return any(
+            True for item in tree.expressions for _ in aggregates_in(item, self.catalog.functions)
+        )
+
+    def _grouped(
+        self, tree: exp.Select, rows: BoundQuery, scope: Scope, is_outermost: bool
+    ) -> Node:
+        binder = ExpressionBinder(scope, "SELECT", self.catalog.functions)
+        items = list(items_of(tree, binder))
+        if is_outermost:
+            refuse_added_names(items)
+        groups = Groups(self.sql, self.catalog, self._keys(tree, items, scope))
+        in_order = replace(binder, clause="ORDER BY")
+        ordering = read_ordering(tree, items, in_order.bind, self.sql)
+        hidden = () if ordering is None else ordering.hidden
+        values = [Item(i.name, groups.rewrite(i.value)) for i in (*items, *hidden)]
+        having = [groups.rewrite(c) for c in self._having(tree, binder, items)]
+        node = groups.node(lambda below: self.builder.build(rows, below), values, having)
+        distinct = self._distinct(tree, node, hidden)
+        return distinct if ordering is None else ordering.apply(distinct, self.sql)
+
+    def _keys(self, tree: exp.Select, items: Sequence[Item], scope: Scope) -> list[Item]:
+        """The keys of GROUP BY: expressions, columns of the list, or their numbers."""
+        group = tree.args.get("group")
+        if group is None:
+            return []
+        _refuse_group(group, self.sql)
+        binder = ExpressionBinder(scope, "GROUP BY")
+        keys: dict[str, Item] = {}
+        for key in group.expressions:
+            scalar = self._key(key, items, scope, binder)
+            item = key_item(scalar)
+            keys.setdefault(item.name, item)
+        return list(keys.values())
+
+    def _key(
+        self, key: exp.Expr, items: Sequence[Item], scope: Scope, binder: ExpressionBinder
+    ) -> Scalar:
+        known = {name.lower() for unit in scope.units for name in unit.columns}
+        is_column = isinstance(key, exp.Column) and key.name.lower() in known
+        place = None if is_column else own_column(key, items, "GROUP BY", self.sql)
+        if place is None:
+            return binder.bind(key)
+        for call in aggregates_in(items[place].value.tree, self.catalog.functions):
+            raise SqlError(
+                "an aggregate cannot be a key of GROUP BY",
+                place=place_of(key, self.sql),
+                detail=f"it stands for {place_text(call, self.sql)}",
+                hint="group by columns of the streams",
+            )
+        return items[place].value
+
+    def _having(
+        self, tree: exp.Select, binder: ExpressionBinder, items: Sequence[Item]
+    ) -> list[Scalar]:
+        having = tree.args.get("having")
+        if having is None:
+            return []
+        scope = binder.scope
+        known = {name.lower() for unit in scope.units for name in unit.columns}
+        aliases = {i.name.lower(): i.value.tree for i in items if i.name.lower() not in known}
+        bound = replace(binder, clause="HAVING", aliases=aliases)
+        return [bound.bind(one) for one in conjuncts(having.this)]
+
+    def _distinct(self, tree: exp.Select, node: Node, hidden: Sequence[Item]) -> Node:
+        distinct = tree.args.get("distinct")
+        if distinct is None:
+            return node
+        place = place_of(distinct, self.sql)
+        if distinct.args.get("on"):
+            raise SqlError("DISTINCT ON is not part of this dialect", place=place)
+        if hidden:
+            raise SqlError(
+                "DISTINCT rows can be ordered by columns of the list only",
+                place=hidden[0].value.place,
+                hint="add it to the list",
+            )
+        require_comparable_rows(node.columns, place, "DISTINCT")
+        return Counted(SetFunction.DISTINCT, (node,), node.columns)
+
+    def _ordered(self, tree: exp.Expr, node: Node) -> Node:
+        """The first rows of a set operation, or of a query in brackets."""
+        source = derived_source("", node, place_of(tree, self.sql))
+        columns = columns_of_source(source)
+        unit = Unit("the query", columns, (), {source.name: source.relation})
+        items = [Item(n, Scalar(t, source.place)) for n, t in columns.items()]
+        binder = ExpressionBinder(Scope(self.sql, (unit,), is_outermost=False), "ORDER BY")
+        ordering = read_ordering(tree, items, binder.bind, self.sql)
+        if ordering is None:
+            return node
+        below = self.builder.compute(source, (), [*items, *ordering.hidden])
+        return ordering.apply(below, self.sql)
+
+
+def place_text(tree: exp.Expr, sql: str) -> str:
+    """A part of the statement as it was written."""
+    place = place_of(tree, sql)
+    return " ".join(sql[place.start : place.end].split())
+
+
+def _refuse_group(group: exp.Expr, sql: str) -> None:
+    special: list[exp.Expr] = [
+        one
+        for one in group.expressions
+        if isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets)
+    ]
+    for key in ("rollup", "cube", "grouping_sets", "totals"):
+        special += [one for one in group.args.get(key) or () if isinstance(one, exp.Expr)]
+    if special:
+        raise SqlError(
+            f"{special[0].key.upper().replace('GROUPINGSETS', 'GROUPING SETS')} "
+            "is not part of this dialect",
+            place=place_of(group, sql),
+            hint="write a query for each grouping, and put them together with UNION ALL",
+        )
+    if group.args.get("all") or not group.expressions:
+        raise SqlError(
+            "GROUP BY ALL is not part of this dialect",
+            place=place_of(group, sql),
+            hint="name the columns",
+        )

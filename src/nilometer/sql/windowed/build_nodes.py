@@ -1,0 +1,207 @@
+"""Joins, selections and lists of a query as nodes: one block where the streams allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import SqlError
+from nilometer.model.expressions import Argument
+from nilometer.model.windows import RangeWindow
+from nilometer.sql.bind_from import BoundQuery
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import Block, Column, Combine, Compute, LastRows, Node
+from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.plan import Item, JoinPlan, Source
+from nilometer.sql.rules import RULES
+from nilometer.sql.rules.bound_times import bound_times
+from nilometer.sql.rules.check_functions import check_functions
+from nilometer.sql.rules.check_types import check_types
+from nilometer.sql.rules.check_windows import check_windows
+from nilometer.sql.rules.choose_routing import choose_routing
+from nilometer.sql.scalars import ComputedRef, Scalar, column, spell_own, tree_of
+from nilometer.sql.types import Types
+from nilometer.sql.windowed.lifetimes import require_lifetimes
+from nilometer.sql.windowed.row_expressions import RowExpressions, identity
+
+_OF_STREAMS: Final = (bound_times, check_windows, choose_routing)
+"""Rules about times and buckets of streams, which a join of nodes has not."""
+COMBINE_RULES: Final = tuple(rule for rule in RULES if rule not in _OF_STREAMS)
+_HINT: Final = "compute it as a column of one stream, in a subquery, or register a Python function"
+
+
+@dataclass(frozen=True)
+class NodeBuilder:
+    """Builds nodes whose columns are given expressions over what FROM and WHERE hold."""
+
+    sql: str
+    catalog: Catalog
+    buckets: int
+
+    def build(self, rows: BoundQuery, items: Sequence[Item]) -> Node:
+        """A node with these columns."""
+        require_lifetimes(rows)
+        if all(source.node is None and source.rows is None for source in rows.sources):
+            return self.block(rows, items)
+        if len(rows.sources) > 1:
+            return self._combine(rows, items)
+        source = rows.sources[0]
+        if source.node is None:
+            plan = self._plan(rows, items, RULES)
+            return LastRows(plan, self._columns(plan))
+        return self.compute(source, rows.conditions, items)
+
+    def block(self, rows: BoundQuery, items: Sequence[Item]) -> Block:
+        """Streams and tables joined as one."""
+        known = set(rows.windows)
+        ranges = [
+            RangeWindow(one.streams[0], one.length)
+            for one in rows.lifetimes
+            if len(one.streams) == 1
+        ]
+        windows = (*rows.windows, *(one for one in ranges if one not in known))
+        plan = self._plan(replace(rows, windows=windows), items, RULES)
+        return Block(plan, rows.lifetimes, self._columns(plan))
+
+    def compute(self, source: Source, conditions: Sequence[Scalar], items: Sequence[Item]) -> Node:
+        """A selection of a node's rows, and what is computed of them."""
+        assert source.node is not None
+        rows = RowExpressions(self.sql, self.catalog, source)
+        test = rows.test(conditions)
+        values = [rows.value(item.value) for item in items]
+        columns = tuple(
+            Column(item.name, kind) for item, (_, kind) in zip(items, values, strict=True)
+        )
+        node = source.node
+        expressions = tuple(expression for expression, _ in values)
+        if test is None and expressions == identity(node):
+            return node if node.columns == columns else replace(node, columns=columns)
+        texts = [" AND ".join(map(str, conditions))] if conditions else []
+        texts += [str(item.value) for item in items]
+        return Compute((node,), test, expressions, columns, tuple(texts))
+
+    def _combine(self, rows: BoundQuery, items: Sequence[Item]) -> Combine:
+        """What nodes hold, joined."""
+        held = tuple(replace(s, rows=None, below=(), is_held=True) for s in rows.sources)
+        conditions = (*rows.conditions, *_time_conditions(rows))
+        asked = replace(rows, sources=held, windows=(), conditions=conditions)
+        plan = self._plan(asked, items, COMBINE_RULES)
+        inputs = tuple(
+            self._input(rows, source, joined)
+            for source, joined in zip(rows.sources, plan.sources, strict=True)
+        )
+        plan = replace(plan, sources=tuple(replace(s, below=()) for s in plan.sources))
+        return Combine(plan, inputs, self._columns(plan))
+
+    def _input(self, rows: BoundQuery, source: Source, joined: Source) -> Node:
+        """What a join of nodes needs of one of its sources: the columns that it carries."""
+        items = [
+            Item(str(one.ref), Scalar(tree_of(one.ref), source.place)) for one in joined.carried
+        ]
+        own = tuple(one for one in rows.lifetimes if set(one.streams) <= {source.name})
+        alone = BoundQuery((source,), (), joined.below, (), None, own)
+        node = self.build(alone, items)
+        columns = tuple(
+            replace(c, kind=one.kind) for c, one in zip(node.columns, joined.carried, strict=True)
+        )
+        return cast_columns(node, columns)
+
+    def _plan(
+        self,
+        rows: BoundQuery,
+        items: Sequence[Item],
+        rules: Sequence[Callable[[JoinPlan], JoinPlan]],
+    ) -> JoinPlan:
+        plan = JoinPlan(
+            self.sql,
+            self.catalog,
+            rows.sources,
+            rows.windows,
+            rows.conditions,
+            tuple(items),
+            rows.windows_place,
+            buckets=self.buckets,
+        )
+        plan = check_types(check_functions(plan))
+        plan = replace(plan, items=tuple(self._lifted(plan)))
+        for rule in rules:
+            plan = rule(plan)
+        for condition in plan.after:
+            self._require_subset(condition, Types(self.catalog, plan.sources))
+        return plan
+
+    def _lifted(self, plan: JoinPlan) -> Iterator[Item]:
+        """The items, so that they can be evaluated here of what single streams bring."""
+        types = Types(self.catalog, plan.sources)
+        for item in plan.items:
+            value = item.value
+            if not value.streams:
+                value = _as_constant(value, plan, types)
+            lifted = types.lift(value)
+            self._require_subset(lifted, types)
+            yield Item(item.name, lifted)
+
+    def _require_subset(self, scalar: Scalar, types: Types) -> None:
+        try:
+            types.of_subset(types.lift(scalar))
+        except NotInSubsetError as error:
+            raise SqlError(error.message, place=error.place, hint=_HINT) from None
+
+    def _columns(self, plan: JoinPlan) -> tuple[Column, ...]:
+        types = Types(self.catalog, plan.sources)
+        return tuple(Column(item.name, types.of_subset(item.value)) for item in plan.items)
+
+
+def cast_columns(node: Node, columns: tuple[Column, ...]) -> Node:
+    """The node with columns of other types or names; what is computed anyway is cast there."""
+    if node.columns == columns:
+        return node
+    kinds = [one.kind for one in columns]
+    computes = isinstance(node, Block | LastRows | Combine | Compute)
+    if computes or kinds == [one.kind for one in node.columns]:
+        return replace(node, columns=columns)
+    texts = tuple(one.name for one in columns)
+    return Compute((node,), None, identity(node), columns, texts)
+
+
+def drop_columns(node: Node, count: int) -> Node:
+    """The first columns of a node."""
+    if len(node.columns) == count:
+        return node
+    kept = node.columns[:count]
+    values = tuple(Argument(i) for i in range(count))
+    return Compute((node,), None, values, kept, tuple(one.name for one in kept))
+
+
+def _as_constant(value: Scalar, plan: JoinPlan, types: Types) -> Scalar:
+    """An expression without columns; if only Spark can compute it, a column of some stream."""
+    try:
+        types.of_subset(value)
+    except NotInSubsetError:
+        for source in plan.sources:
+            if source.node is None:
+                ref = ComputedRef(source.name, spell_own(value.tree), value.tree)
+                return Scalar(column(ref), value.place)
+    return value
+
+
+def _time_conditions(rows: BoundQuery) -> Iterator[Scalar]:
+    """The windows between streams as conditions on their times; ranges hold anyway."""
+    timed = {source.name: source for source in rows.sources if not source.is_table}
+    for window in rows.windows:
+        if isinstance(window, RangeWindow):
+            continue
+        for bound in window.bounds(list(timed)):
+            later, earlier = timed[bound.later], timed[bound.earlier]
+            place = rows.windows_place or later.place
+            yield Scalar(at_most_later(later, earlier, bound.limit), place)
+
+
+def at_most_later(later: Source, earlier: Source, limit: int) -> exp.Expr:
+    """time(later) - time(earlier) <= limit, a condition."""
+    difference = exp.Sub(this=column(later.time), expression=column(earlier.time))
+    length = exp.Interval(this=exp.Literal.string(str(limit)), unit=exp.Var(this="MICROSECOND"))
+    return exp.LTE(this=exp.Paren(this=difference), expression=length)
