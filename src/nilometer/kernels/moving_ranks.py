@@ -126,4 +126,5 @@ def _ask(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int
     new[1:] = (ranks[1:] != ranks[:-1]) | (ends[1:] != ends[:-1]) | (begins[1:] != begins[:-1])
     asked = np.flatnonzero(new)
     answers = kth_smallest(elements, begins[asked], ends[asked], ranks[asked])
-    return answers[np.cumsum(new) - 1]
+    everyone: Int64s = answers[np.cumsum(new) - 1]
+    return everyone

@@ -31,7 +31,8 @@ def order_keys(column: pa.Array) -> Int64s:
     kind = column.type
     if pat.is_floating(kind):
         bits = canonical(column.cast(pa.float64())).to_numpy().view(np.int64)
-        return bits ^ ((bits >> 63) & _SIZE_BITS)
+        ordered: Int64s = bits ^ ((bits >> 63) & _SIZE_BITS)
+        return ordered
     if pat.is_decimal(kind):
         words = np.frombuffer(column.buffers()[1], np.int64)[::2]
         return words[column.offset : column.offset + len(column)].copy()

@@ -41,7 +41,8 @@ def kth_smallest(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s
     values_of[distinct] = values
     first_of_element = np.empty(len(order), np.int64)
     first_of_element[order] = firsts[np.cumsum(new_group) - 1]
-    return values_of[first_of_element[begins] + chosen]
+    answers: Int64s = values_of[first_of_element[begins] + chosen]
+    return answers
 
 
 def _descend(codes: Int64s, counts: Int64s, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int64s:
@@ -72,7 +73,8 @@ def order_by_two(major: Int64s, minor: Int64s) -> Int64s:
         return np.lexsort((minor, major))
     packed = (major[by_minor] << bits) | np.arange(len(minor))
     packed.sort()
-    return by_minor[packed & ((1 << bits) - 1)]
+    order: Int64s = by_minor[packed & ((1 << bits) - 1)]
+    return order
 
 
 def _running(values: Int64s) -> Int64s:

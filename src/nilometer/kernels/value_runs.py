@@ -68,9 +68,9 @@ class GroupRuns:
 
     def __init__(self, runs: Sequence[ValueRun], numbers: Int64s) -> None:
         """The numbers are those that the groups have in the runs."""
-        self._runs = list(runs)
-        self._begins = [np.searchsorted(run.groups, numbers) for run in runs]
-        self._ends = [np.searchsorted(run.groups, numbers, "right") for run in runs]
+        self._runs = [run for run in runs if len(run.groups)]
+        self._begins = [np.searchsorted(run.groups, numbers) for run in self._runs]
+        self._ends = [np.searchsorted(run.groups, numbers, "right") for run in self._runs]
         self._size = len(numbers)
 
     def count_at_most(self, groups: Int64s, values: Int64s) -> Int64s:

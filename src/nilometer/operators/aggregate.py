@@ -86,8 +86,8 @@ class AggregateOperator:
         for call in spec.calls:
             if call.column is not None:
                 self._arguments.setdefault(argument_of(call), set()).add(call.function)
-        ordered = [order_ref(c, spec.input_types) for c in spec.calls if c.function in ORDERED]
-        self._orders = {ref: ValueTable(ref.kind, store) for ref in ordered}
+        refs = [order_ref(call, spec.input_types) for call in spec.calls if self._is_ordered(call)]
+        self._orders = {ref: ValueTable(ref.kind, store) for ref in refs}
         self._copies = {ref: GroupTable((), store) for ref in self._arguments if ref.distinct}
         self._next_number = 1
         self._opened = spec.keys > 0
@@ -139,7 +139,7 @@ class AggregateOperator:
             groups, ids, firsts = found.numbers, found.ids, found.firsts
         else:
             groups, ids = np.zeros(len(changes), np.int64), identify_rows([], 1)
-            firsts = np.zeros(1, np.int64)
+            firsts = np.zeros(0, np.int64)
         if self._opened:
             instants = group_instants(groups, times)
         else:  # the one group has a row since ever
@@ -171,7 +171,7 @@ class AggregateOperator:
         events: dict[ArgumentRef, ArgumentEvents],
     ) -> Totals:
         running = RunningTotals(period.instants, initial)
-        running.add(ROWS, period.instants.states[: len(period.diffs)], period.diffs)
+        running.add(ROWS, period.states, period.diffs)
         for ref, mine in events.items():
             running.add_counts(ref, mine, period)
             functions = self._arguments[ref]
@@ -214,13 +214,19 @@ class AggregateOperator:
         for call in self._spec.calls:
             if call.column is None:
                 results.append(pa.array(totals[ROWS]))
-            elif call.function in ORDERED:
+            elif self._is_ordered(call):
                 results.append(orders[order_ref(call, types)].result(call))
             else:
                 wanted = aggregate_type(call, types)
                 ref = argument_of(call)
                 results.append(sums.result(call.function, ref, types[call.column], wanted))
         return results
+
+    def _is_ordered(self, call: AggregateCall) -> bool:
+        """Whether a call needs the values themselves; where all are NULL, none does."""
+        if call.column is None or pat.is_null(self._spec.input_types[call.column]):
+            return False
+        return call.function in ORDERED
 
     def _exists(self, period: Period, totals: Totals) -> Bools:
         """In which states a group has a row. The one group without keys always has one."""
@@ -234,7 +240,7 @@ class AggregateOperator:
     def _keep(self, period: Period, totals: Totals, numbers: Int64s) -> None:
         lasts = period.instants.lasts
         values = {name: total[lasts] for name, total in totals.values.items() if name != _NUMBER}
-        values[_NUMBER] = np.where(values[ROWS] > 0, numbers, 0)
+        values[_NUMBER] = np.where(totals[ROWS][lasts] > 0, numbers, 0)
         self._groups.update(Groups(period.ids, (), values))
 
     def _tables(self) -> dict[str, GroupTable | ValueTable]:

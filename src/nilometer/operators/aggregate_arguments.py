@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Int64s, as_type, validity
+from nilometer.kernels.arrays import Int64s, validity
 from nilometer.kernels.gather import take
 from nilometer.kernels.group_instants import GroupInstants
 from nilometer.kernels.row_groups import group_ids
@@ -45,6 +46,18 @@ class Period:
     ids: RowIds
     """Of each group."""
     instants: GroupInstants
+    """They may begin with more than the changes: what has a row since ever."""
+
+    @cached_property
+    def states(self) -> Int64s:
+        """The state that begins with each change."""
+        return self.instants.states[: len(self.times)]
+
+    @cached_property
+    def order(self) -> Int64s:
+        """The changes ordered by their states."""
+        order = self.instants.order
+        return order if len(order) == len(self.times) else order[order < len(self.times)]
 
 
 @dataclass(frozen=True)
@@ -57,8 +70,10 @@ class ArgumentEvents:
     values: pa.Array
 
     def as_type(self, kind: pa.DataType) -> ArgumentEvents:
-        """The same events, their values in another type."""
-        return replace(self, values=as_type(self.values, kind))
+        """The same events, their values in another type, to the nearest one there."""
+        if self.values.type == kind:
+            return self
+        return replace(self, values=self.values.cast(kind, safe=False))
 
 
 def argument_of(call: AggregateCall) -> ArgumentRef:
@@ -70,7 +85,7 @@ def argument_of(call: AggregateCall) -> ArgumentRef:
 
 def argument_events(period: Period, column: int) -> ArgumentEvents:
     """All values of a column that come and go."""
-    order = period.instants.order
+    order = period.order
     valid = validity(period.columns[column])
     return _events(period, column, order if valid is None else order[valid[order]], period.diffs)
 
@@ -91,13 +106,13 @@ def distinct_events(period: Period, column: int, table: GroupTable) -> ArgumentE
     table.update(Groups(pairs.ids, [], {_COPIES: line.after[0][line.lasts]}))
     diffs = np.zeros(len(period.times), np.int64)
     diffs[rows[line.order[line.ends]]] = changes
-    order = period.instants.order
+    order = period.order
     return _events(period, column, order[diffs[order] != 0], diffs)
 
 
 def _events(period: Period, column: int, places: Int64s, diffs: Int64s) -> ArgumentEvents:
     return ArgumentEvents(
-        period.instants.states[places],
+        period.states[places],
         period.groups[places],
         diffs[places],
         take(period.columns[column], places),

@@ -60,8 +60,7 @@ class RunningTotals:
             return
         valid = validity(period.columns[ref.column])
         if valid is not None:
-            states = period.instants.states[: len(valid)]
-            self.add(f"{ref.label} nulls", states[~valid], period.diffs[~valid])
+            self.add(f"{ref.label} nulls", period.states[~valid], period.diffs[~valid])
 
     def add(self, name: str, states: Int64s, changes: Int64s) -> None:
         """Something that changes a total."""

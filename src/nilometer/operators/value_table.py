@@ -83,7 +83,7 @@ class ValueTable:
         while (group := self._full_level()) is not None:
             self._merge(group, group[0].level + 1)
         held = sum(ref.rows for ref in self.refs)
-        if len(self.refs) > 1 and held > 2 * self._alive() + 2 * len(numbers):
+        if len(self.refs) > 1 and held > 2 * self._alive() + len(numbers):
             self._merge(list(self.refs), max(ref.level for ref in self.refs))
 
     def _full_level(self) -> list[ChunkRef] | None:
