@@ -226,7 +226,8 @@ class FromBinder:
                     hint="rename one: … AS other",
                 )
         source = derived_source(self._full_name(name, alone), node, place)
-        unit = Unit(name, columns_of_source(source), (), {source.name: source.relation}, origin)
+        relations = {source.name: source.relation}
+        unit = Unit(name, columns_of_source(source), (), relations, origin, is_derived=True)
         return Entry(unit, BoundQuery((source,), (), (), (), None), None, place)
 
     def _no_window(self, name: str, window: StreamWindow) -> SqlError:

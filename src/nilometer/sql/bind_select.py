@@ -31,8 +31,13 @@ def conditions_of(tree: exp.Select, scope: Scope) -> Iterator[Scalar]:
         yield from join_conditions(join, number, scope)
     where = tree.args.get("where")
     if where is not None:
-        for condition in conjuncts(where.this):
-            yield ExpressionBinder(replace(scope, is_outermost=False), "WHERE").bind(condition)
+        yield from where_conditions(list(conjuncts(where.this)), scope)
+
+
+def where_conditions(conditions: Sequence[exp.Expr], scope: Scope) -> Iterator[Scalar]:
+    """Conditions of WHERE."""
+    for condition in conditions:
+        yield ExpressionBinder(replace(scope, is_outermost=False), "WHERE").bind(condition)
 
 
 def join_conditions(join: exp.Join, number: int, scope: Scope) -> Iterator[Scalar]:
@@ -48,7 +53,7 @@ def join_conditions(join: exp.Join, number: int, scope: Scope) -> Iterator[Scala
 
 def _using(name: exp.Identifier, scope: Scope) -> Scalar:
     left = replace(scope, units=scope.units[:-1]).resolve(name, [name])
-    right = replace(scope, units=scope.units[-1:]).resolve(name, [name])
+    right = replace(scope, units=scope.units[-1:], merged={}).resolve(name, [name])
     return Scalar(exp.EQ(this=left, expression=right), place_of(name, scope.sql))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ class Unit:
     """The relation of each of its streams and tables, by their names in the plan."""
     origin: str | None = None
     """The stream, table or named query that it is; None for a subquery in brackets."""
+    is_derived: bool = False
+    """Whether it is a query whose answer changes."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class Scope:
     is_outermost: bool = True
     later: tuple[Unit, ...] = ()
     """Units of the query that an ON does not see yet."""
+    outer: Scope | None = None
+    """The names of the query around this one, if it may use them."""
+    merged: Mapping[str, exp.Expr] = field(default_factory=dict)
+    """What columns named in USING mean, in lower case, where it is not the first unit's."""
 
     def unit(self, name: exp.Identifier) -> Unit:
         """The unit of a name."""
@@ -110,6 +116,8 @@ class Scope:
         unit = find(names[0], self.units)
         if unit is not None and len(names) > 1:
             return self._column(unit, names[1:], place)
+        if names[0].name.lower() in self.merged and len(names) == 1:
+            return self.merged[names[0].name.lower()].copy()
         owners = [unit for unit in self.units if find_name(names[0], unit.columns)]
         owners = [u for u in owners if u.name == self.shared.get(names[0].name.lower())] or owners
         if len(owners) == 1:
@@ -123,13 +131,23 @@ class Scope:
             )
         if names[0].name.lower() == RESULT_TIME.column and len(names) == 1:
             return self.time_of(self.units, place)
+        if self.outer is not None:
+            return self.outer.resolve(tree, names)
         if len(names) > 1:
             raise self._no_stream(names[0])
         raise self._no_column(names[0], place)
 
     def time_of(self, units: Iterable[Unit], place: Place) -> exp.Expr:
         """The time of combined rows: the largest."""
+        units = list(units)
         times = [time for unit in units for time in unit.times]
+        derived = next((unit for unit in units if unit.is_derived and not unit.times), None)
+        if derived is not None:
+            raise UnknownNameError(
+                f"the rows of {derived.name} have no _time: they come and go",
+                place=place,
+                hint="select a time in the subquery: MAX(ts) AS latest",
+            )
         if not times:
             raise UnknownNameError("static tables have no _time", place=place)
         if len(times) == 1:
@@ -148,7 +166,13 @@ class Scope:
         for number, unit in enumerate(self.units[1:]):
             names = self.using[number] if number < len(self.using) else ()
             columns = _joined(columns, self.star(unit), names)
-        return columns
+        return [self._merged(one) for one in columns]
+
+    def _merged(self, one: StarColumn) -> StarColumn:
+        """A column that USING names, with the meaning that it has for both sides."""
+        meaning = self.merged.get(one.name.lower())
+        is_shared = self.shared.get(one.name.lower()) == one.unit
+        return one if meaning is None or not is_shared else replace(one, meaning=meaning.copy())
 
     def _column(self, unit: Unit, names: Sequence[exp.Identifier], place: Place) -> exp.Expr:
         name = find_name(names[0], unit.columns)

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
-from nilometer.model.windows import RangeWindow
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.aggregate_calls import aggregates_in
-from nilometer.sql.bind_from import BoundQuery, FromBinder
-from nilometer.sql.bind_select import conditions_of, items_of, scope_of
-from nilometer.sql.bind_windows import bind_windows, written_windows
+from nilometer.sql.bind_from import BoundQuery
+from nilometer.sql.bind_select import items_of
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Node, Paced
 from nilometer.sql.derived import columns_of_source, derived_source
@@ -24,9 +22,9 @@ from nilometer.sql.plan import Item
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of
 from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.group_rows import Groups, key_item
-from nilometer.sql.windowed.lifetimes import find_lifetimes, timed_entry
 from nilometer.sql.windowed.order_rows import own_column, read_ordering
 from nilometer.sql.windowed.refusals import refuse_added_names, require_comparable_rows
 from nilometer.sql.windowed.set_operators import set_operation
@@ -98,38 +96,15 @@ class ChangesBinder:
         refuse_query(tree, self.sql)
         assert isinstance(tree, exp.Select)
         named = {**named, **named_queries(tree, self.sql)}
-        rows, scope = self._rows(tree, prefix, named)
+        rows, scope = self._rows.bind(tree, prefix, named)
         return replace(rows, items=tuple(items_of(tree, ExpressionBinder(scope, "SELECT"))))
 
-    def _rows(self, tree: exp.Select, prefix: str | None, named: Named) -> tuple[BoundQuery, Scope]:
-        """What FROM and WHERE hold, and the names that the rest of the query can use."""
-        binder = FromBinder(self.sql, self.catalog, prefix, named, self.query, self)
-        entries = list(binder.entries(tree))
-        scope = scope_of(tree, [e.unit for e in entries], self.sql, is_outermost=False)
-        own = list(conditions_of(tree, scope))
-        sources = [tuple(binder.sources(e, scope)) for e in entries]
-        clause = tree.args.get("windows")
-        units = [(e.unit, e.bound, e.window) for e in entries]
-        lifetimes = find_lifetimes(
-            [timed_entry(e, s) for e, s in zip(entries, sources, strict=True)],
-            list(written_windows(clause, units, scope)),
-            own,
-        )
-        windows = bind_windows(clause, units, scope, with_ranges=False)
-        conditions = [c for e in entries if not e.has_rows for c in e.bound.conditions]
-        ranges = (RangeWindow(one.streams[0], one.length) for one in lifetimes)
-        bound = BoundQuery(
-            tuple(one for own in sources for one in own),
-            (*windows.windows, *ranges),
-            (*conditions, *own, *windows.conditions),
-            (),
-            None if clause is None else place_of(clause, self.sql),
-            (*(one for e in entries for one in e.bound.lifetimes), *lifetimes),
-        )
-        return bound, scope
+    @property
+    def _rows(self) -> RowsBinder:
+        return RowsBinder(self.sql, self.builder, self.query, self)
 
     def _select(self, tree: exp.Select, named: Named, is_outermost: bool) -> Node:
-        rows, scope = self._rows(tree, None, named)
+        rows, scope = self._rows.bind(tree, None, named)
         if self._is_grouped(tree):
             return self._grouped(tree, rows, scope, is_outermost)
         items = list(items_of(tree, ExpressionBinder(scope, "SELECT")))

@@ -15,14 +15,14 @@ from nilometer.sql.bind_from import BoundQuery
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import Block, Column, Combine, Compute, LastRows, Node
 from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.plan import Item, JoinPlan, Source
+from nilometer.sql.plan import Carried, Item, JoinPlan, Source
 from nilometer.sql.rules import RULES
 from nilometer.sql.rules.bound_times import bound_times
 from nilometer.sql.rules.check_functions import check_functions
 from nilometer.sql.rules.check_types import check_types
 from nilometer.sql.rules.check_windows import check_windows
 from nilometer.sql.rules.choose_routing import choose_routing
-from nilometer.sql.scalars import ComputedRef, Scalar, column, spell_own, tree_of
+from nilometer.sql.scalars import ColumnRef, ComputedRef, Scalar, column, spell_own, tree_of
 from nilometer.sql.types import Types
 from nilometer.sql.windowed.lifetimes import require_lifetimes
 from nilometer.sql.windowed.row_expressions import RowExpressions, identity
@@ -98,6 +98,9 @@ class NodeBuilder:
 
     def _input(self, rows: BoundQuery, source: Source, joined: Source) -> Node:
         """What a join of nodes needs of one of its sources: the columns that it carries."""
+        if _brings_all(source, joined):
+            assert source.node is not None
+            return source.node
         items = [
             Item(str(one.ref), Scalar(tree_of(one.ref), source.place)) for one in joined.carried
         ]
@@ -155,6 +158,15 @@ class NodeBuilder:
         return tuple(Column(item.name, types.of_subset(item.value)) for item in plan.items)
 
 
+def _brings_all(source: Source, joined: Source) -> bool:
+    """Whether a join of nodes needs all that a node holds, as it is."""
+    if source.node is None or joined.below:
+        return False
+    columns = zip(source.relation.columns, source.relation.types, strict=True)
+    own = [Carried(ColumnRef(source.name, name), kind) for name, kind in columns if kind]
+    return list(joined.carried) == own
+
+
 def cast_columns(node: Node, columns: tuple[Column, ...]) -> Node:
     """The node with columns of other types or names; what is computed anyway is cast there."""
     if node.columns == columns:
@@ -197,11 +209,11 @@ def _time_conditions(rows: BoundQuery) -> Iterator[Scalar]:
         for bound in window.bounds(list(timed)):
             later, earlier = timed[bound.later], timed[bound.earlier]
             place = rows.windows_place or later.place
-            yield Scalar(at_most_later(later, earlier, bound.limit), place)
+            yield Scalar(at_most(column(later.time), column(earlier.time), bound.limit), place)
 
 
-def at_most_later(later: Source, earlier: Source, limit: int) -> exp.Expr:
-    """time(later) - time(earlier) <= limit, a condition."""
-    difference = exp.Sub(this=column(later.time), expression=column(earlier.time))
+def at_most(later: exp.Expr, earlier: exp.Expr, limit: int) -> exp.Expr:
+    """later - earlier <= limit, a condition on times."""
     length = exp.Interval(this=exp.Literal.string(str(limit)), unit=exp.Var(this="MICROSECOND"))
-    return exp.LTE(this=exp.Paren(this=difference), expression=length)
+    difference = exp.Paren(this=exp.Sub(this=later, expression=earlier))
+    return exp.LTE(this=difference, expression=length)

@@ -142,7 +142,7 @@ class Groups:
             test,
             tuple(expression for expression, _ in values),
             tuple(Column(i.name, kind) for i, (_, kind) in zip(items, values, strict=True)),
-            tuple([*texts, *(str(item.value) for item in items)]),
+            (*texts, *(str(item.value) for item in items)),
         )
 
     def _placed(self, call: AggregateCall) -> AggregateCall:

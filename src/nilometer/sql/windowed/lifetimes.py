@@ -52,9 +52,9 @@ def lacking_sources(sources: Sequence[Source], lifetimes: Sequence[Lifetime]) ->
     """The streams whose rows would stay for ever."""
     covered = {stream for lifetime in lifetimes for stream in lifetime.streams}
     for source in sources:
-        if not source.is_table and source.rows is None and source.node is None:
-            if source.name not in covered:
-                yield source
+        counts = source.rows is not None or source.node is not None
+        if not source.is_table and not counts and source.name not in covered:
+            yield source
 
 
 def find_lifetimes(

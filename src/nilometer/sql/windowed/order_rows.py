@@ -103,12 +103,12 @@ def own_column(tree: exp.Expr, items: Sequence[Item], clause: str, sql: str) -> 
                 detail=f"got {tree.name}",
             )
         return number - 1
-    if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier):
-        if not tree.args.get("table"):
-            name = find_name(tree.this, [item.name for item in items])
-            names = [item.name for item in items]
-            return None if name is None else names.index(name)
-    return None
+    is_name = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
+    if not is_name or tree.args.get("table"):
+        return None
+    names = [item.name for item in items]
+    name = find_name(tree.this, names)
+    return None if name is None else names.index(name)
 
 
 def _same(value: Scalar, items: Sequence[Item]) -> int | None:
