@@ -8,17 +8,37 @@ from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
-from nilometer.sql.draw_plan import draw_plan
+from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.draw_changes import draw_changes
+from nilometer.sql.draw_plan import draw_plan, draw_union
+from nilometer.sql.explain_changes import explain_changes
 from nilometer.sql.plan import Carried, JoinKey, JoinPlan, Source
 from nilometer.sql.scalars import ColumnRef
 from nilometer.sql.statements import ExplainFormat
 from nilometer.sql.types import Types
 
 
-def explain_plan(plan: JoinPlan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
+def explain_plan(plan: Plan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
     """The plan as text, or as Graphviz text."""
-    if form is ExplainFormat.DOT:
-        return draw_plan(plan)
+    is_drawn = form is ExplainFormat.DOT
+    match plan:
+        case ChangesPlan():
+            return draw_changes(plan) if is_drawn else explain_changes(plan)
+        case UnionPlan():
+            return draw_union(plan) if is_drawn else _union(plan)
+    return draw_plan(plan) if is_drawn else _join(plan)
+
+
+def _union(plan: UnionPlan) -> str:
+    lines = [f"UNION ALL of {len(plan.plans)} queries; every result is appended once"]
+    lines.append(f"  result    {', '.join(item.name for item in plan.plans[0].items)}")
+    for number, one in enumerate(plan.plans, start=1):
+        lines.append(f"Query {number}")
+        lines += [f"  {line}" for line in _join(one).splitlines()]
+    return "\n".join(lines)
+
+
+def _join(plan: JoinPlan) -> str:
     sections = (_head, _windows, _kept, _matching, _orders, _running)
     return "\n".join(line for section in sections for line in section(plan))
 

@@ -124,6 +124,7 @@ class Reasons:
         for item in tree.expressions:
             for call in aggregates_in(item, self.functions):
                 inner = call.this if isinstance(call, exp.Filter) else call
+                assert isinstance(inner, exp.Func)
                 yield Reason(f"the aggregate {written(inner)}", place_of(call, self.sql))
 
     def _joins(self, tree: exp.Select) -> Iterator[Reason]:
