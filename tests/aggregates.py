@@ -67,7 +67,7 @@ def _sum(values: Sequence[Any], kind: pa.DataType) -> Any:
         return odd
     if pat.is_floating(kind):
         return math.fsum(values)
-    total = sum(Fraction(value) for value in values)
+    total = sum((Fraction(value) for value in values), Fraction())
     return _decimal(total, kind.scale) if pat.is_decimal(kind) else int(total)
 
 
@@ -80,7 +80,7 @@ def _decimal(value: Fraction, scale: int) -> Decimal:
 def _average(values: Sequence[Any], kind: pa.DataType) -> Any:
     if (odd := _special(values)) is not None:
         return odd
-    mean = sum(Fraction(value) for value in values) / len(values)
+    mean = sum((Fraction(value) for value in values), Fraction()) / len(values)
     return _decimal(mean, min(38, kind.scale + 4)) if pat.is_decimal(kind) else float(mean)
 
 

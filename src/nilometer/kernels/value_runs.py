@@ -91,7 +91,7 @@ class GroupRuns:
         return self._counts(band.highs, band.has_high, whole=True)
 
     def band(self, least: Int64s, most: Int64s) -> Band:
-        """A band with at most least[g] values below and at least most[g] not above.
+        """A band with at most least[g] values below and at least most[g], more, not above.
 
         Its edges are values of the longest run of each group, so it may be wider than needed.
         """
