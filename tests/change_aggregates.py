@@ -1,0 +1,95 @@
+"""Aggregate calls in the dialect, and the same in DuckDB's SQL with Spark's meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+NUMBERS = ("long", "int", "double", "decimal")
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate as it is written, the same for DuckDB, and the kind of its result."""
+
+    sql: str
+    oracle: str
+    kind: str
+
+
+@st.composite
+def aggregate_calls(draw: st.DrawFn, columns: list[tuple[str, str]], exact: bool) -> Call:
+    """A call over one of these (expression, kind); exact: its bits do not depend on an order."""
+    text, kind = draw(st.sampled_from(columns))
+    forms = ["rows", "count", "distinct", "min", "max"]
+    if kind in NUMBERS:
+        forms += ["sum", "avg", "sum", "avg", "median", "percentile", "sum distinct"]
+        forms += [] if exact else ["var", "stddev"]
+    form = draw(st.sampled_from(forms))
+    if form == "rows":
+        return Call("COUNT(*)", "count(*)", "long")
+    if form == "count":
+        return Call(f"COUNT({text})", f"count({text})", "long")
+    if form == "distinct":
+        return Call(f"COUNT(DISTINCT {text})", f"count(DISTINCT {text})", "long")
+    if form in ("min", "max"):
+        return Call(f"{form.upper()}({text})", f"{form}({text})", kind)
+    if form == "sum distinct":
+        return Call(f"SUM(DISTINCT {text})", f"sum(DISTINCT {text})", _sum_kind(kind))
+    if form == "sum":
+        return Call(f"SUM({text})", f"sum({text})", _sum_kind(kind))
+    if form == "avg":
+        return _average(text, kind)
+    if form in ("median", "percentile"):
+        return draw(_percentiles(text, form))
+    return draw(_spreads(text, form))
+
+
+def _sum_kind(kind: str) -> str:
+    """Sums are wider than what they add: integers become BIGINT, decimals get ten more digits."""
+    return {"int": "long", "decimal": "wide decimal"}.get(kind, kind)
+
+
+def _average(text: str, kind: str) -> Call:
+    """DuckDB's average of decimals is a double; Spark's has four more places, rounded half up."""
+    if kind != "decimal":
+        return Call(f"AVG({text})", f"avg({text})", "double")
+    total, count = f"CAST(sum({text}) * 100 AS BIGINT) * 10000", f"count({text})"
+    units = f"sign({total}) * ((2 * abs({total}) + {count}) // (2 * {count}))"
+    oracle = f"CAST({units} AS DECIMAL(12, 0)) * CAST(0.000001 AS DECIMAL(6, 6))"
+    return Call(f"AVG({text})", f"CASE WHEN {count} > 0 THEN {oracle} END", "wide decimal")
+
+
+@st.composite
+def _percentiles(draw: st.DrawFn, text: str, form: str) -> Call:
+    """Spark weighs the two neighbours, which matters for infinities."""
+    fraction = 0.5 if form == "median" else draw(st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0)))
+    values = f"list_sort(list(CAST({text} AS DOUBLE)) FILTER ({text} IS NOT NULL))"
+    place = f"({fraction} * (count({text}) - 1))"
+    low = f"{values}[CAST(floor({place}) AS INT) + 1]"
+    high = f"{values}[CAST(ceil({place}) AS INT) + 1]"
+    weighed = f"(ceil({place}) - {place}) * {low} + ({place} - floor({place})) * {high}"
+    oracle = f"CASE WHEN {low} = {high} THEN {low} ELSE {weighed} END"
+    sql = f"MEDIAN({text})" if form == "median" else f"PERCENTILE({text}, {fraction})"
+    return Call(sql, f"CASE WHEN count({text}) > 0 THEN {oracle} END", "double")
+
+
+@st.composite
+def _spreads(draw: st.DrawFn, text: str, form: str) -> Call:
+    """NaN and infinities have no variance; DuckDB says 0 or fails."""
+    names = {
+        "var": ("VARIANCE", "VAR_SAMP", "VAR_POP"),
+        "stddev": ("STDDEV", "STDDEV_SAMP", "STDDEV_POP"),
+    }
+    name = draw(st.sampled_from(names[form]))
+    population = name.endswith("POP")
+    value = f"CAST({text} AS DOUBLE)"
+    finite = f"CASE WHEN isfinite({value}) THEN {value} END"
+    same = f"{form}_{'pop' if population else 'samp'}({finite})"
+    enough = f"count({text}) >= {1 if population else 2}"
+    oracle = (
+        f"CASE WHEN NOT ({enough}) THEN NULL WHEN count({text}) > count({finite}) "
+        f"THEN CAST('nan' AS DOUBLE) ELSE {same} END"
+    )
+    return Call(f"{name}({text})", oracle, "spread")

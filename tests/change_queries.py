@@ -1,0 +1,214 @@
+"""Generated queries whose answer changes, and the plain queries that they mean, for DuckDB.
+
+The plain query reads, instead of a stream, what the stream's window holds at the instant AT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from tests.change_aggregates import aggregate_calls
+from tests.change_sources import AT, Block, Source, blocks, plain_sources
+
+KINDS = ("long", "int", "double", "decimal", "text", "bool", "time")
+__all__ = ["AT", "ChangeCase", "change_cases"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query, the plain one, and the kinds of its columns, which are c0, c1, …"""
+
+    sql: str
+    oracle: str
+    kinds: tuple[str, ...]
+    streams: frozenset[str]
+    longest: int
+    """No window in it is longer."""
+    appends: bool = False
+    """Whether it would never take anything back if nobody asked for changes."""
+
+
+@dataclass(frozen=True)
+class ChangeCase:
+    """A statement, and the plain query whose answer it must show at every instant."""
+
+    sql: str
+    oracle: str
+    streams: frozenset[str]
+    longest: int
+    every: int | None = None
+
+
+@st.composite
+def change_cases(draw: st.DrawFn) -> ChangeCase:
+    """Statements of all forms."""
+    query = draw(_queries(depth=draw(st.sampled_from((0, 0, 1, 1, 2))), exact=False))
+    every = draw(st.sampled_from((None,) * 6 + (2, 5)))
+    emit = ""
+    if every is not None:
+        emit = f" EMIT CHANGES EVERY {every} MICROSECONDS"
+    elif query.appends or draw(st.booleans()):
+        emit = " EMIT CHANGES"
+    return ChangeCase(query.sql + emit, query.oracle, query.streams, query.longest, every)
+
+
+@st.composite
+def _queries(draw: st.DrawFn, depth: int, exact: bool, kinds: tuple[str, ...] = ()) -> Query:
+    """A query with columns of the given kinds, or of any; exact: see `aggregate_calls`."""
+    form = draw(st.sampled_from(("select", "select", "group", "group", "group", "set", "top")))
+    if form == "group" and not _can_group(kinds):
+        form = "select"
+    if form == "set":
+        return draw(_set_operations(depth, kinds))
+    if form == "top":
+        return draw(_top_rows(depth, kinds))
+    if form == "group":
+        return draw(_groups(depth, exact, kinds))
+    return draw(_selects(depth, kinds))
+
+
+def _can_group(kinds: tuple[str, ...]) -> bool:
+    return not kinds or kinds[-1] == "long"
+
+
+def _sources(depth: int) -> st.SearchStrategy[Source]:
+    """What stands in FROM: streams and tables, or queries with windows of their own."""
+    if depth <= 0:
+        return plain_sources()
+    return st.one_of(plain_sources(), plain_sources(), _derived(depth - 1))
+
+
+@st.composite
+def _derived(draw: st.DrawFn, depth: int) -> Source:
+    query = draw(_queries(depth, exact=True))
+    columns = tuple((f"c{i}", kind) for i, kind in enumerate(query.kinds))
+    return Source(
+        f"({query.sql})",
+        f"({query.oracle})",
+        columns,
+        query.streams,
+        query.longest,
+        appends=query.appends,
+    )
+
+
+@st.composite
+def _selects(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
+    block = draw(blocks(_sources(depth), needs_stream=bool(kinds)))
+    chosen = draw(_items(block, kinds))
+    distinct = draw(st.booleans())
+    listed = ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(chosen))
+    word = "SELECT DISTINCT" if distinct else "SELECT"
+    return Query(
+        f"{word} {listed} FROM {block.sql}",
+        f"{word} {listed} FROM {block.oracle}",
+        tuple(kind for _, kind in chosen),
+        block.streams,
+        block.longest,
+        appends=block.appends and not distinct,
+    )
+
+
+@st.composite
+def _items(draw: st.DrawFn, block: Block, kinds: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Expressions with their kinds."""
+    if not kinds:
+        several = st.lists(st.sampled_from(block.expressions), min_size=1, max_size=3)
+        return draw(several)
+    of_kind = ([one for one in block.expressions if one[1] == kind] for kind in kinds)
+    return [draw(st.sampled_from(fitting)) for fitting in of_kind]
+
+
+@st.composite
+def _groups(draw: st.DrawFn, depth: int, exact: bool, kinds: tuple[str, ...]) -> Query:
+    block = draw(blocks(_sources(depth), needs_stream=bool(kinds)))
+    if kinds:
+        keys = draw(_items(block, kinds[:-1])) if kinds[1:] else []
+    else:
+        keys = draw(st.lists(st.sampled_from(block.expressions), max_size=2, unique=True))
+    call = aggregate_calls(list(block.expressions), exact)
+    calls = draw(st.lists(call, min_size=1, max_size=1 if kinds else 3))
+    if kinds:
+        calls = [draw(call.filter(lambda one: one.kind == "long"))]
+    written = [*keys, *((one.sql, one.kind) for one in calls)]
+    asked = [*keys, *((one.oracle, one.kind) for one in calls)]
+    if not kinds and draw(st.integers(0, 3)) == 0:
+        written.append(("COUNT(*) * 2 - 1", "long"))
+        asked.append(("COUNT(*) * 2 - 1", "long"))
+    tail = f" GROUP BY {', '.join(text for text, _ in keys)}" if keys else ""
+    if draw(st.integers(0, 3)) == 0:
+        tests = ["COUNT(*) > 1", "COUNT(*) < 3", "COUNT(*) <> 2"]
+        tests += [f"{text} > 0" for text, kind in keys if kind in ("long", "int")]
+        tail += f" HAVING {draw(st.sampled_from(tests))}"
+    return Query(
+        f"SELECT {_listed(written)} FROM {block.sql}{tail}",
+        f"SELECT {_listed(asked)} FROM {block.oracle}{tail}",
+        tuple(kind for _, kind in written),
+        block.streams,
+        block.longest,
+    )
+
+
+def _listed(items: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
+
+
+@st.composite
+def _set_operations(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
+    if not kinds:
+        kinds = tuple(draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2)))
+    left = draw(_queries(depth - 1, True, kinds) if depth > 0 else _selects(0, kinds))
+    right = draw(_queries(depth - 1, True, kinds) if depth > 0 else _selects(0, kinds))
+    word = draw(st.sampled_from(("UNION", "INTERSECT", "EXCEPT", "MINUS")))
+    every = draw(st.sampled_from(("", " ALL")))
+    plain = "EXCEPT" if word == "MINUS" else word
+    bare = draw(st.booleans()) and _is_simple(left) and _is_simple(right)
+    sides = (left.sql, right.sql) if bare else (f"({left.sql})", f"({right.sql})")
+    return Query(
+        f"{sides[0]} {word}{every} {sides[1]}",
+        f"({left.oracle}) {plain}{every} ({right.oracle})",
+        kinds,
+        left.streams | right.streams,
+        max(left.longest, right.longest),
+        appends=word + every == "UNION ALL" and left.appends and right.appends,
+    )
+
+
+def _is_simple(query: Query) -> bool:
+    """Whether a query needs no brackets beside a set operator."""
+    return " LIMIT " not in query.sql and not any(
+        f" {word}" in query.sql for word in ("UNION", "INTERSECT", "EXCEPT", "MINUS")
+    )
+
+
+@st.composite
+def _top_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
+    form = draw(st.sampled_from(("select", "group", "set")))
+    if form == "set":
+        query = draw(_set_operations(depth, kinds))
+    elif form == "group" and _can_group(kinds):
+        query = draw(_groups(depth, True, kinds))
+    else:
+        query = draw(_selects(depth, kinds))
+    columns = [f"c{i}" for i in range(len(query.kinds))]
+    keys = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True))
+    written, asked = [], []
+    for key in keys:
+        descending = draw(st.booleans())
+        nulls = draw(st.sampled_from(("", "", " NULLS FIRST", " NULLS LAST")))
+        direction = " DESC" if descending else draw(st.sampled_from(("", " ASC")))
+        written.append(f"{key}{direction}{nulls}")
+        asked.append(
+            f"{key}{direction}{nulls or (' NULLS LAST' if descending else ' NULLS FIRST')}"
+        )
+    asked += [f"{column} NULLS FIRST" for column in columns]
+    cut = f" LIMIT {draw(st.integers(1, 3))}" + draw(st.sampled_from(("", "", " OFFSET 1")))
+    return replace(
+        query,
+        sql=f"{query.sql} ORDER BY {', '.join(written)}{cut}",
+        oracle=f"SELECT * FROM ({query.oracle}) ORDER BY {', '.join(asked)}{cut}",
+        appends=False,
+    )
