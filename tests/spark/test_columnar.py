@@ -76,5 +76,5 @@ def test_what_files_cannot_do(spark: SparkSession, tmp_path: Path) -> None:
         join_arrow_files(spark, {"A": tmp_path / "A"}, JoinOptions("1s"))
     lay_out(tmp_path / "x", generate(seed=8, batches=1, rows=4), "columnar")
     folders = {name: tmp_path / "x" / name for name in STREAMS}
-    with pytest.raises(NilometerError, match="need a time column, no conditions on single"):
-        join_arrow_files(spark, folders, JoinOptions("1s", where="A.v > 1", time="ts"))
+    with pytest.raises(NilometerError, match="need a time column, and cannot be idle"):
+        join_arrow_files(spark, folders, JoinOptions("1s", time="ts", idle="1s"))

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from nilometer.errors import InputError
+from nilometer.local.read_source import SourceReader
 from nilometer.operators.stage import Stage, concat
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.pack import PACKED, Pack
@@ -35,26 +36,31 @@ class ArrowFiles:
     """
 
     stage: Stage
+    streams: tuple[int, ...]
+    """The streams of the stage that are read from files."""
     folders: tuple[Path, ...]
-    columns: tuple[tuple[str, ...], ...]
-    """The columns of each stream, in the order in which the stage wants them."""
+    readers: tuple[SourceReader, ...]
     files_per_batch: int | None
     exchange: Exchange
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.stage.names[stream] for stream in self.streams)
 
     def to_option(self) -> str:
         return base64.b64encode(pickle_work(self)).decode()
 
-    def files(self, stream: int) -> list[Path]:
-        return sorted(self.folders[stream].glob("*.arrow"))
+    def files(self, number: int) -> list[Path]:
+        return sorted(self.folders[number].glob("*.arrow"))
 
-    def pack(self, stream: int, files: list[Path]) -> pa.RecordBatch | None:
+    def pack(self, number: int, files: list[Path]) -> pa.RecordBatch | None:
         """The envelopes of some files of a stream."""
         batches = [batch for file in files for batch in _read(file)]
         if not batches:
             return None
-        rows = concat([batch.select(self.columns[stream]) for batch in batches], batches[0].schema)
-        names = self.stage.operator.schemas[stream].names
-        return Pack(self.stage, stream, self.exchange).pack(rows.rename_columns(names))
+        carried, selected = self.readers[number].read(concat(batches, batches[0].schema), None)
+        pack = Pack(self.stage, self.streams[number], self.exchange)
+        return pack.pack(carried, selected)
 
 
 class EnvelopeSource(DataSource):
@@ -81,7 +87,7 @@ class _Files(InputPartition):
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, source: ArrowFiles) -> None:
         self._source = source
-        self._names = source.stage.names
+        self._names = source.names
         self._last: Offset | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802

@@ -32,13 +32,15 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
-            yield self.pack(rows)
+            clock = _beside(rows, NOW)
+            now = None if clock is None else int(as_int64(clock)[0])
+            yield self.pack(rows, _beside(rows, SELECTED), now)
 
-    def pack(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def pack(
+        self, batch: pa.RecordBatch, selected: pa.Array | None, now: int | None = None
+    ) -> pa.RecordBatch:
         """Envelopes for all buckets, also for those that get no rows."""
-        clock = _beside(batch, NOW)
-        now = None if clock is None else int(as_int64(clock)[0])
-        admitted, punctuation = admit_rows(batch, self.stage, self.stream)
+        admitted, punctuation = admit_rows(batch, self.stage, self.stream, selected)
         routing = self.stage.routing
         header = Header(self.stream, punctuation, now)
         parts = routing.split(admitted, self.stream)
@@ -89,17 +91,24 @@ def gather(batches: Iterator[pa.RecordBatch], copies: int) -> Iterator[pa.Record
         yield concat(pending, pending[0].schema)
 
 
-def admit_rows(
+def admit_selected(
     batch: pa.RecordBatch, stage: Stage, stream: int
 ) -> tuple[pa.RecordBatch, Punctuation]:
-    """The rows of a stream that may join something, as the stage wants them."""
+    """The rows of a stream that matter, as the stage wants them; a column says what is selected."""
+    return admit_rows(batch, stage, stream, _beside(batch, SELECTED))
+
+
+def admit_rows(
+    batch: pa.RecordBatch, stage: Stage, stream: int, selected: pa.Array | None
+) -> tuple[pa.RecordBatch, Punctuation]:
+    """The rows of a stream that matter, as the stage wants them."""
     schema = stage.operator.schemas[stream]
     columns = [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(batch.columns, schema, strict=False)
     ]
     rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return stage.operator.admit(stream, rows, _beside(batch, SELECTED))
+    return stage.operator.admit(stream, rows, selected)
 
 
 def _beside(batch: pa.RecordBatch, name: str) -> pa.Array | None:

@@ -26,7 +26,7 @@ from nilometer.operators.watermarks import NEVER
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.carried import carried_rows
 from nilometer.spark.emit import flatten
-from nilometer.spark.pack import admit_rows, gather
+from nilometer.spark.pack import admit_selected, gather
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.run_stream import union
 from nilometer.spark.ship import ship_function
@@ -84,7 +84,7 @@ class PackInOrder:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
-            admitted, _ = admit_rows(rows, self.stage, self.stream)
+            admitted, _ = admit_selected(rows, self.stage, self.stream)
             yield _pack_in_order(admitted, self.stage, self.stream)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
 from uuid import uuid4
@@ -32,6 +33,14 @@ _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+@dataclass(frozen=True)
+class Coming:
+    """The envelopes that come to a stage: those of live streams, and of streams that have ended."""
+
+    live: tuple[DataFrame, ...]
+    ended: DataFrame | None = None
+
+
 def run_stream(
     query: SparkQuery, frames: Mapping[str, DataFrame], beats: int | None = None
 ) -> DataFrame:
@@ -41,69 +50,91 @@ def run_stream(
     """
     live = next(frame for frame in frames.values() if frame.isStreaming)
     exchanges = [open_exchange(live.sparkSession) for _ in query.stages]
-    clock = beat(live.sparkSession, beats) if beats is not None and query.needs_now else None
-    sent: dict[int, list[DataFrame]] = {}
-    for number, planned in enumerate(query.stages):
-        packed = _Packed(planned, exchanges[number], frames, query.needs_now)
-        coming = [*packed.live, *sent.get(number, ())]
-        if clock is not None:
-            coming.append(_pulse(clock, planned.stage, exchanges[number]))
-        elif not coming:
-            coming.append(_pulse(live, planned.stage, exchanges[number]))
-        if planned.to_stage is None:
-            break
-        target = query.stages[planned.to_stage].stage
-        emitter = SendOn(target, planned.to_stream, exchanges[planned.to_stage])
-        hosted = host(
-            planned.stage,
-            query.description,
-            exchanges[number],
-            union(coming),
-            ended=packed.ended,
-            emitter=emitter,
-            sent=_ON,
-        )
-        on = hosted.where(f"{METRICS} IS NULL").select("bucket", "body")
-        sent.setdefault(planned.to_stage, []).append(on)
+    coming = [
+        _pack(planned, exchange, frames, query.needs_now)
+        for planned, exchange in zip(query.stages, exchanges, strict=True)
+    ]
+    if query.needs_now and beats is not None:
+        clock = beat(live.sparkSession, beats)
+        coming = _with_pulse(coming, clock, query, exchanges, only_silent=False)
+    else:
+        coming = _with_pulse(coming, live, query, exchanges, only_silent=True)
     shape = query.shape
     types = tuple(arrow_schema(shape.types).types)
-    hosted = host(
-        planned.stage,
-        query.description,
-        exchanges[-1],
-        union(coming),
-        ended=packed.ended,
-        emitter=EmitRows(types) if shape.is_flat else EmitEnvelopes(),
-        sent=shape.schema if shape.is_flat else ENVELOPES,
-    )
+    emitter = EmitRows(types) if shape.is_flat else EmitEnvelopes()
+    sent = shape.schema if shape.is_flat else ENVELOPES
+    hosted = host_stages(query, exchanges, coming, emitter=emitter, sent=sent)
     results = hosted.where(f"{METRICS} IS NULL")
     if not shape.is_flat:
         results = results.mapInArrow(ship_function(Unpack()), shape.schema)
     return shape.finish(results)
 
 
-class _Packed:
-    """The envelopes of a stage's streams: those that go on, and those that have ended."""
+def host_stages(
+    query: SparkQuery,
+    exchanges: Sequence[Exchange],
+    coming: Sequence[Coming],
+    *,
+    emitter: Emitter,
+    sent: StructType,
+) -> DataFrame:
+    """All stages; what the emitter makes of the last one's results, with rows of metrics."""
+    passed_on: dict[int, list[DataFrame]] = {}
+    for number, planned in enumerate(query.stages):
+        to, form = emitter, sent
+        if planned.to_stage is not None:
+            target = query.stages[planned.to_stage].stage
+            to, form = SendOn(target, planned.to_stream, exchanges[planned.to_stage]), _ON
+        hosted = host(
+            planned.stage,
+            query.description,
+            exchanges[number],
+            union([*coming[number].live, *passed_on.get(number, ())]),
+            ended=coming[number].ended,
+            emitter=to,
+            sent=form,
+        )
+        if planned.to_stage is not None:
+            on = hosted.where(f"{METRICS} IS NULL").select("bucket", "body")
+            passed_on.setdefault(planned.to_stage, []).append(on)
+    return hosted
 
-    def __init__(
-        self,
-        planned: PlannedStage,
-        exchange: Exchange,
-        frames: Mapping[str, DataFrame],
-        with_clock: bool,
-    ) -> None:
-        self.live: list[DataFrame] = []
-        ended: list[DataFrame] = []
-        for stream, given in enumerate(planned.inputs):
-            if not isinstance(given, StreamInput):
-                continue
+
+def _pack(
+    planned: PlannedStage, exchange: Exchange, frames: Mapping[str, DataFrame], with_now: bool
+) -> Coming:
+    """The envelopes of a stage's own streams."""
+    live: list[DataFrame] = []
+    ended: list[DataFrame] = []
+    for stream, given in enumerate(planned.inputs):
+        if isinstance(given, StreamInput):
             frame = frames[given.plan.sources[given.source].relation.name]
-            more = [f"current_timestamp() AS {NOW}"] if with_clock else []
+            more = [f"current_timestamp() AS {NOW}"] if with_now else []
             rows = carried_rows(given.plan, given.source, frame, *more)
             pack = Pack(planned.stage, stream, exchange)
             packed = rows.mapInArrow(ship_function(pack), PACKED)
-            (self.live if frame.isStreaming else ended).append(packed)
-        self.ended = union(ended) if ended else None
+            (live if frame.isStreaming else ended).append(packed)
+    return Coming(tuple(live), union(ended) if ended else None)
+
+
+def _with_pulse(
+    coming: Sequence[Coming],
+    frame: DataFrame,
+    query: SparkQuery,
+    exchanges: Sequence[Exchange],
+    *,
+    only_silent: bool,
+) -> list[Coming]:
+    """Let empty envelopes come with a frame's rows, to all stages or to silent ones only."""
+    fed = {planned.to_stage for planned in query.stages}
+    found = []
+    for number, one in enumerate(coming):
+        if only_silent and (one.live or number in fed):
+            found.append(one)
+            continue
+        work = ship_function(Pulse(query.stages[number].stage, exchanges[number]))
+        found.append(replace(one, live=(*one.live, frame.mapInArrow(work, PACKED))))
+    return found
 
 
 def host(
@@ -126,10 +157,6 @@ def host(
         initialState=None if ended is None else ended.groupBy("bucket"),
     )
     return observe(hosted, exchange.operator)
-
-
-def _pulse(frame: DataFrame, stage: Stage, exchange: Exchange) -> DataFrame:
-    return frame.mapInArrow(ship_function(Pulse(stage, exchange)), PACKED)
 
 
 def open_exchange(session: SparkSession) -> Exchange:
