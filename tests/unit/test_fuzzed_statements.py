@@ -12,9 +12,9 @@ import pytest
 
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
-from nilometer.local.run_query import LocalQuery
 from nilometer.sql.dialect import Nilometer
 from nilometer.sql.explain import explain_plan
+from nilometer.sql.statements import ExplainFormat
 from tests.queries import RELATIONS, SCHEMA, TABLE
 
 MOST_SECONDS = 1.0
@@ -33,6 +33,16 @@ SEEDS = (
     "SELECT k, similar(s, s) FROM R0 [PARTITION BY k, j ROWS 3] X WHERE NOT similar(X.s, 'a')",
     "SELECT store, SUM(v) FROM R0 [RANGE 1 HOUR] GROUP BY store HAVING SUM(v) > 100",
     "SELECT DISTINCT k FROM R0 UNION ALL SELECT k FROM R1 EXCEPT SELECT k FROM R2 EMIT CHANGES",
+    "SELECT k, SUM(v) AS t, COUNT(DISTINCT s) FROM R0 [RANGE 1 HOUR] GROUP BY k HAVING t > 100 "
+    "ORDER BY t DESC, 1 LIMIT 3 OFFSET 1 EMIT CHANGES EVERY 5 S",
+    "SELECT DISTINCT A.k, B.v FROM R0 A [RANGE 5 S] LEFT JOIN R1 B [ROWS 3] ON A.k = B.k "
+    "FULL JOIN R2 C [RANGE 1 S] USING (j) WHERE B.v IS NULL",
+    "SELECT k FROM R0 A [RANGE 5 S] WHERE NOT EXISTS (SELECT 1 FROM R1 B [RANGE 1 S] "
+    "WHERE B.k = A.k AND B.v > A.v) AND k IN (SELECT id FROM T) "
+    "INTERSECT ALL SELECT k FROM R2 [ROWS 5]",
+    "WITH q AS (SELECT k, AVG(v) AS m FROM R0 [RANGE 5 S] GROUP BY k) "
+    "SELECT X.k, Y.m FROM q X, q Y, "
+    "(SELECT A.k FROM R1 A, R2 B WINDOW = 2 S WHERE A.k = B.k) P [RANGE 3 S] WHERE X.k = P.k",
     "EXPLAIN (FORMAT DOT) SELECT A.k FROM R0 A, R1 B WHERE B.ts - A.ts <= INTERVAL '5' SECOND "
     "AND A.ts <= B.ts -- why not",
     "SELECT A.k FROM R0 A, B, C WINDOW = 3 s WHERE abs(A.v - B.v) < 3 AND A.k <=> C.k /* x */",
@@ -239,7 +249,8 @@ def check(sql: str, db: LocalDatabase) -> bool:
     try:
         plan = db.plan(sql)
         explain_plan(plan)
-        LocalQuery(plan)
+        explain_plan(plan, ExplainFormat.DOT)
+        db.query(sql)
         accepted = True
     except NilometerError as error:
         accepted = not str(error)
