@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.kernels.row_ids import RowIds
 from nilometer.local.memory_store import MemoryStore
 from nilometer.operators import group_table
+from nilometer.operators.chunk_codec import (
+    decode_rows,
+    encode_rows,
+    read_chunk_file,
+    write_chunk_file,
+)
 from nilometer.operators.chunk_store import ChunkRef
 from nilometer.operators.group_table import Groups, GroupTable
 
@@ -83,6 +91,30 @@ def test_the_newest_values_are_found(history: list[State]) -> None:
         assert contents(table) == alive
         assert sum(ref.rows for ref in table.refs) <= 2 * len(alive) + len(update)
         assert store.chunks.keys() == {ref.id for ref in table.refs}
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_tables_survive_as_bytes(tmp_path: Path, from_file: bool) -> None:
+    class Coded(MemoryStore):
+        def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
+            chunk = self.chunks[ref.id]
+            if not from_file:
+                return decode_rows(encode_rows(chunk), layout, kernel)
+            write_chunk_file(chunk, tmp_path / "a.chunk", 5)
+            found = read_chunk_file(tmp_path / "a.chunk", 5, layout, kernel)
+            assert found is not None
+            return found
+
+    store = Coded()
+    table = GroupTable([pa.string()], store)
+    for value in (1, 2):
+        groups = {(h1, h2): {"s": value + h2} for h1 in (-5, 3, 9) for h2 in range(4 // value)}
+        table.update(as_groups(groups))
+        table = restarted(table, store)
+    expected = {f"{h1}/{h2}": (2 if h2 < 2 else 1) + h2 for h1 in (-5, 3, 9) for h2 in range(4)}
+    assert {key: values["s"] for key, values in contents(table).items()} == expected
+    found = looked_up(table, [(3, 3), (9, 1), (9, 4)])
+    assert [values["s"] for values in found.values()] == [4, 3, 0]
 
 
 def random_update(rng: np.random.Generator, size: int, groups: int, value: int) -> Groups:

@@ -56,6 +56,17 @@ def test_rows_since_ever_are_counted_with_the_first_period() -> None:
     assert run(spec, story) == [((1,), EARLIEST, 1), ((1,), 5, -1)]
 
 
+@pytest.mark.parametrize("point", [0.0, {"x": 0.0, "y": [0.0]}])
+def test_a_zero_has_no_sign(point: Any) -> None:
+    negative = -0.0 if point == 0.0 else {"x": -0.0, "y": [-0.0]}
+    types = (pa.array([point]).type,)
+    story = Story(
+        types, ((((negative,), 1, 1), ((point,), 2, 1), ((point,), 3, -2)),), (2, FOREVER)
+    )
+    shown = run(SetCountsSpec(F.DISTINCT, types), story)
+    assert [str(change) for change in shown] == [str(((point,), 1, 1)), str(((point,), 3, -1))]
+
+
 def test_rows_that_come_and_go_leave_nothing_behind() -> None:
     store = MemoryStore()
     operator = SetCountsSpec(F.EXCEPT, (pa.int64(),)).start(store)

@@ -82,6 +82,23 @@ def test_repeated_texts_have_the_same_identities_as_single_ones(distinct: int) -
     check_groups(row_groups([pa.array(texts)], len(texts)), texts)
 
 
+def test_no_number_is_taken_for_null() -> None:
+    (null,) = identify_rows([pa.array([None], pa.int64())], 1).h1.tolist()
+    twice_unmixed = _unmix(_unmix(null % 2**64))
+    alike = np.array([twice_unmixed], np.uint64).view(np.int64)
+    columns = [pa.array([int(alike[0]), None])]
+    assert len(set(identify_rows(columns, 2).h1.tolist())) == 1
+    assert len(row_groups(columns, 2)) == 2
+
+
+def _unmix(word: int) -> int:
+    """What `mix` makes this word of."""
+    product = word ^ (word >> 32)
+    factor = pow(0x9E3779B97F4A7C15, -1, 2**64)
+    half = product * factor % 2**64
+    return half ^ (half >> 32)
+
+
 def test_both_hashes_are_good_on_their_own() -> None:
     size = 50_000
     numbers = np.arange(size)

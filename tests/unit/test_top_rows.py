@@ -165,6 +165,22 @@ def test_a_window_much_larger_than_the_head(monkeypatch: pytest.MonkeyPatch) -> 
     assert not +shown
 
 
+def test_rows_behind_the_boundary_are_shown_when_the_head_is_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(top_rows, "_SPARE", 1)
+    monkeypatch.setattr(top_rows, "_LARGE", 1)
+    operator = TopRowsSpec((), 1, 0, (LONG,)).start(MemoryStore())
+
+    def process(changes: list[Change], frontier: int) -> list[Change]:
+        return as_changes(operator.process([as_batch(changes, [LONG])], frontier))
+
+    assert process([((value,), 1, 1) for value in range(9)], 2) == [((0,), 1, 1)]
+    assert process([((value,), 2, -1) for value in range(3, 9)], 3) == []
+    gone: list[Change] = [((value,), 3, -1) for value in range(3)]
+    assert sorted(process([*gone, ((7,), 3, 1)], 4)) == [((0,), 3, -1), ((7,), 3, 1)]
+
+
 def test_what_holds_since_ever_is_shown_since_ever() -> None:
     operator = TopRowsSpec((), 1, 0, (LONG,)).start(MemoryStore())
     changes: list[Change] = [((2,), EARLIEST, 2), ((1,), 5, 1)]
