@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.errors import InternalError, PredicateError
-from nilometer.kernels import moving_ranks
+from nilometer.kernels import moving_ranks, value_runs
 from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.expression_types import is_number
 from nilometer.local.memory_store import MemoryStore
@@ -163,6 +163,7 @@ def test_large_groups_near_the_edges_of_their_bands(
     """Bands so narrow that ranks leave them, and runs that are merged often."""
     monkeypatch.setattr(moving_ranks, "_LEAST_MARGIN", seed % 3)
     monkeypatch.setattr(moving_ranks, "_DEVIATIONS", 0.25 * (seed % 4))
+    monkeypatch.setattr(value_runs, "_FEW", 0)
     monkeypatch.setattr(value_table, "_FANOUT", 2 + seed % 3)
     monkeypatch.setattr(value_table, "_MOST_ROWS", 50 + 100 * (seed % 2))
     rng = np.random.default_rng(seed)

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nilometer.kernels import value_runs
 from nilometer.kernels.value_runs import GroupRuns, make_run
 
 counts = st.integers(1, 3)
 entries = st.lists(st.tuples(st.integers(1, 3), st.integers(-4, 4), counts), max_size=20)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.fixture(autouse=True)
+def _no_group_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_runs, "_FEW", 0)
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(entries, entries, st.lists(st.integers(-2, 12), min_size=8, max_size=8))
 def test_bands_hold_what_they_promise(
     first: list[tuple[int, int, int]],

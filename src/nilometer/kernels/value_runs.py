@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.order_statistics import order_by_two
+
+_FEW: Final = 48
+"""Of groups with so few entries all are taken: that is faster than choosing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,15 @@ class GroupRuns:
             return Band(nothing, no, nothing, no)
         lengths = np.stack([e - b for b, e in zip(self._begins, self._ends, strict=True)])
         longest = np.argmax(lengths, axis=0)
+        large = np.flatnonzero(lengths.sum(axis=0) > _FEW)
         everyone = np.arange(self._size)
         begins = np.stack(self._begins)[longest, everyone]
         ends = np.stack(self._ends)[longest, everyone]
-        both = np.tile(everyone, 2)
-        found = self._bisect(
-            both, longest[both], begins[both], ends[both], np.concatenate([least, most - 1])
-        )
-        below, above = found[: self._size] - 1, found[self._size :]
+        below, above = begins - 1, ends.copy()
+        both = np.tile(large, 2)
+        targets = np.concatenate([least[large], most[large] - 1])
+        found = self._bisect(both, longest[both], begins[both], ends[both], targets)
+        below[large], above[large] = found[: len(large)] - 1, found[len(large) :]
         has_low, has_high = below >= begins, above < ends
         return Band(
             self._values(longest, np.where(has_low, below, -1)),
