@@ -50,7 +50,11 @@ def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
     place, every = place_of(emit, sql), emit.args.get("every")
     if emit.args["kind"] == "CHANGES":
         if every is not None and every <= 0:
-            raise SqlError("changes are emitted every so often, not at once", place=place)
+            raise SqlError(
+                "EVERY needs a length of time that is longer than nothing",
+                place=place,
+                hint="write EMIT CHANGES EVERY 5 SECONDS",
+            )
         return Mode(True, every)
     if every is not None:
         raise SqlError("EVERY belongs to EMIT CHANGES", place=place, hint="leave EVERY out")

@@ -25,7 +25,7 @@ from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.group_rows import Groups, key_item
-from nilometer.sql.windowed.order_rows import own_column, read_ordering
+from nilometer.sql.windowed.order_rows import check_limits, own_column, read_ordering
 from nilometer.sql.windowed.refusals import refuse_added_names, require_comparable_rows
 from nilometer.sql.windowed.set_operators import set_operation
 
@@ -60,6 +60,7 @@ class ChangesBinder:
         """The node of any query."""
         tree = unwrap(tree)
         refuse_query(tree, self.sql)
+        check_limits(tree, self.sql)
         named = {**named, **named_queries(tree, self.sql)}
         match tree:
             case exp.SetOperation():

@@ -23,6 +23,7 @@ from nilometer.sql.scalars import (
     Scalar,
     column,
     place_of,
+    put_at,
     rebuild,
     spell,
 )
@@ -73,7 +74,7 @@ class Groups:
         """An expression without aggregates, its parts that are keys replaced."""
         text = _text(tree)
         if any(text == key.name for key in self.keys):
-            return column(ColumnRef(GROUPS, text))
+            return self._result(tree, text)
         if isinstance(tree, ResolvedColumn):
             raise self._neither(tree)
         return rebuild(tree, self._over_keys)
@@ -95,7 +96,11 @@ class Groups:
                 place = self._argument(Item(_text(read.argument), scalar))
             call = AggregateCall(read.function, place, read.distinct, read.fraction)
             self.calls.append(_Call(text, call, place_of(tree, self.sql)))
-        return column(ColumnRef(GROUPS, text))
+        return self._result(tree, text)
+
+    def _result(self, tree: exp.Expr, text: str) -> exp.Expr:
+        """A key or a result of a group, where an expression has it."""
+        return put_at(column(ColumnRef(GROUPS, text)), place_of(tree, self.sql))
 
     def _argument(self, item: Item) -> int:
         names = [one.name for one in self.arguments]

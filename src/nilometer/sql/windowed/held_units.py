@@ -83,8 +83,10 @@ def wanted_by(tree: exp.Expr, with_times: bool) -> Wanted:
         of = node.parent
         unit = of.args.get("table") if isinstance(of, exp.Column) and of.this is node else None
         names.add((unit.name.lower() if unit is not None else "", node.name.lower()))
-    stars = (node for node in tree.find_all(exp.Star) if not isinstance(node.parent, exp.Count))
-    has_star = next(stars, None) is not None
+    has_star = any(
+        node.find_ancestor(exp.Select) is tree and not isinstance(node.parent, exp.Count)
+        for node in tree.find_all(exp.Star)
+    )
     has_time = any(name == "_time" for _, name in names)
     return Wanted(frozenset(names), has_star, with_times or has_time)
 

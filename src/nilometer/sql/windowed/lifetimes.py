@@ -120,11 +120,19 @@ def _longest_bound(network: TimeNetwork, timed: Sequence[TimedEntry], number: in
 def require_lifetimes(rows: BoundQuery) -> None:
     """Refuse a stream whose rows would stay for ever."""
     for source in lacking_sources(rows.sources, rows.lifetimes):
-        name, relation = source.name.split(".")[-1], source.relation.name
-        stream = name if name == relation else f"{relation} {name}"
+        stream = _as_written(source)
         raise SqlWindowError(
-            f"{name} has no window: its rows would stay for ever",
+            f"{stream.split()[-1]} has no window: its rows would stay for ever",
             place=source.place,
             detail="where an answer changes, every stream says how long its rows count",
             hint=f"write {stream} [RANGE 10 SECONDS]",
         )
+
+
+def _as_written(source: Source) -> str:
+    """A stream and its alias as FROM has them."""
+    place = source.place
+    words = place.sql[place.start : place.end].split()
+    if len(words) in (1, 2, 3) and "," not in "".join(words):
+        return " ".join(words)
+    return f"{source.relation.name} {source.name.split('.')[-1]}"

@@ -43,29 +43,33 @@ class Ordering:
         return drop_columns(top, len(node.columns) - len(self.hidden))
 
 
+def check_limits(tree: exp.Expr, sql: str) -> None:
+    """Refuse ORDER BY and LIMIT without each other."""
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    clause = order or tree.args.get("offset")
+    if limit is None and clause is not None:
+        name = "OFFSET" if order is None else "ORDER BY"
+        raise SqlError(
+            f"{name} needs a LIMIT: a changing answer has no order, but it has first rows",
+            place=place_of(clause, sql),
+            hint="add LIMIT 10, or leave it out and sort what you read",
+        )
+    if limit is not None and order is None:
+        raise SqlError(
+            "LIMIT needs an ORDER BY: it must be clear which rows are kept",
+            place=place_of(limit, sql),
+            hint="write ORDER BY … LIMIT 10",
+        )
+
+
 def read_ordering(
     tree: exp.Expr, items: Sequence[Item], bind: Callable[[exp.Expr], Scalar], sql: str
 ) -> Ordering | None:
     """The order of a query with these columns; `bind` binds what is none of them."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     offset = tree.args.get("offset")
-    if order is None and limit is None and offset is None:
+    if order is None or limit is None:
         return None
-    if limit is None:
-        clause = order if order is not None else offset
-        assert clause is not None
-        name = "ORDER BY" if order is not None else "OFFSET"
-        raise SqlError(
-            f"{name} needs a LIMIT: a changing answer has no order, but it has first rows",
-            place=place_of(clause, sql),
-            hint="add LIMIT 10, or leave it out and sort what you read",
-        )
-    if order is None:
-        raise SqlError(
-            "LIMIT needs an ORDER BY: it must be clear which rows are kept",
-            place=place_of(limit, sql),
-            hint="write ORDER BY … LIMIT 10",
-        )
     hidden: list[Item] = []
     keys = []
     for term in order.expressions:
