@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from nilometer.errors import InternalError, PredicateError
 from nilometer.kernels import moving_ranks, value_runs
 from nilometer.kernels.aggregate_types import aggregate_type
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.kernels.expression_types import is_number
 from nilometer.local.memory_store import MemoryStore
 from nilometer.model.expressions import Argument, Binary, Constant, Expression, Operator
@@ -25,6 +26,8 @@ from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators import value_table
 from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
+from nilometer.operators.chunk_codec import decode_rows, encode_rows
+from nilometer.operators.chunk_store import ChunkRef
 from tests.aggregates import close, naive_aggregate
 from tests.changes import VALUES, Change, Row, Story, as_batch, as_changes, identity, in_order, run
 
@@ -156,6 +159,11 @@ def test_calls_at_every_instant(given_story: tuple[int, Story], data: st.DataObj
     check(make_spec(keys, story.types, calls), story)
 
 
+def _load_from_bytes(store: MemoryStore, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
+    """As Spark's state gives chunks back."""
+    return decode_rows(encode_rows(store.chunks[ref.id]), layout, kernel)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_large_groups_near_the_edges_of_their_bands(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +174,8 @@ def test_large_groups_near_the_edges_of_their_bands(
     monkeypatch.setattr(value_runs, "_FEW", 0)
     monkeypatch.setattr(value_table, "_FANOUT", 2 + seed % 3)
     monkeypatch.setattr(value_table, "_MOST_ROWS", 50 + 100 * (seed % 2))
+    if seed % 2:
+        monkeypatch.setattr(MemoryStore, "load", _load_from_bytes)
     rng = np.random.default_rng(seed)
     kind = [pa.float64(), pa.int64(), pa.string()][seed % 3]
     drift = [0.0, 0.05, -0.05, 0.3][seed % 4]
