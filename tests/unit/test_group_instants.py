@@ -19,7 +19,7 @@ def test_totals_in_every_state(given_events: list[tuple[int, int, int]], firsts:
     rows = [(numbers[group], time, change) for group, time, change in given_events]
     groups, times, changes = np.array(rows, np.int64).reshape(-1, 3).T
     instants = group_instants(groups, times)
-    expected = []
+    expected: list[tuple[int, int | None, int]] = []
     for number in range(len(present)):
         expected.append((number, None, firsts[number]))
         for time in sorted({t for g, t, _ in rows if g == number}):
