@@ -7,9 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from nilometer.errors import SqlError
+from nilometer.errors import InputError, SqlError
+from nilometer.local.pipeline import Pipeline
+from nilometer.local.pipeline_clock import Clock, Costs
 from nilometer.local.run_changes import LocalChanges
 from nilometer.local.run_query import LocalQuery, LocalUnion
+from nilometer.local.schedulers import Scheduler
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
@@ -94,6 +97,29 @@ class LocalDatabase:
     def query(self, statement: str) -> LocalQuery | LocalUnion | LocalChanges:
         """A running query, to be fed with micro-batches; static tables are there."""
         return self._start(statement, self._static())
+
+    def pipeline(
+        self,
+        statement: str,
+        execution: str = "auto",
+        scheduler: Scheduler | None = None,
+        clock: Clock | None = None,
+        costs: Costs | None = None,
+        distinct_times: bool = False,
+    ) -> Pipeline:
+        """A running query, every operator by itself, to be fed tuple by tuple.
+
+        The clock tells when answers come out: one that the user moves unless another is given;
+        work takes time on it as `costs` say. `distinct_times` promises that no stream brings two
+        tuples of one instant: then nobody waits for a second one.
+        """
+        plan = self.plan(statement)
+        if not isinstance(plan, ChangesPlan):
+            raise InputError(
+                "a pipeline is for queries whose answers change", hint="write EMIT CHANGES"
+            )
+        chosen = choose_execution(execution)
+        return Pipeline(plan, chosen, self._static(), scheduler, clock, costs, distinct_times)
 
     def _start(
         self, statement: str, held: Mapping[str, pa.RecordBatch]

@@ -13,7 +13,7 @@ from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.stage import BucketRun, Execution, MicroBatch, concat
 from nilometer.operators.watermarks import NEVER
-from nilometer.sql.changes_plan import ChangesPlan
+from nilometer.sql.changes_plan import ChangesPlan, Column
 from nilometer.sql.stages import cut_into_stages
 from nilometer.sql.types import TIMESTAMP
 
@@ -75,17 +75,18 @@ class LocalChanges:
                 target.split_into(batches[planned.to_stage], stream, sent)
                 for one in batches[planned.to_stage]:
                     one.frontiers[stream, sender] = FOREVER if is_all else run.frontier
-        return self._table(answer)
+        return changelog_table(self.staged.columns, answer)
 
-    def _table(self, answer: Sequence[pa.RecordBatch]) -> pa.Table:
-        columns = self.staged.columns
-        kinds = [*(one.kind for one in columns), TIMESTAMP, pa.int64()]
-        names = [*(one.name for one in columns), TIME, DIFF]
-        arrays = [
-            pa.chunked_array([as_type(batch.column(i), kind) for batch in answer], kind)
-            for i, kind in enumerate(kinds)
-        ]
-        return pa.Table.from_arrays(arrays, names)
+
+def changelog_table(columns: Sequence[Column], answer: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Changes as a user sees them, under the names of these columns."""
+    kinds = [*(one.kind for one in columns), TIMESTAMP, pa.int64()]
+    names = [*(one.name for one in columns), TIME, DIFF]
+    arrays = [
+        pa.chunked_array([as_type(batch.column(i), kind) for batch in answer], kind)
+        for i, kind in enumerate(kinds)
+    ]
+    return pa.Table.from_arrays(arrays, names)
 
 
 def _process(run: BucketRun, batch: MicroBatch, is_all: bool) -> list[pa.RecordBatch]:
