@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -65,6 +66,8 @@ def _special(values: Sequence[Any]) -> float | None:
 def _sum(values: Sequence[Any], kind: pa.DataType) -> Any:
     if (odd := _special(values)) is not None:
         return odd
+    if pat.is_duration(kind):
+        return sum(values, timedelta())
     if pat.is_floating(kind):
         return math.fsum(values)
     total = sum((Fraction(value) for value in values), Fraction())
@@ -80,6 +83,9 @@ def _decimal(value: Fraction, scale: int) -> Decimal:
 def _average(values: Sequence[Any], kind: pa.DataType) -> Any:
     if (odd := _special(values)) is not None:
         return odd
+    if pat.is_duration(kind):
+        whole = sum(value // timedelta(microseconds=1) for value in values)
+        return timedelta(microseconds=int(_decimal(Fraction(whole, len(values)), 0)))
     mean = sum((Fraction(value) for value in values), Fraction()) / len(values)
     return _decimal(mean, min(38, kind.scale + 4)) if pat.is_decimal(kind) else float(mean)
 

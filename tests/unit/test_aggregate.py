@@ -48,6 +48,7 @@ ARGUMENTS: dict[pa.DataType, list[Any]] = {
     pa.binary(): [None, b"", b"\xff", b"\x00"],
     pa.date32(): [None, datetime.date(1969, 1, 1), datetime.date(2026, 1, 1)],
     pa.timestamp("us", "UTC"): [None, datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)],
+    pa.duration("us"): [None, *(datetime.timedelta(microseconds=n) for n in (-7, 0, 2, 10**9))],
     pa.null(): [None],
 }
 KEYS = [pa.int64(), pa.string(), pa.float64(), pa.bool_()]
@@ -60,6 +61,8 @@ def calls_of(column: int, kind: pa.DataType) -> list[AggregateCall]:
         calls += [
             AggregateCall(f, column, distinct) for f in (F.MIN, F.MAX) for distinct in (False, True)
         ]
+    if pa.types.is_duration(kind):
+        calls += [AggregateCall(F.SUM, column), AggregateCall(F.AVG, column)]
     if is_number(kind) or pa.types.is_null(kind):
         sums = (F.SUM, F.AVG, F.VAR_SAMP, F.VAR_POP, F.STDDEV_SAMP, F.STDDEV_POP)
         calls += [AggregateCall(f, column, distinct) for f in sums for distinct in (False, True)]

@@ -21,6 +21,8 @@ F = AggregateFunction
         (F.SUM, pa.decimal128(10, 2), pa.decimal128(20, 2)),
         (F.SUM, pa.decimal128(38, 6), pa.decimal128(38, 6)),
         (F.SUM, pa.null(), pa.float64()),
+        (F.SUM, pa.duration("us"), pa.duration("us")),
+        (F.AVG, pa.duration("us"), pa.duration("us")),
         (F.AVG, pa.int32(), pa.float64()),
         (F.AVG, pa.decimal128(10, 2), pa.decimal128(14, 6)),
         (F.AVG, pa.decimal128(38, 36), pa.decimal128(38, 38)),

@@ -99,6 +99,13 @@ def test_cancellation() -> None:
     assert scaled(*rounded(totals, SMALLEST_DOUBLE, 1)).tolist() == [1.0]
 
 
+@pytest.mark.parametrize("least", [2.0**-70, 2.0**-200, -(2.0**-200)])
+def test_what_is_far_below_decides_ties(least: float) -> None:
+    terms = [1.0, 2.0**-53, least]
+    totals = sums(pa.array(terms), [1, 1, 1])
+    assert scaled(*rounded(totals, SMALLEST_DOUBLE, 1)).tolist() == [math.fsum(terms)]
+
+
 def test_millions_of_expirations_leave_no_error() -> None:
     """A sliding window of 50 values of all sizes; the sum is that of its contents at the end."""
     spec = AggregateSpec(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.errors import PredicateError
-from nilometer.kernels.expression_types import is_integer, is_number, type_name
+from nilometer.kernels.expression_types import INTERVAL, is_integer, is_number, type_name
 
 _MOST_DIGITS: Final = 38
 
@@ -47,6 +47,8 @@ def aggregate_type(call: _Call, types: Sequence[pa.DataType]) -> pa.DataType:
         return _orderable(name, kind)
     if pat.is_null(kind):
         return pa.float64()
+    if kind == INTERVAL and name in ("SUM", "AVG"):
+        return kind
     if not is_number(kind):
         raise PredicateError(
             f"{name} needs a number", detail=f"got {type_name(kind)}", hint="cast it to DOUBLE"

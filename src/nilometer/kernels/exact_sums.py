@@ -51,7 +51,7 @@ class Digits:
 
 
 def digits_of(column: pa.Array) -> Digits:
-    """The digits of a column of numbers without NULL, NaN and infinities."""
+    """The digits of numbers or intervals, without NULL, NaN and infinities."""
     if pat.is_decimal(column.type):
         return _of_decimals(column)
     if pat.is_floating(column.type):

@@ -21,7 +21,7 @@ from nilometer.kernels.exact_results import (
     scaled,
 )
 from nilometer.kernels.exact_sums import BITS, Doubles, unit_of
-from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.expression_types import INTERVAL, type_name
 from nilometer.operators.aggregate_arguments import ArgumentRef
 from nilometer.operators.aggregate_totals import Totals
 from nilometer.operators.change_specs import AggregateFunction
@@ -62,12 +62,12 @@ class SumResults:
             values = self._doubles(ref, kind, counts if function is AggregateFunction.AVG else None)
             return pa.array(values, mask=_mask(counts > 0))
         if function is AggregateFunction.AVG:
-            return self._decimal_average(ref, kind, wanted, counts)
+            return self._whole_average(ref, kind, wanted, counts)
         if pat.is_decimal(wanted):
             sums, bad = as_decimals(self._totals.digits(ref, "sum"), wanted, counts > 0)
         else:
             whole, bad = as_int64(self._totals.digits(ref, "sum"), self._totals.size)
-            sums = pa.array(whole, mask=_mask(counts > 0))
+            sums = pa.array(whole, mask=_mask(counts > 0)).view(wanted)
         _refuse(function, bad, wanted)
         return sums
 
@@ -86,16 +86,21 @@ class SumResults:
         result[(plus & minus) | (self._totals[f"{ref.label} nan"] > 0)] = np.nan
         return result
 
-    def _decimal_average(
+    def _whole_average(
         self, ref: ArgumentRef, kind: pa.DataType, wanted: pa.DataType, counts: Int64s
     ) -> pa.Array:
+        """Averages of decimals or intervals; halves are rounded away from zero, as in Spark."""
         sums = as_integers(self._totals.digits(ref, "sum"), self._totals.size)
-        sums *= 10 ** (wanted.scale - kind.scale)
+        if pat.is_decimal(wanted):
+            sums *= 10 ** (wanted.scale - kind.scale)
         divisors = np.maximum(counts, 1).astype(object)
         averages = (2 * abs(sums) + divisors) // (2 * divisors)
-        bad = np.asarray(averages >= 10**wanted.precision, np.bool_)
+        negative = np.asarray(sums < 0, np.bool_)
+        averages[negative] = -averages[negative]
+        if not pat.is_decimal(wanted):
+            return pa.array(averages.astype(np.int64), mask=_mask(counts > 0)).view(wanted)
+        bad = np.asarray(abs(averages) >= 10**wanted.precision, np.bool_)
         _refuse(AggregateFunction.AVG, bad, wanted)
-        averages[np.asarray(sums < 0, np.bool_)] *= -1
         words = np.stack([_word(averages), _word(averages >> 64)], axis=1)
         return decimals_of_words(words, wanted, counts > 0)
 
@@ -158,9 +163,9 @@ def _mask(valid: Bools) -> npt.NDArray[np.bool_] | None:
 def _refuse(function: AggregateFunction, bad: Bools, kind: pa.DataType) -> None:
     if not bad.any():
         return
-    narrow = not pat.is_decimal(kind)
+    hints = {pa.int64(): "cast the argument to DECIMAL(28,0)", INTERVAL: "shorten the window"}
     raise PredicateError(
         f"a result of {function} does not fit its type",
         detail=f"it is {type_name(kind)}",
-        hint="cast the argument to DECIMAL(28,0)" if narrow else "cast the argument to DOUBLE",
+        hint=hints.get(kind, "cast the argument to DOUBLE"),
     )
