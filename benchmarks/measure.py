@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import queries
+from benchmarks import queries, windowed
 from benchmarks.kernel import measure_kernel
 from benchmarks.loads import Load
 from benchmarks.truth import count_near, count_results
@@ -22,7 +22,7 @@ WINDOWS: Final = (10, 100, 1000)
 STREAMS: Final = (2, 3, 4, 5, 6)
 
 
-def windowed(window: int) -> Load:
+def longer(window: int) -> Load:
     """The same rows in and out, under a longer window."""
     return Load(window=window, keys=1000 * window, batches=44)
 
@@ -62,7 +62,7 @@ STEPS: Final[dict[str, Step]] = {
     "short-beside-floor": Step(SHORT, 5, "beside_floor"),
     "chain-short": _chain(SHORT, 20),
     # The first 24 micro-batches fill the longest window and let Java compile; 20 are two of it.
-    **{f"window-{window}": Step(windowed(window), 24, "nilometer") for window in WINDOWS},
+    **{f"window-{window}": Step(longer(window), 24, "nilometer") for window in WINDOWS},
     **{f"streams-{n}": Step(several(n, 24), 12, "nilometer") for n in STREAMS},
     **{f"chain-streams-{n}": _chain(several(n, 3), 1) for n in STREAMS},
     "near-merge": _near("merge"),
@@ -80,11 +80,25 @@ STEPS: Final[dict[str, Step]] = {
 }
 
 
+WINDOWED: Final = {
+    f"{question}-{way}-{window}s": (question, way, window)
+    for question, asked in windowed.QUESTIONS.items()
+    for way in ("rows", "columnar", *(("duckdb",) if asked.values else ()))
+    for window in (windowed.SHORT, windowed.LONG)
+    if way != "columnar" or window == windowed.SHORT
+}
+"""Questions whose answers change, each by (question, way, window)."""
+
+
 def measure(name: str) -> dict[str, Any]:
     """Run one step and check its count."""
     if name == "kernel":
         found = measure_kernel(BASE, 5)
         return _checked(found, count_results(BASE))
+    if name in WINDOWED:
+        ways = {"rows": windowed.rows, "columnar": windowed.columnar, "duckdb": windowed.reference}
+        question, way, window = WINDOWED[name]
+        return ways[way](question, window)
     if name == "near-refusal":
         return {"says": queries.refusal_without_a_key(NEAR)}
     step = STEPS[name]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.measure import STREAMS, WINDOWS
+from benchmarks.windowed import LONG, QUESTIONS, SHORT
 
 Measured = dict[str, dict[str, Any]]
 _CHAINS = ("chain", "chain-rocksdb-2", "chain-rocksdb-4")
@@ -41,6 +42,7 @@ def ratios(measured: Measured) -> list[Ratio]:
         _streams,
         _near,
         _kernel,
+        _windowed,
     ):
         try:
             lines += list(line(measured))
@@ -143,6 +145,30 @@ def _kernel(m: Measured) -> Iterator[Ratio]:
         f"{kernel['sort_rows_per_second']:,.0f}/s",
         f"{kernel['times_the_sort']:.2f}",
     )
+
+
+def _windowed(m: Measured) -> Iterator[Ratio]:
+    for name, question in QUESTIONS.items():
+        short, long = m.get(f"{name}-rows-{SHORT}s"), m.get(f"{name}-rows-{LONG}s")
+        columnar = m.get(f"{name}-columnar-{SHORT}s")
+        if short is not None:
+            yield _rate(f"{name}, rows in and out, window of {SHORT} s", short, question.wanted)
+        if columnar is not None:
+            yield _rate(f"{name}, columnar, window of {SHORT} s", columnar, 2 * question.wanted)
+        if short is not None and long is not None:
+            what = f"{name}: a window of {LONG} s against one of {SHORT} s: time of a batch"
+            yield _at_most(what, long, short, 1.3)
+        for window, ours in ((SHORT, short), (LONG, long)):
+            theirs = m.get(f"{name}-duckdb-{window}s")
+            if ours is not None and theirs is not None:
+                what = f"{name}, {window} s: rate against DuckDB over all rows at once"
+                yield _faster(what, ours, theirs)
+
+
+def _rate(what: str, ours: dict[str, Any], wanted: float) -> Ratio:
+    rate = ours["rows_per_second"]
+    good = _verdict(rate >= wanted)
+    return Ratio(what, f"{rate:,.0f}/s", "", "", f"≥ {wanted:,.0f}/s", good)
 
 
 def _faster(what: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Ratio:
