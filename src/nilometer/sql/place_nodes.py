@@ -145,6 +145,8 @@ class Placer:
 
     def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
         """The same rows in a new stage, together by the wanted columns."""
+        if placed.task.group.is_closed:  # a stage sends to one other only
+            return self._again(node, wanted)
         group = Group(None, self._buckets if wanted else 1, [placed.task])
         placed.task.group.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
