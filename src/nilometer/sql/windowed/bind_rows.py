@@ -237,8 +237,6 @@ class _Parts:
             units = (*held.units, *part.units)
             return Held(merge(held.rows, part.rows, conditions(units)), units)
         place = place_of(join, self.binder.sql)
-        if not join.args.get("on") and not join.args.get("using"):
-            raise SqlError(f"{side} JOIN needs ON or USING", place=place)
         clause = self.tree.args.get("windows")
         wanted = wanted_by(self.tree, with_times=clause is not None)
         return OuterJoin(self.binder.builder, wanted, side, place).join(held, part, conditions)
