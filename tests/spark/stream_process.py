@@ -1,4 +1,4 @@
-"""A streaming join in a process of its own, to be killed: python -m tests.spark.stream_process."""
+"""A streaming query in a process of its own, to be killed: python -m tests.spark.stream_process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ DDL = "ts TIMESTAMP, k BIGINT, v BIGINT, id BIGINT"
 STREAMS = ("A", "B", "C")
 WINDOWS = {("A", "B"): "40us", ("B", "C"): "25us"}
 LATENESS = "10us"
+TWO_STAGES = (
+    "SELECT A.id % 7 AS g, COUNT(*) AS n, SUM(B.id) AS s, MAX(B.id) AS m "
+    "FROM A [RANGE 40 MICROSECONDS], B [RANGE 25 MICROSECONDS] WHERE A.k = B.k GROUP BY A.id % 7"
+)
+"""A join on one key under a GROUP BY on another."""
 
 
 def main(way: str, folder: Path) -> None:
@@ -27,14 +32,15 @@ def main(way: str, folder: Path) -> None:
         join.start(folder / "out", folder / "checkpoint", available_now=True).awaitTermination()
     else:
         reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
-        joined = nm.window_join(
-            {name: reader.parquet(str(folder / name)) for name in STREAMS},
-            on="k",
-            windows=WINDOWS,
-            time="ts",
-            lateness=LATENESS,
-        )
-        run_to_end(joined, folder)
+        frames = {name: reader.parquet(str(folder / name)) for name in STREAMS}
+        if way == "windowed":
+            db = nm.connect(spark)
+            for name, frame in frames.items():
+                db.create_stream(name, frame, time="ts", lateness=LATENESS)
+            answer = db.sql(TWO_STAGES)
+        else:
+            answer = nm.window_join(frames, on="k", windows=WINDOWS, time="ts", lateness=LATENESS)
+        run_to_end(answer, folder)
     spark.stop()
 
 

@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from nilometer.local.database import LocalDatabase
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
 from nilometer.spark.arrow_sink import read_results
 from tests import naive
 from tests.cases import Row, to_batch
-from tests.spark.stream_process import STREAMS, WINDOWS
+from tests.spark.stream_process import STREAMS, TWO_STAGES, WINDOWS
 
 PATIENCE = 120
 
@@ -126,6 +127,10 @@ def found(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:
                 *(batch.column(f"{s}.3").to_pylist() for s in range(len(STREAMS))), strict=True
             )
         ]
+    elif way == "windowed":
+        frame = spark.read.parquet(str(folder / "out"))
+        columns = ("g", "n", "s", "m", "unix_micros(_time)", "_diff")
+        rows = [tuple(r) for r in frame.selectExpr(*columns).collect()]
     else:
         frame = spark.read.parquet(str(folder / "out"))
         rows = [tuple(r) for r in frame.selectExpr(*(f"{n}.id" for n in STREAMS)).collect()]
@@ -149,20 +154,38 @@ def check(way: str, folder: Path, spark: SparkSession, kills: Sequence[str], see
         run.finish()
     finally:
         run.kill_driver()
-    network = TimeNetwork(STREAMS, read_windows(WINDOWS))
-    expected = naive.window_join([list(chain(*stream)) for stream in streams], network)
+    expected = expect(way, [list(chain(*stream)) for stream in streams])
     assert len(expected) > 1000
     assert found(way, folder, spark) == expected
+
+
+def expect(way: str, streams: Sequence[Sequence[Row]]) -> list[tuple[int, ...]]:
+    """What an undisturbed run would give."""
+    if way != "windowed":
+        return naive.window_join(streams, TimeNetwork(STREAMS, read_windows(WINDOWS)))
+    db = LocalDatabase()
+    for name, rows in zip(STREAMS, streams, strict=True):
+        db.create_stream(name, pa.Table.from_batches([to_batch(rows)]), time="ts")
+    frontier = min(max(row[0] for row in rows) for rows in streams[:2]) - 10
+    changes = db.sql(TWO_STAGES)
+    times = changes.column("_time").cast(pa.int64())
+    changes = changes.set_column(changes.num_columns - 2, "_time", times)
+    rows = zip(*(column.to_pylist() for column in changes.columns), strict=True)
+    return sorted(row for row in rows if row[-2] < frontier)
 
 
 def test_kills_of_driver_and_workers_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     check("rows", tmp_path, spark, ["driver", "workers"], seed=1)
 
 
+def test_kills_between_two_stages_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    check("windowed", tmp_path, spark, ["driver"], seed=3)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("way", ["rows", "columnar"])
+@pytest.mark.parametrize("way", ["rows", "columnar", "windowed"])
 def test_many_kills_change_nothing(
     way: str, seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
