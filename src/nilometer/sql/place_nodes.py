@@ -55,8 +55,6 @@ class Group:
     routing: Routing | None
     """As a join wants it; None: by key, or everything in one place."""
     buckets: int
-    feeds: list[Task] = field(default_factory=list)
-    """The tasks of other groups that send to this one."""
     merged: Group | None = None
     is_closed: bool = False
     """Whether it sends already, and can take nothing in any more."""
@@ -147,7 +145,7 @@ class Placer:
         """The same rows in a new stage, together by the wanted columns."""
         if placed.task.group.is_closed:  # a stage sends to one other only
             return self._again(node, wanted)
-        group = Group(None, self._buckets if wanted else 1, [placed.task])
+        group = Group(None, self._buckets if wanted else 1)
         placed.task.group.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
         task = Task(leaf, [], group, feed=placed.task, places=[wanted or None])
@@ -252,7 +250,6 @@ class Placer:
         tasks = [placed[number].task for number in range(len(node.inputs))]
         group = Group(None, self._buckets if wanted[0] else 1)
         for own in dict.fromkeys(task.group for task in tasks):
-            group.feeds += own.feeds
             own.merged = group
         return Placed(Task(build_step(node), tasks, group), together)
 

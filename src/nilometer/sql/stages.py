@@ -84,10 +84,9 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution) -> StagedPlan:
 
 def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
     """The stages that lead to a task."""
-    order: list[Group] = []
-    _collect(last.group, order)
-    outputs = {last.group: last}
-    outputs |= {task.group: task for group in order for task in group.feeds}
+    outputs: dict[Group, Task] = {}
+    _collect(last, outputs)
+    order = list(outputs)
     stages: dict[Group, PlannedStage] = {}
     for group in order:
         stages[group] = _stage(group, outputs[group], stages, execution, group is not order[-1])
@@ -162,11 +161,14 @@ def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) ->
     return StreamClock(ended=True) if source.is_table else source.relation.clock
 
 
-def _collect(group: Group, order: list[Group]) -> None:
-    for task in group.feeds:
-        if task.group not in order:
-            _collect(task.group, order)
-    order.append(group)
+def _collect(output: Task, outputs: dict[Group, Task]) -> None:
+    """The groups that lead to a task, each after those that send to it, and what they send."""
+    tasks: list[Task] = []
+    _collect_tasks(output, tasks)
+    for task in tasks:
+        if task.feed is not None and task.feed.group not in outputs:
+            _collect(task.feed, outputs)
+    outputs[output.group] = output
 
 
 def _collect_tasks(task: Task, tasks: list[Task]) -> None:
