@@ -348,9 +348,25 @@ def test_a_windowed_unit_that_is_joined_is_a_block_with_its_time(db: LocalDataba
         ),
     )
     unit = as_a(Block, node.inputs[0])
-    assert names(unit) == ["k", "_time"]
+    assert names(unit) == ["k", "time of the result"]
     assert unit.lifetimes == (Lifetime(("P.A", "P.B"), 10 * SECOND),)
     assert len(node.plan.residuals) == 2
+
+
+def test_a_column_named_time_is_no_time_of_a_query_whose_answer_changes(
+    db: LocalDatabase,
+) -> None:
+    sql = "SELECT S._time AS t, B.k FROM (SELECT DISTINCT ts AS _time FROM A [RANGE 1 S]) S, B "
+    node = as_a(Combine, root_of(db, f"{sql} [RANGE 1 S]"))
+    assert names(node) == ["t", "k"]
+    with pytest.raises(SqlError, match="B has no window"):
+        db.plan(sql)
+
+
+def test_columns_of_one_name_are_kept_apart(db: LocalDatabase) -> None:
+    sql = "(SELECT A.k, B.k FROM A, B WINDOW = 1 S) ORDER BY 2 LIMIT 1"
+    node = as_a(TopRows, root_of(db, sql))
+    assert (names(node), node.order) == (["k", "k"], (SortKey(1),))
 
 
 def test_a_left_join_keeps_rows_without_partners(db: LocalDatabase) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
-from nilometer.sql.bind_from import BoundQuery, FromBinder
+from nilometer.sql.bind_from import FromBinder
 from nilometer.sql.bind_select import conditions_of, items_of, scope_of
 from nilometer.sql.bind_windows import bind_windows
+from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.modes import unwrap

@@ -5,65 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import AmbiguousNameError, NotYetError, Place, SqlError, UnknownNameError
+from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
 from nilometer.model.names import nearest
-from nilometer.model.windows import RangeWindow, Window
+from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import Lifetime, Node
-from nilometer.sql.derived import columns_of_source, derived_source
+from nilometer.sql.derived_entries import derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.plan import Item, RowsClause, Source
+from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.refuse_entry import refuse_entry
-from nilometer.sql.scalars import ColumnRef, Scalar, column, place_of
+from nilometer.sql.scalars import ColumnRef, column, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
 
 MOST_STREAMS: Final = 16
 _ALIAS: Final = re.compile(r"[A-Za-z]\d*")
-
-
-@dataclass(frozen=True)
-class BoundQuery:
-    """A query whose subqueries are dissolved: sources, and what must hold between them."""
-
-    sources: tuple[Source, ...]
-    windows: tuple[Window, ...]
-    conditions: tuple[Scalar, ...]
-    items: tuple[Item, ...]
-    windows_place: Place | None
-    lifetimes: tuple[Lifetime, ...] = ()
-    """How long rows stay, where the answer changes; a stream may have none yet."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of FROM, bound."""
-
-    unit: Unit
-    bound: BoundQuery
-    window: StreamWindow | None
-    place: Place
-
-    @property
-    def has_rows(self) -> bool:
-        return self.window is not None and self.window.args.get("rows") is not None
-
-
-class Deriver(Protocol):
-    """Makes nodes of queries in FROM."""
-
-    def is_plain(self, tree: exp.Expr) -> bool:
-        """Whether a query can be dissolved into the one that reads it."""
-
-    def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
-        """The node of a query."""
-
-    def derive_unit(self, bound: BoundQuery, length: int) -> Node:
-        """The node of a query that is appended to, each result of which stays for so long."""
+_NOTHING: Final = BoundQuery((), (), (), (), None)
 
 
 @dataclass(frozen=True)
@@ -191,9 +151,11 @@ class FromBinder:
         alone: bool,
         named: Mapping[str, exp.CTE],
     ) -> Entry:
-        name = entry.alias_or_name
+        name, place = entry.alias_or_name, place_of(entry, self.sql)
         if self.deriver is not None and not self.deriver.is_plain(query):
-            return self._derived(entry, self.deriver.derive(query, named), origin, alone)
+            node, full = self.deriver.derive(query, named), self._full_name(name, alone)
+            found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, _stream_window(entry), place)
+            return derived_entry(found, full, node, self.sql)
         bound = self.query(query, self._full_name(name, alone), named)
         columns: dict[str, exp.Expr] = {}
         for item in bound.items:
@@ -206,62 +168,13 @@ class FromBinder:
             columns[item.name] = item.value.tree
         times = tuple(source.time for source in bound.sources if not source.is_table)
         relations = {source.name: source.relation for source in bound.sources}
-        unit = Unit(name, columns, times, relations, origin)
-        place, window = place_of(entry, self.sql), _stream_window(entry)
-        if self.deriver is None or window is None:
-            return Entry(unit, bound, window, place)
-        return self._windowed(Entry(unit, bound, window, place), alone)
-
-    def _derived(self, entry: exp.Expr, node: Node, origin: str | None, alone: bool) -> Entry:
-        """A subquery whose answer changes: what it holds at each instant."""
-        place, window = place_of(entry, self.sql), _stream_window(entry)
-        name = entry.alias_or_name
-        if window is not None:
-            raise self._no_window(name, window)
-        for number, column_ in enumerate(node.columns):
-            if column_.name in [one.name for one in node.columns[:number]]:
-                raise AmbiguousNameError(
-                    f"the subquery {name} has two columns named {column_.name}",
-                    place=place,
-                    hint="rename one: … AS other",
-                )
-        source = derived_source(self._full_name(name, alone), node, place)
-        relations = {source.name: source.relation}
-        unit = Unit(name, columns_of_source(source), (), relations, origin, is_derived=True)
-        return Entry(unit, BoundQuery((source,), (), (), (), None), None, place)
-
-    def _no_window(self, name: str, window: StreamWindow) -> SqlError:
-        return SqlError(
-            f"{name} cannot have a window: rows of its answer come and go by themselves",
-            place=place_of(window, self.sql),
-            detail="a window stands behind a stream, or behind a query that is only appended to",
-            hint="put the windows behind the streams inside the subquery",
-        )
-
-    def _windowed(self, entry: Entry, alone: bool) -> Entry:
-        """A subquery with a RANGE window: each result stays for so long after its own time."""
-        assert entry.window is not None
-        assert self.deriver is not None
-        bound, unit = entry.bound, entry.unit
-        if any(source.node is not None for source in bound.sources):
-            raise self._no_window(unit.name, entry.window)
-        length = entry.window.args.get("length")
-        timed = [source for source in bound.sources if not source.is_table]
-        if length is None or length < 0 or not timed:
-            return entry
-        if len(timed) == 1 and timed[0].rows is None:
-            windows = tuple(w for w in bound.windows if not isinstance(w, RangeWindow))
-            return replace(entry, bound=replace(bound, windows=windows, lifetimes=()))
-        if alone and all(source.rows is None for source in timed):
-            lifetimes = (Lifetime(tuple(source.name for source in timed), length),)
-            return replace(entry, bound=replace(bound, lifetimes=lifetimes))
-        source = derived_source(
-            self._full_name(unit.name, alone), self.deriver.derive_unit(bound, length), entry.place
-        )
-        columns = {name: column(ColumnRef(source.name, name)) for name in unit.columns}
-        relations = {source.name: source.relation}
-        derived = Unit(unit.name, columns, (source.time,), relations, unit.origin)
-        return replace(entry, unit=derived, bound=BoundQuery((source,), (), (), (), None))
+        is_derived = any(source.node is not None for source in bound.sources)
+        unit = Unit(name, columns, times, relations, origin, is_derived)
+        found = Entry(unit, bound, _stream_window(entry), place)
+        if self.deriver is None or found.window is None:
+            return found
+        own = None if alone else self._full_name(name, alone)
+        return windowed_entry(found, own, self.deriver, self.sql)
 
     def _relation(self, entry: exp.Table, alone: bool) -> Entry:
         relation = find(entry.this, list(self.catalog.relations.values()))

@@ -7,19 +7,20 @@ from sqlglot import exp
 from nilometer.errors import Place
 from nilometer.sql.catalog import Relation
 from nilometer.sql.changes_plan import Node
-from nilometer.sql.plan import RESULT_TIME, Source
+from nilometer.sql.plan import Source
 from nilometer.sql.scalars import ColumnRef, column
 
 
-def derived_source(name: str, node: Node, place: Place) -> Source:
-    """A source whose rows are those of a node; its last column may be their time."""
-    names = tuple(one.name for one in node.columns)
-    timed = RESULT_TIME.column in names
+def derived_source(name: str, node: Node, place: Place, timed: bool = False) -> Source:
+    """A source whose rows are those of a node; the last column may be their time."""
+    names: list[str] = []
+    for one in node.columns:
+        names.append(one.name if one.name not in names else f"{one.name} ({len(names) + 1})")
     relation = Relation(
         name,
-        names,
+        tuple(names),
         tuple(one.kind for one in node.columns),
-        time=RESULT_TIME.column if timed else None,
+        time=names[-1] if timed else None,
         is_table=not timed,
     )
     return Source(name, relation, place, node=node)

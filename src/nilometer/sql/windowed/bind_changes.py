@@ -10,8 +10,8 @@ from sqlglot import exp
 from nilometer.errors import Place, SqlError
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.aggregate_calls import aggregates_in
-from nilometer.sql.bind_from import BoundQuery
 from nilometer.sql.bind_select import items_of
+from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Node, Paced
 from nilometer.sql.derived import columns_of_source, derived_source
@@ -31,6 +31,7 @@ from nilometer.sql.windowed.set_operators import set_operation
 
 Named = Mapping[str, exp.CTE]
 ANYWHERE = Place("", 0, 0)
+UNIT_TIME = "time of the result"
 
 
 def bind_changes(
@@ -86,7 +87,7 @@ class ChangesBinder:
         """The node of a query that is appended to; its last column is the time of a result."""
         times = [source.time for source in bound.sources if not source.is_table]
         time = exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
-        item = Item("_time", Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE))
+        item = Item(UNIT_TIME, Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE))
         streams = tuple(source.name for source in bound.sources if not source.is_table)
         lasting = replace(bound, lifetimes=(Lifetime(streams, length),))
         return self.builder.block(lasting, [*bound.items, item])
@@ -205,7 +206,10 @@ class ChangesBinder:
         source = derived_source("", node, place_of(tree, self.sql))
         columns = columns_of_source(source)
         unit = Unit("the query", columns, (), {source.name: source.relation})
-        items = [Item(n, Scalar(t, source.place)) for n, t in columns.items()]
+        items = [
+            Item(one.name, Scalar(tree, source.place))
+            for one, tree in zip(node.columns, columns.values(), strict=True)
+        ]
         binder = ExpressionBinder(Scope(self.sql, (unit,), is_outermost=False), "ORDER BY")
         ordering = read_ordering(tree, items, binder.bind, self.sql)
         if ordering is None:

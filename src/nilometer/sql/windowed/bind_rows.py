@@ -10,9 +10,10 @@ from sqlglot import exp
 from nilometer.errors import SqlError
 from nilometer.model.windows import RangeWindow
 from nilometer.operators.change_specs import SetFunction
-from nilometer.sql.bind_from import BoundQuery, Deriver, Entry, FromBinder
+from nilometer.sql.bind_from import FromBinder
 from nilometer.sql.bind_select import items_of, join_conditions, scope_of, where_conditions
 from nilometer.sql.bind_windows import bind_windows, written_windows
+from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
 from nilometer.sql.changes_plan import Counted, Lifetime
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder

@@ -11,7 +11,7 @@ from sqlglot import exp
 from nilometer.errors import SqlError
 from nilometer.model.expressions import Argument
 from nilometer.model.windows import RangeWindow
-from nilometer.sql.bind_from import BoundQuery
+from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import Block, Column, Combine, Compute, LastRows, Node
 from nilometer.sql.compile_scalar import NotInSubsetError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from nilometer.errors import Place
-from nilometer.sql.bind_from import BoundQuery
+from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.changes_plan import Node
 from nilometer.sql.derived import derived_source
 from nilometer.sql.plan import Item
@@ -58,7 +58,6 @@ class Wanted:
     def derive(self, units: Sequence[Unit], node: Node, place: Place, name: str = HELD) -> Held:
         """The units over the columns of a node that has these items."""
         source = derived_source(name, node, place)
-        source = replace(source, relation=replace(source.relation, time=None, is_table=True))
         known = {one.name for one in node.columns}
         derived = [
             replace(

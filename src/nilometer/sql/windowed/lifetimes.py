@@ -13,7 +13,7 @@ from nilometer.errors import Place, SqlWindowError, WindowError
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import Bound, DerivedWindow, RangeWindow, UniformWindow, Window
-from nilometer.sql.bind_from import BoundQuery, Entry
+from nilometer.sql.bound_query import BoundQuery, Entry
 from nilometer.sql.changes_plan import Lifetime
 from nilometer.sql.plan import Source
 from nilometer.sql.scalars import Scalar

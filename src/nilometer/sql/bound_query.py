@@ -1,0 +1,57 @@
+"""Queries in FROM, bound: dissolved into their sources, or held by nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from nilometer.errors import Place
+from nilometer.model.windows import Window
+from nilometer.sql.changes_plan import Lifetime, Node
+from nilometer.sql.dialect import StreamWindow
+from nilometer.sql.plan import Item, Source
+from nilometer.sql.scalars import Scalar
+from nilometer.sql.scope import Unit
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query whose subqueries are dissolved: sources, and what must hold between them."""
+
+    sources: tuple[Source, ...]
+    windows: tuple[Window, ...]
+    conditions: tuple[Scalar, ...]
+    items: tuple[Item, ...]
+    windows_place: Place | None
+    lifetimes: tuple[Lifetime, ...] = ()
+    """How long rows stay, where the answer changes; a stream may have none yet."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of FROM, bound."""
+
+    unit: Unit
+    bound: BoundQuery
+    window: StreamWindow | None
+    place: Place
+
+    @property
+    def has_rows(self) -> bool:
+        return self.window is not None and self.window.args.get("rows") is not None
+
+
+class Deriver(Protocol):
+    """Makes nodes of queries in FROM."""
+
+    def is_plain(self, tree: exp.Expr) -> bool:
+        """Whether a query can be dissolved into the one that reads it."""
+
+    def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
+        """The node of a query."""
+
+    def derive_unit(self, bound: BoundQuery, length: int) -> Node:
+        """The node of a query that is appended to, each result of which stays for so long."""
