@@ -70,9 +70,11 @@ class AggregateSpec:
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the columns that leave, without time and count."""
         return self.value_types
 
     def start(self, store: ChunkStore) -> AggregateOperator:
+        """The running operator, with nothing kept yet."""
         return AggregateOperator(self, store)
 
 
@@ -94,19 +96,23 @@ class AggregateOperator:
 
     @property
     def stored(self) -> Sequence[Stored]:
+        """Everything that it keeps in the store."""
         return tuple(self._tables().values())
 
     def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
         chunks = {name: [r.to_json() for r in t.refs] for name, t in self._tables().items()}
         return {"chunks": chunks, "next number": self._next_number, "opened": self._opened}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
         for name, table in self._tables().items():
             table.restore(ChunkRef(**ref) for ref in snapshot["chunks"][name])
         self._next_number = snapshot["next number"]
         self._opened = snapshot["opened"]
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        """The changes strictly before a frontier, given those that come in."""
         changes = inputs[0]
         if not diffs_of(changes).all():
             changes = changes.take(pa.array(np.flatnonzero(diffs_of(changes))))
@@ -118,13 +124,16 @@ class AggregateOperator:
         events = self._events(period)
         totals = self._totals(period, initial, events)
         if (totals[ROWS] < 0).any():
-            raise InternalError("more rows of a group went than had come")
+            raise InternalError(
+                "GROUP BY was told to remove rows that are not there",
+                hint="please report this with the query",
+            )
         numbers = self._numbers(initial, len(period.ids))
         orders = self._ordered(period, numbers, totals, events)
         answer = Answer(
             [take(column, firsts) for column in period.columns[: self._spec.keys]],
             self._results(totals, orders),
-            self._exists(period, totals),
+            self._exists(totals),
         )
         self._keep(period, totals, numbers)
         self._opened = True
@@ -228,7 +237,7 @@ class AggregateOperator:
             return False
         return call.function in ORDERED
 
-    def _exists(self, period: Period, totals: Totals) -> Bools:
+    def _exists(self, totals: Totals) -> Bools:
         """In which states a group has a row. The one group without keys always has one."""
         if self._spec.keys:
             exists: Bools = totals[ROWS] > 0
