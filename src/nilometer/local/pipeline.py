@@ -71,6 +71,12 @@ class Pipeline:
         """The names of the operators, from scans to the answer."""
         return [operator.name for operator in self._operators]
 
+    @property
+    def streams(self) -> list[str]:
+        """The names of the streams that are read."""
+        names = (scan.relation.name for scan in self._scans if not scan.relation.is_table)
+        return list(dict.fromkeys(names))
+
     def push(self, stream: str, rows: pa.RecordBatch | pa.Table, now: int | None = None) -> None:
         """Put tuples before all scans of a stream, at the time `now` of the clock.
 
@@ -86,8 +92,9 @@ class Pipeline:
 
     def reach(self, instant: int, stream: str | None = None) -> None:
         """Say that a stream, or every one, brings no tuple before an instant any more."""
-        for scan in self._scans if stream is None else self._scans_of(stream):
-            scan.reach(instant)
+        for name in self.streams if stream is None else (stream,):
+            for scan in self._scans_of(name):
+                scan.reach(instant)
 
     def run(self, until: int | None = None) -> list[Output]:
         """Let operators work until none has anything to do, or until a time of the clock."""
@@ -122,13 +129,12 @@ class Pipeline:
         )
 
     def _scans_of(self, stream: str) -> list[Scan]:
-        found = [scan for scan in self._scans if scan.relation.name == stream]
-        if not found or found[0].relation.is_table:
-            names = sorted({s.relation.name for s in self._scans if not s.relation.is_table})
+        if stream not in self.streams:
             raise InputError(
-                f"this query reads no stream {stream}", detail=f"it reads {', '.join(names)}"
+                f"this query reads no stream {stream}",
+                detail=f"it reads {', '.join(self.streams) or 'none'}",
             )
-        return found
+        return [scan for scan in self._scans if scan.relation.name == stream]
 
     def _step(self) -> bool:
         """Let one operator work, if any can."""
