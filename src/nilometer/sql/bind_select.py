@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.plan import Item
-from nilometer.sql.scalars import Scalar, conjuncts, place_of
+from nilometer.sql.scalars import Scalar, conjuncts, place_of, put_at
 from nilometer.sql.scope import Scope, Unit, find_name
 
 
@@ -65,8 +65,9 @@ def items_of(tree: exp.Select, binder: ExpressionBinder) -> Iterator[Item]:
             value = binder.bind(expression.unalias())
             yield Item(_item_name(expression, value), value)
             continue
+        place = place_of(expression, binder.scope.sql)
         for one in starred:
-            yield Item(one.name, Scalar(one.meaning, place_of(expression, binder.scope.sql)))
+            yield Item(one.name, Scalar(put_at(one.meaning, place), place))
 
 
 def _item_name(expression: exp.Expr, value: Scalar) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import SqlError
+from nilometer.sql.placed_parser import operator_place
 from nilometer.sql.scalars import place_of
 
 _ALLOWED: Final = {
@@ -35,6 +36,7 @@ _ELSEWHERE: Final = {
     "distribute": "DISTRIBUTE BY",
     "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
+    "by_name": "BY NAME",
     "connect": "START WITH",
     "hint": "a hint to the optimizer",
     "operation_modifiers": "this modifier of SELECT",
@@ -44,6 +46,7 @@ _LIST: Final = "write JOIN … ON, or list the streams in FROM"
 _HINTS: Final = {
     "laterals": "explode before the stream is created, or over the result",
     "qualify": "conditions on rows stand in WHERE",
+    "by_name": "list the columns in the same order on both sides",
     "locks": "leave it out: streams are only read",
     "hint": "leave it out: the plan is chosen from the declared rates",
 }
@@ -70,6 +73,8 @@ def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
             continue
         clause = value[0] if isinstance(value, list) else value
         place = place_of(clause if isinstance(clause, exp.Expr) else tree, sql)
+        if isinstance(tree, exp.SetOperation):
+            place = operator_place(tree, sql)
         raise SqlError(
             f"{_ELSEWHERE.get(name, name.upper())} is not part of this dialect",
             place=place,

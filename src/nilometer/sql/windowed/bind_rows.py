@@ -7,18 +7,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from nilometer.errors import SqlError
+from nilometer.errors import SqlError, UnknownNameError
 from nilometer.model.windows import RangeWindow
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.bind_from import FromBinder
 from nilometer.sql.bind_select import items_of, join_conditions, scope_of, where_conditions
 from nilometer.sql.bind_windows import bind_windows, written_windows
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
-from nilometer.sql.changes_plan import Counted, Lifetime
+from nilometer.sql.changes_plan import Counted, Lifetime, Node
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.modes import unwrap
+from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import Source
+from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, conjuncts, place_of
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.windowed.build_nodes import NodeBuilder, at_most
@@ -82,17 +84,29 @@ class RowsBinder:
             query = query.copy()
             query.set("distinct", None)
         if not self.deriver.is_plain(query):
-            node = self.deriver.derive(query, named)
+            node = self._uncorrelated(query, named)
             source = derived_source("the subquery", node, place_of(test.tree, self.sql))
             columns = list(columns_of_source(source).values())
             rows = BoundQuery((source,), (), (), (), None)
             return self._with_value(test, around, rows, columns)
         assert isinstance(query, exp.Select)
+        refuse_query(query, self.sql)
+        named = {**named, **named_queries(query, self.sql)}
         rows, scope = self.bind(query, None, named, around)
         if test.value is None:
             return rows
         listed = [item.value.tree for item in items_of(query, ExpressionBinder(scope, "SELECT"))]
         return self._with_value(test, around, rows, listed)
+
+    def _uncorrelated(self, query: exp.Expr, named: Named) -> Node:
+        """The node of a query inside EXISTS that stands alone."""
+        try:
+            return self.deriver.derive(query, named)
+        except UnknownNameError as error:
+            hint = "inside EXISTS, only a plain SELECT … FROM … WHERE can use the names around it"
+            raise UnknownNameError(
+                error.message, place=error.place, detail=error.detail, hint=error.hint or hint
+            ) from None
 
     def _with_value(
         self, test: ExistsTest, around: Scope, rows: BoundQuery, columns: Sequence[exp.Expr]
