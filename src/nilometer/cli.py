@@ -116,6 +116,18 @@ def sql(  # noqa: PLR0913  one argument per option
         int | None,
         typer.Option(min=1, help="How many parts the work has; by default one per core."),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INSTANT|end",
+            help="Of an answer that changes, show what it is at this instant (UTC), or in the "
+            "end, instead of its changes.",
+        ),
+    ] = None,
+    execution: Annotated[
+        options.ExecutionName,
+        typer.Option(help="How answers that change learn that time has passed."),
+    ] = options.ExecutionName.AUTO,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Go on: read files as they are put into the folders."),
@@ -123,6 +135,14 @@ def sql(  # noqa: PLR0913  one argument per option
     catch_up: Annotated[
         bool,
         typer.Option("--catch-up", help="As --follow, but end when all files there are read."),
+    ] = False,
+    answer: Annotated[
+        bool,
+        typer.Option(
+            "--answer",
+            help="Show the whole answer whenever it has changed, instead of the changes.",
+            rich_help_panel="Only with --follow or --catch-up",
+        ),
     ] = False,
     lateness: Annotated[
         list[str] | None,
@@ -160,21 +180,39 @@ def sql(  # noqa: PLR0913  one argument per option
       nilometer sql --stream A=camera1.csv:ts --stream B=camera2.csv:ts "
       SELECT A.obj_id, A.ts, B.ts FROM A, B
       WINDOW(A, B) = 5 SECONDS WHERE A.obj_id = B.obj_id"
+
+    Aggregates, DISTINCT, EXCEPT and the like over sliding windows change as
+    time passes. What is shown are the changes: at _time so many copies of a
+    row come (_diff +1) or go (_diff -1). With --at it is the answer itself.
+
+    [bold]Example[/]: sales within an hour, as they are at noon
+
+      nilometer sql --stream Sales=sales.csv:ts --at "2026-01-31 12:00:00" "
+      SELECT store, SUM(price) AS total FROM Sales [RANGE 1 HOUR] GROUP BY store"
     """
     sources = options.read_sources(stream or [], table or [])
     following = None
     if follow or catch_up:
         late = options.read_durations("--lateness", lateness or [], sources.streams)
         silent = options.read_durations("--idle", idle or [], sources.streams)
-        following = options.Follow(late, silent, checkpoint, catch_up)
+        following = options.Follow(late, silent, checkpoint, catch_up, answer)
     else:
-        options.require_follow({"--lateness": lateness, "--idle": idle, "--checkpoint": checkpoint})
+        options.require_follow(
+            {
+                "--answer": answer,
+                "--lateness": lateness,
+                "--idle": idle,
+                "--checkpoint": checkpoint,
+            }
+        )
+    moment = options.read_moment(at) if at is not None else None
     text, chosen = read_text(statement, file), options.Output(form, output, limit)
     with Progress(_errors()) as progress:
         progress.say("Starting Spark")
         from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
 
-        run_sql(Request(text, sources, chosen, following, buckets), progress)
+        request = Request(text, sources, chosen, following, buckets, moment, execution)
+        run_sql(request, progress)
 
 
 @app.command()

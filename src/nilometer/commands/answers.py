@@ -19,7 +19,6 @@ from pyspark.sql.types import (
     DataType,
     MapType,
     NumericType,
-    StructField,
     StructType,
     TimestampType,
     VariantType,
@@ -27,11 +26,10 @@ from pyspark.sql.types import (
 
 from nilometer.commands.lines import TAKEN, WRITTEN, TakeRows, WriteLines, read_taken
 from nilometer.commands.options import Format
+from nilometer.commands.tables import LONGEST_VALUE, Heading
 from nilometer.errors import InputError
+from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.spark.ship import ship_function
-
-LONGEST_VALUE: Final = 200
-"""How many characters of a value a table shows."""
 
 _JSON: Final = {
     "ignoreNullFields": "false",
@@ -91,14 +89,35 @@ def header(columns: Sequence[str], form: Format) -> bytes:
     return text.getvalue().encode()
 
 
-def is_number(field: StructField) -> bool:
-    """Whether values stand at the right of their column."""
-    return isinstance(field.dataType, NumericType)
+def headings_of(answer: DataFrame) -> list[Heading]:
+    """The columns of an answer as a table shows them."""
+    changes = is_changelog(answer)
+    fields = answer.schema.fields
+    return [
+        Heading(
+            one.name,
+            is_number=isinstance(one.dataType, NumericType),
+            is_time=isinstance(one.dataType, TimestampType),
+            is_change=changes and place == len(fields) - 1,
+        )
+        for place, one in enumerate(fields)
+    ]
 
 
-def is_time(field: StructField) -> bool:
-    """Whether values are instants."""
-    return isinstance(field.dataType, TimestampType)
+def is_changelog(answer: DataFrame) -> bool:
+    """Whether rows come and go; else they are only added."""
+    return answer.columns[-2:] == [TIME, DIFF]
+
+
+def require_changing(answer: DataFrame, option: str) -> None:
+    """Refuse an option that is for answers that change."""
+    if not is_changelog(answer):
+        raise InputError(
+            f"{option} is for answers that change",
+            detail="this query adds rows and never takes one back",
+            hint=f"leave {option} out; or give every stream a window and end the statement with "
+            "EMIT CHANGES",
+        )
 
 
 def require_names(answer: DataFrame, form: Format) -> None:

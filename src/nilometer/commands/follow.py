@@ -17,11 +17,21 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
+from nilometer.commands.answers import headings_of, is_changelog, require_changing
 from nilometer.commands.destination import GrowingFile
 from nilometer.commands.options import Follow, Format, Output
 from nilometer.commands.progress import Progress
-from nilometer.commands.sinks import Guarded, LinesToFile, LinesToScreen, Sink, TableToScreen
-from nilometer.commands.tables import Heading, TableView
+from nilometer.commands.row_order import read_order
+from nilometer.commands.sinks import (
+    AnswerToScreen,
+    Guarded,
+    InOrderOfTime,
+    LinesToFile,
+    LinesToScreen,
+    Sink,
+    TableToScreen,
+)
+from nilometer.commands.tables import TableView
 from nilometer.commands.tally import ROWS_OUT, Tally
 from nilometer.errors import InputError
 
@@ -32,7 +42,7 @@ _LAST_BATCH: Final = 10.0
 
 def follow_query(
     answer: DataFrame,
-    headings: list[Heading],
+    sql: str,
     output: Output,
     follow: Follow,
     progress: Progress,
@@ -41,7 +51,12 @@ def follow_query(
     """Run a query to its end; what it has done."""
     tally = Tally()
     with _checkpoint(follow) as checkpoint, _stop_signals() as stops:
-        sink = _sink(headings, output, checkpoint, progress, screen)
+        growing = GrowingFile(output.path, checkpoint) if output.path is not None else None
+        sink = _sink(answer, output, growing, progress, screen)
+        if follow.answer:
+            sink = _answer_sink(answer, sql, output, progress, screen)
+        elif sink is not None and is_changelog(answer):
+            sink = InOrderOfTime(sink)
         guarded = Guarded(sink) if sink is not None else None
         query = _start(answer, output, follow, checkpoint, guarded)
         try:
@@ -72,16 +87,29 @@ def _start(
 
 
 def _sink(
-    headings: list[Heading], output: Output, checkpoint: Path, progress: Progress, screen: Console
+    answer: DataFrame,
+    output: Output,
+    growing: GrowingFile | None,
+    progress: Progress,
+    screen: Console,
 ) -> Sink | None:
     """What writes the rows; None where Spark itself does."""
     if output.form is Format.PARQUET:
         return None
     if output.form is Format.TABLE:
-        return TableToScreen(TableView(screen, headings), output.limit, progress)
-    if output.path is None:
+        return TableToScreen(TableView(screen, headings_of(answer)), output.limit, progress)
+    if growing is None:
         return LinesToScreen(output.form, progress)
-    return LinesToFile(output.form, GrowingFile(output.path, checkpoint))
+    return LinesToFile(output.form, growing)
+
+
+def _answer_sink(
+    answer: DataFrame, sql: str, output: Output, progress: Progress, screen: Console
+) -> Sink:
+    """What shows the answer itself as it changes."""
+    require_changing(answer, "--answer")
+    headings = headings_of(answer)[:-2]
+    return AnswerToScreen(screen, headings, read_order(sql, headings), output.limit, progress)
 
 
 def _watch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,6 +20,22 @@ class Format(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     PARQUET = "parquet"
+
+
+class ExecutionName(StrEnum):
+    """How windowed queries learn that time has passed."""
+
+    AUTO = "auto"
+    ITA = "ita"
+    TPA = "tpa"
+    NTA = "nta"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an answer is looked at: an instant, or (None) after the last change."""
+
+    instant: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +71,16 @@ class Follow:
     checkpoint: Path | None = None
     catch_up: bool = False
     """End when all files that are there have been read."""
+    answer: bool = False
+    """Show the whole answer whenever it has changed, not the changes."""
+
+    def __post_init__(self) -> None:
+        if self.answer and self.checkpoint is not None:
+            raise InputError(
+                "--answer and --checkpoint do not go together",
+                detail="an answer that is shown is not kept when the command ends",
+                hint="write the changes instead; or keep the answer by nm.keep_answer in Python",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +168,25 @@ def read_durations(option: str, given: Sequence[str], streams: Sequence[Source])
         own[known] = duration
     chosen = {name: duration or general for name, duration in own.items()}
     return {name: duration for name, duration in chosen.items() if duration}
+
+
+def read_moment(text: str) -> Moment:
+    """An instant, in UTC unless it has a zone of its own; or the word end.
+
+    >>> read_moment("2026-01-31 12:00:00.5").instant, read_moment("end").instant
+    (datetime.datetime(2026, 1, 31, 12, 0, 0, 500000, tzinfo=datetime.timezone.utc), None)
+    """
+    if text.strip().lower() == "end":
+        return Moment()
+    try:
+        instant = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(
+            "cannot read --at",
+            detail=f"got {text!r}",
+            hint="write an instant such as '2026-01-31 12:00:00.5' (UTC), or end",
+        ) from None
+    return Moment(instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC))
 
 
 def require_follow(options: Mapping[str, object]) -> None:

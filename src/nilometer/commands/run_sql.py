@@ -12,9 +12,10 @@ from rich.console import Console
 
 from nilometer.commands.answers import (
     header,
-    is_number,
-    is_time,
+    headings_of,
+    is_changelog,
     made_lines,
+    require_changing,
     require_names,
     take_rows,
 )
@@ -22,14 +23,24 @@ from nilometer.commands.destination import open_output
 from nilometer.commands.failures import told_in_words
 from nilometer.commands.files import find_files
 from nilometer.commands.follow import follow_query
-from nilometer.commands.options import Follow, Format, Output, Source, Sources
+from nilometer.commands.options import (
+    ExecutionName,
+    Follow,
+    Format,
+    Moment,
+    Output,
+    Source,
+    Sources,
+)
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_files import read_static, read_streaming
+from nilometer.commands.row_order import in_order_of_time, read_order
 from nilometer.commands.session import open_session
 from nilometer.commands.statements import OneStatement, split_statements
-from nilometer.commands.tables import Heading, TableView, count_line
+from nilometer.commands.tables import TableView, count_line
 from nilometer.database import Database, connect
 from nilometer.errors import InputError
+from nilometer.spark.snapshot import snapshot
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Request:
     output: Output = field(default_factory=Output)
     follow: Follow | None = None
     buckets: int | None = None
+    at: Moment | None = None
+    execution: ExecutionName = ExecutionName.AUTO
 
     def __post_init__(self) -> None:
         for stream in self.sources.streams:
@@ -50,6 +63,16 @@ class Request:
                     hint=f"write --stream {stream.name}={stream.path}:TIMECOLUMN; only with "
                     "--follow can it be the time of arrival",
                 )
+        if self.at is not None and self.follow is not None:
+            raise InputError(
+                "--at is for files that are read once, as they are",
+                hint="leave it out to see the changes, or add --answer to see the answer change",
+            )
+        if self.follow is not None and self.follow.answer and self.output.form is not Format.TABLE:
+            raise InputError(
+                f"--answer is shown as a table, not as {self.output.form}",
+                hint=f"without --answer the changes are written as {self.output.form}",
+            )
 
     def statements(self) -> list[OneStatement]:
         """The statements of the text, if this output can take them all."""
@@ -71,8 +94,7 @@ class Request:
 def run_sql(request: Request, progress: Progress) -> None:
     """Answer the statements in order."""
     statements = request.statements()
-    sources, follow = request.sources, request.follow
-    with _database(sources, follow, progress) as db, _screen(request.output) as screen:
+    with _database(request, progress) as db, _screen(request.output) as screen:
         for number, statement in enumerate(statements):
             progress.say(f"Statement {number + 1} of {len(statements)}")
             if number:
@@ -83,26 +105,27 @@ def run_sql(request: Request, progress: Progress) -> None:
 def run_explain(request: Request, form: str, progress: Progress) -> None:
     """Say what the statements would do."""
     statements = request.statements()
-    with _database(request.sources, None, progress) as db:
+    with _database(request, progress) as db:
         plans = [db.explain(statement.sql, form=form) for statement in statements]
         with progress.aside(), open_output(None) as out:
             out.write("\n\n".join(plan.rstrip() for plan in plans).encode() + b"\n")
 
 
 @contextmanager
-def _database(sources: Sources, follow: Follow | None, progress: Progress) -> Iterator[Database]:
+def _database(request: Request, progress: Progress) -> Iterator[Database]:
     """A database with all sources in it."""
     progress.say("Starting Spark")
-    every = (*sources.streams, *sources.tables)
+    streams = request.sources.streams
+    every = (*streams, *request.sources.tables)
     for source in every:  # what is not there is said before Spark takes its time to start
         find_files(source.name, source.path)
     with told_in_words(), open_session() as spark:
-        db = connect(spark)
+        db = connect(spark, execution=request.execution)
         for source in every:
             progress.say(f"Looking at the files of {source.name}")
             with told_in_words(f"{source.name} ({source.path})"):
-                if source in sources.streams:
-                    _create_stream(db, spark, source, follow)
+                if source in streams:
+                    _create_stream(db, spark, source, request.follow)
                 else:
                     db.create_table(source.name, read_static(spark, source))
         yield db
@@ -143,7 +166,7 @@ def _run(
     screen: Console,
     progress: Progress,
 ) -> None:
-    output = request.output
+    output, follow = request.output, request.follow
     if statement.is_explain and output.form is Format.TABLE:
         plan = db.explain(statement.sql, buckets=request.buckets)
         with progress.aside():
@@ -151,21 +174,42 @@ def _run(
         return
     answer = db.sql(statement.sql, buckets=request.buckets)
     require_names(answer, output.form)
-    if request.follow is not None and answer.isStreaming:
-        tally = follow_query(answer, _headings(answer), output, request.follow, progress, screen)
+    if follow is not None and answer.isStreaming:
+        tally = follow_query(answer, statement.sql, output, follow, progress, screen)
         with progress.aside():
             progress.console.print(tally.summary())
+    elif request.at is not None and not statement.is_explain:
+        then = _answer_at(answer, statement.sql, request.at)
+        _write(then, output, screen, progress, if_empty=_when_empty(request.at))
     else:
-        _write(answer, output, screen, progress)
+        _write(
+            in_order_of_time(answer) if is_changelog(answer) else answer, output, screen, progress
+        )
 
 
-def _write(answer: DataFrame, output: Output, screen: Console, progress: Progress) -> None:
+def _answer_at(changelog: DataFrame, sql: str, at: Moment) -> DataFrame:
+    """What a changelog says at one moment, in the order that the statement asks for."""
+    require_changing(changelog, "--at")
+    then = snapshot(changelog, at.instant)
+    return read_order(sql, headings_of(then)).sort_frame(then)
+
+
+def _when_empty(at: Moment) -> str:
+    """What is said of an answer without rows."""
+    return "" if at.instant is not None else ": in the end all windows of time are empty"
+
+
+def _write(
+    answer: DataFrame, output: Output, screen: Console, progress: Progress, if_empty: str = ""
+) -> None:
     """The whole answer of a batch run."""
     if output.form is Format.TABLE:
         taken = take_rows(answer, output.limit)
         with progress.aside():
-            TableView(screen, _headings(answer)).show(taken.rows)
-            counted = count_line(len(taken.rows), taken.total)
+            TableView(screen, headings_of(answer)).show(taken.rows)
+            counted = count_line(len(taken.rows), taken.total) + (
+                if_empty if not taken.total else ""
+            )
             screen.print(counted, style="dim", soft_wrap=True)
     elif output.form is Format.PARQUET:
         _write_parquet(answer, output)
@@ -186,7 +230,3 @@ def _write_parquet(answer: DataFrame, output: Output) -> None:
             f"there is already something at {output.path}", hint="name a folder that is new"
         )
     answer.write.parquet(str(output.path))
-
-
-def _headings(answer: DataFrame) -> list[Heading]:
-    return [Heading(f.name, is_number(f), is_time(f)) for f in answer.schema.fields]

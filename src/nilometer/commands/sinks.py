@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame
+from rich.console import Console
 
 from nilometer.commands.answers import header, made_lines, take_rows
 from nilometer.commands.destination import GrowingFile, open_output
 from nilometer.commands.options import Format
 from nilometer.commands.progress import Progress
-from nilometer.commands.tables import TableView
+from nilometer.commands.row_order import RowOrder, in_order_of_time
+from nilometer.commands.tables import Heading, TableView
+
+_OTHER_LINES: Final = 5
+"""Lines of a screen that are not rows: heading, rule, count, progress, and one to spare."""
 
 
 class Sink(Protocol):
@@ -67,6 +75,58 @@ class TableToScreen:
             if (more := taken.total - len(taken.rows)) > 0:
                 told = f"… and {more:,} more at the same time"
                 self.view.console.print(told, style="dim", soft_wrap=True)
+
+
+@dataclass
+class InOrderOfTime:
+    """A sink that gets the changes of every micro-batch in their order."""
+
+    sink: Sink
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        self.sink.write(in_order_of_time(rows), batch)
+
+
+@dataclass
+class AnswerToScreen:
+    """The whole answer whenever changes have come: in a terminal it replaces the one before."""
+
+    screen: Console
+    headings: Sequence[Heading]
+    order: RowOrder
+    limit: int
+    progress: Progress
+    _copies: Counter[tuple[str | None, ...]] = field(default_factory=Counter)
+    _time: str = ""
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        changes = take_rows(rows, sys.maxsize).rows
+        if not changes:
+            return
+        for *row, time, diff in changes:
+            self._copies[tuple(row)] += int(diff or 0)
+            self._time = max(self._time, time or "")
+        self._copies = Counter({row: n for row, n in self._copies.items() if n})
+        with self.progress.aside():
+            self._show()
+
+    def _show(self) -> None:
+        rows = self.order.sort(list(self._copies.elements()))
+        shown = rows[: self._room()]
+        if self.screen.is_terminal:
+            self.screen.clear()
+        TableView(self.screen, self.headings).show(shown)
+        more = f", {len(shown):,} of them above" if len(shown) < len(rows) else ""
+        told = f"{len(rows):,} row{'' if len(rows) == 1 else 's'} at {self._time}{more}"
+        self.screen.print(told, style="dim", soft_wrap=True)
+        if not self.screen.is_terminal:
+            self.screen.print()
+
+    def _room(self) -> int:
+        """How many rows are shown: in a terminal, as many as leave the heading in sight."""
+        if not self.screen.is_terminal:
+            return self.limit
+        return min(self.limit, max(1, self.screen.height - _OTHER_LINES))
 
 
 @dataclass

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nilometer.commands.answers import LONGEST_VALUE
-
 Rows = Sequence[tuple[str | None, ...]]
+
+LONGEST_VALUE: Final = 200
+"""How many characters of a value a table shows."""
 
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NULL: Final = "NULL"
@@ -28,6 +29,8 @@ class Heading:
     name: str
     is_number: bool = False
     is_time: bool = False
+    is_change: bool = False
+    """A number of copies that come (+) or go (-)."""
 
 
 @dataclass
@@ -94,6 +97,8 @@ def count_line(shown: int, total: int) -> str:
 def _column(heading: Heading, values: list[str | None]) -> list[str | None]:
     if heading.is_time:
         return _times(values)
+    if heading.is_change:
+        return [f"{int(value):+d}" for value in values if value is not None]
     return [None if value is None else _clean(value) for value in values]
 
 
