@@ -29,6 +29,8 @@ LAST = 20
 """Times are between the first instant of the data and so many microseconds later."""
 
 Row = tuple[Any, ...]
+Parts = dict[str, tuple[int, int]]
+"""Which rows of every stream come in a micro-batch."""
 
 _INF = float("inf")
 _VALUES: tuple[tuple[Any, ...], ...] = (
@@ -114,7 +116,7 @@ def change_data(draw: st.DrawFn, most_rows: int = 8) -> ChangeData:
 
 
 @st.composite
-def splits(draw: st.DrawFn, data: ChangeData, most: int = 4) -> list[dict[str, tuple[int, int]]]:
+def splits(draw: st.DrawFn, data: ChangeData, most: int = 4) -> list[Parts]:
     """Micro-batches: for each, the part of every stream that arrives in it."""
     batches = draw(st.integers(1, most))
     cuts = {

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nilometer.model.time import EARLIEST
+from nilometer.model.time import EARLIEST, FOREVER
 from tests.change_data import LAST, SCHEMA, STREAMS, TABLE, ChangeData
 from tests.change_queries import ChangeCase
 
@@ -160,3 +160,11 @@ def _is_close(a: Any, b: Any) -> bool:
 def as_counter(changes: Iterable[Change]) -> Counter[Row]:
     """Changes such that those of another run can be compared with them."""
     return Counter((*canonical(row), time, diff) for row, time, diff in changes)
+
+
+def settled(changes: Iterable[Change], case: ChangeCase, data: ChangeData) -> list[Change]:
+    """What streams emit of the whole: all strictly before the watermark, and what is since ever."""
+    marks = [data.watermark(name) for name in case.streams]
+    known = [mark for mark in marks if mark is not None]
+    end = EARLIEST if len(known) < len(marks) else min(known, default=FOREVER)
+    return [change for change in changes if change[1] < end or change[1] == EARLIEST]

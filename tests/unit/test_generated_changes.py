@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.local.database import LocalDatabase
+from nilometer.local.pipeline import Pipeline
+from nilometer.local.run_changes import LocalChanges
 from nilometer.model.time import EARLIEST
-from tests.change_data import STREAMS, ChangeData, change_data, splits
+from nilometer.operators.stage import Execution
+from nilometer.sql.changes_plan import ChangesPlan
+from tests.change_data import STREAMS, ChangeData, Parts, change_data, splits
 from tests.change_oracle import (
     Change,
     answers,
@@ -25,15 +29,15 @@ from tests.change_oracle import (
     instants,
     is_same,
     plain_answer,
+    settled,
 )
 from tests.change_queries import ChangeCase, change_cases
 
 CASES = int(os.environ.get("NILOMETER_CHANGE_CASES", "3000"))
-EXECUTIONS = ("tpa", "nta", "ita")
 
 
-def database(rows: ChangeData, buckets: int, execution: str) -> LocalDatabase:
-    db = LocalDatabase(buckets, execution)
+def database(rows: ChangeData, buckets: int = 1) -> LocalDatabase:
+    db = LocalDatabase(buckets)
     for name in STREAMS:
         table = pa.Table.from_batches([rows.batch(name)])
         db.create_stream(name, table, time="ts", lateness=rows.lateness[name])
@@ -41,13 +45,15 @@ def database(rows: ChangeData, buckets: int, execution: str) -> LocalDatabase:
     return db
 
 
-def streamed(
-    db: LocalDatabase, case: ChangeCase, rows: ChangeData, draw: st.DataObject
-) -> pa.Table:
-    """The changes of all micro-batches, with a restart somewhere."""
-    batches = draw.draw(splits(rows))
-    restart = draw.draw(st.integers(0, len(batches) - 1))
-    query, found = db.query(case.sql), []
+def plan_of(db: LocalDatabase, case: ChangeCase) -> ChangesPlan:
+    plan = db.plan(case.sql)
+    assert isinstance(plan, ChangesPlan)
+    return plan
+
+
+def streamed(query: LocalChanges, rows: ChangeData, batches: list[Parts], restart: int) -> pa.Table:
+    """The changes of all micro-batches, with a restart before one of them."""
+    found = []
     for number, parts in enumerate(batches):
         if number == restart:
             query.restart()
@@ -55,31 +61,30 @@ def streamed(
     return pa.concat_tables(found)
 
 
-def before(changes: list[Change], case: ChangeCase, rows: ChangeData) -> list[Change]:
-    """What a stream has emitted in the end: all strictly before the query's watermark."""
-    marks = [rows.watermark(name) for name in case.streams]
-    if not marks:
-        return changes
-    known = [mark for mark in marks if mark is not None]
-    end = min(known) if len(known) == len(marks) else EARLIEST + 1
-    return [change for change in changes if change[1] < max(end, EARLIEST + 1)]
-
-
 def check(draw: st.DataObject) -> None:
     rows, case = draw.draw(change_data()), draw.draw(change_cases())
-    buckets = draw.draw(st.sampled_from((1, 2, 3)))
-    batch = changes_of(database(rows, buckets, "auto").sql(case.sql))
-    check_net(batch)
-    check_against(case, rows, batch)
-    for execution in EXECUTIONS:
-        db = database(rows, buckets, execution)
-        found = changes_of(streamed(db, case, rows, draw))
+    db = database(rows, draw.draw(st.sampled_from((1, 2, 3))))
+    batches = draw.draw(splits(rows))
+    restart = draw.draw(st.integers(0, len(batches) - 1))
+    plan = plan_of(db, case)
+    whole = changes_of(LocalChanges(plan, Execution.TPA).run_all(db.tables))
+    check_net(whole)
+    check_against(case, rows, whole)
+    due = settled(whole, case, rows)
+    for execution in Execution:
+        query = LocalChanges(plan, execution, {"T": rows.static()})
+        found = changes_of(streamed(query, rows, batches, restart))
         check_net(found)
-        due = before(batch, case, rows)
-        if execution == "ita":  # It may be behind, but leaves nothing out.
-            last = max((time for _, time, _ in found), default=EARLIEST - 1)
-            due = [change for change in due if change[1] <= last]
-        assert is_same(as_counter(found), as_counter(due)), f"{execution}: {case.sql}"
+        check_same(found, due, execution, case)
+
+
+def check_same(
+    found: list[Change], due: list[Change], execution: Execution, case: ChangeCase
+) -> None:
+    if execution is Execution.ITA:  # It may be behind, but leaves nothing out.
+        last = max((time for _, time, _ in found), default=EARLIEST - 1)
+        due = [change for change in due if change[1] <= last]
+    assert is_same(as_counter(found), as_counter(due)), f"{execution}: {case.sql}"
 
 
 @pytest.mark.timeout(900)
@@ -95,6 +100,24 @@ def test_at_every_instant_the_answer_is_that_of_the_plain_query(draw: st.DataObj
 @given(st.data())
 def test_ever_new_queries(draw: st.DataObject) -> None:
     check(draw)
+
+
+@settings(max_examples=CASES // 10)
+@given(change_data(), change_cases(), st.sampled_from(Execution))
+def test_tuple_by_tuple_through_queues(
+    rows: ChangeData, case: ChangeCase, execution: Execution
+) -> None:
+    db = database(rows)
+    plan = plan_of(db, case)
+    whole = changes_of(LocalChanges(plan, Execution.TPA).run_all(db.tables))
+    pipeline = Pipeline(plan, execution, {"T": rows.static()})
+    for name in STREAMS:
+        for number in range(len(rows.streams[name]) if name in pipeline.streams else 0):
+            pipeline.push(name, rows.batch(name, number, number + 1))
+            pipeline.run()
+    found = changes_of(pipeline.finish())
+    check_net(found)
+    assert is_same(as_counter(found), as_counter(whole)), f"{execution}: {case.sql}"
 
 
 @settings(max_examples=60)
