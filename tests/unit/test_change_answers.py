@@ -60,6 +60,13 @@ _UNIT = (
 ) + _APART.format("x", "y")
 TOLD = (
     (
+        "SELECT x.id, y.id, z.id FROM A x LEFT JOIN B y ON x.k = y.k LEFT JOIN C z ON y.k = z.k "
+        "WINDOW(x, y) BETWEEN -1 S AND 4 S AND DWINDOW(z, x) = 3 S",
+        "SELECT x.id, y.id, z.id FROM {A:4} x "
+        "LEFT JOIN {B:7} y ON x.k = y.k AND epoch(y.ts) - epoch(x.ts) BETWEEN -1 AND 4 "
+        "LEFT JOIN {C:7} z ON y.k = z.k AND epoch(x.ts) - epoch(z.ts) BETWEEN 0 AND 3",
+    ),
+    (
         "SELECT x.id, y.id FROM A x LEFT JOIN B y ON x.k = y.k WINDOW(x, y) = 3 S",
         "SELECT x.id, y.id FROM {A:3} x LEFT JOIN {B:3} y ON x.k = y.k AND "
         + _APART.format("x", "y")
