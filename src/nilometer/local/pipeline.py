@@ -106,9 +106,10 @@ class Pipeline:
     def finish(self) -> pa.Table:
         """The whole changelog: all streams have ended, and everything expires."""
         self.run()
-        self._finished = True
-        self.reach(FOREVER)
-        self.run()
+        if not self._finished:
+            self._finished = True
+            self.reach(FOREVER)
+            self.run()
         return self.changelog()
 
     def changelog(self) -> pa.Table:
@@ -139,14 +140,17 @@ class Pipeline:
     def _step(self) -> bool:
         """Let one operator work, if any can."""
         for operator in self._scheduler.order(self._operators):
-            probes = self._probes()
-            ready = operator.is_ready(self._furthest())
-            if self._costs is not None:
-                self._pass_time(self._costs.probe * (self._probes() - probes))
-            if ready:
+            if self._is_ready(operator):
                 self._run(operator)
                 return True
         return False
+
+    def _is_ready(self, operator: Scan | PipelineOperator) -> bool:
+        before = self._probes()
+        ready = operator.is_ready(self._furthest())
+        if self._costs is not None:
+            self._pass_time(self._costs.probe * (self._probes() - before))
+        return ready
 
     def _run(self, operator: Scan | PipelineOperator) -> None:
         before = operator.counts.rows_in

@@ -19,7 +19,9 @@ from nilometer.local.pipeline_operators import Body, PipelineOperator
 from nilometer.local.pipeline_queues import Inbox
 from nilometer.local.pipeline_scan import Scan
 from nilometer.local.read_source import SourceReader
+from nilometer.operators.block import BlockSpec
 from nilometer.operators.compute import NetSpec
+from nilometer.operators.last_rows import LastRowsSpec
 from nilometer.operators.stage import Execution
 from nilometer.sql.change_physical import (
     StreamLeaf,
@@ -85,10 +87,7 @@ class PipelineBuilder:
             case Block():
                 return self._single(node) if len(node.plan.sources) == 1 else self._join(node)
             case LastRows():
-                leaf = build_last_rows(node)
-                rows = self._select(leaf, 0, None)
-                body = RowsWindowed(build_last_rows(node).spec)  # type: ignore[arg-type]
-                return self._operator("last rows", body, [rows], types_of(node.columns))
+                return self._last_rows(node)
         inputs = [self._node(one) for one in node.inputs]
         passes_on = isinstance(node, Compute | UnionAll) and all(one.in_periods for one in inputs)
         every = node.every if isinstance(node, Paced) else None
@@ -99,15 +98,23 @@ class PipelineBuilder:
 
     def _single(self, node: Block) -> Built:
         leaf = build_single(node)
+        assert isinstance(leaf.spec, BlockSpec)
         lifetime = min((one.length for one in node.lifetimes), default=None)
         signs = self._execution is Execution.NTA
         scan = self._scan(leaf, 0, lifetime if signs else None)
-        body = SelectPeriods(self._selection(leaf, 0), leaf.spec, signs)  # type: ignore[arg-type]
+        body = SelectPeriods(self._selection(leaf, 0), leaf.spec, signs)
         name = f"select {leaf.plan.sources[0].name}"
         return self._operator(name, body, [scan], leaf.spec.types, in_periods=not signs)
 
+    def _last_rows(self, node: LastRows) -> Built:
+        leaf = build_last_rows(node)
+        assert isinstance(leaf.spec, LastRowsSpec)
+        rows = self._select(leaf, 0, None)
+        return self._operator("last rows", RowsWindowed(leaf.spec), [rows], leaf.spec.types)
+
     def _join(self, node: Block) -> Built:
         leaf = build_block(node)
+        assert isinstance(leaf.spec, BlockSpec)
         signs = self._execution is Execution.NTA and _each_expires(node)
         lengths: dict[str, int] = {}
         for one in node.lifetimes if signs else ():
@@ -117,7 +124,7 @@ class PipelineBuilder:
             self._select(leaf, number, lengths.get(source.name))
             for number, source in enumerate(leaf.plan.sources)
         ]
-        body: Body = (JoinSigned if signs else JoinPeriods)(leaf.spec)  # type: ignore[arg-type]
+        body = JoinSigned(leaf.spec) if signs else JoinPeriods(leaf.spec)
         return self._operator("join", body, inputs, leaf.spec.types, in_periods=not signs)
 
     def _select(self, leaf: StreamLeaf, stream: int, lifetime: int | None) -> Built:

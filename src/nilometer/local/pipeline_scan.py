@@ -14,7 +14,7 @@ from nilometer.kernels.arrays import Int64s, as_int64, validity
 from nilometer.local.pipeline_queues import Inbox, Message
 from nilometer.local.pipeline_statistics import OperatorCounts
 from nilometer.model.time import EARLIEST, FOREVER, LATEST
-from nilometer.operators.change_operator import make_changes
+from nilometer.operators.change_operator import make_changes, no_changes
 from nilometer.sql.catalog import Relation
 from nilometer.sql.types import TIMESTAMP
 
@@ -43,8 +43,8 @@ class Scan:
         """Nothing before this instant is sent any more."""
         self._ahead = int(distinct_times) - relation.clock.lateness
         self._lifetime = lifetime
-        self._pushed: deque[tuple[pa.RecordBatch, int]] = deque()
-        self._mark: int | None = None
+        self._pushed: deque[tuple[pa.RecordBatch | None, int]] = deque()
+        """Tuples with the times of their arrival, or None and how far the stream has come."""
         self._events: list[tuple[int, int, int, pa.RecordBatch]] = []
         """(instant, number, diff, tuples) of what has to be sent, the first on top."""
         self._numbers = count()
@@ -56,7 +56,7 @@ class Scan:
 
     @property
     def queued(self) -> int:
-        return len(self._pushed) + (self._mark is not None)
+        return len(self._pushed)
 
     def open(self, static: pa.RecordBatch | None) -> None:
         """Send what is known at first: all rows of a static table, or that there are none."""
@@ -73,7 +73,7 @@ class Scan:
 
     def reach(self, instant: int) -> None:
         """Say that nothing before an instant will be pushed any more."""
-        self._mark = max(instant, self._mark or instant)
+        self._pushed.append((None, instant))
 
     def get_time(self) -> int:
         """Before which instant it has sent everything."""
@@ -82,17 +82,17 @@ class Scan:
 
     def is_ready(self, furthest: int) -> bool:
         """Whether something has been pushed."""
-        return bool(self._pushed) or (self._mark is not None and self._mark > self.clock)
+        return bool(self._pushed)
 
     def run(self) -> None:
         """Take in one tuple, and send the instants that are over."""
         self.counts.calls += 1
-        if self._pushed:
-            rows, now = self._pushed.popleft()
+        rows, now = self._pushed.popleft()
+        if rows is None:
+            self.clock = max(self.clock, now)
+        else:
             self.counts.rows_in += 1
             self._take_in(rows, now)
-        elif self._mark is not None:
-            self.clock, self._mark = max(self.clock, self._mark), None
         while self._events and self._events[0][0] < self.clock:
             self._send_instant()
         if self.clock >= FOREVER:
@@ -141,14 +141,10 @@ class Scan:
         self._add(end, -1, negative)
 
     def _send(self, parts: Sequence[pa.RecordBatch], clock: int, is_mark: bool) -> None:
-        nothing = make_changes([pa.array([], k) for k in self.types], _NONE, _NONE)
-        batch = parts[0] if len(parts) == 1 else pa.concat_batches([nothing, *parts])
+        batch = pa.concat_batches(parts) if parts else no_changes(self.types)
         self.counts.rows_out += len(batch)
         for inbox in self.receivers:
             inbox.put(Message(batch, clock, is_mark))
-
-
-_NONE = np.zeros(0, np.int64)
 
 
 def _all(rows: pa.RecordBatch, value: int) -> Int64s:
