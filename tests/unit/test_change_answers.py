@@ -20,7 +20,7 @@ from nilometer.local.database import LocalDatabase
 
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-SEEDS = (1, 2)
+SEEDS = (1, 2, 3, 4, 5)
 
 ALIKE = (
     "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM {A:5} GROUP BY k HAVING COUNT(*) > 1",
@@ -97,7 +97,7 @@ CASES = [(sql, sql) for sql in ALIKE] + list(TOLD)
 def stream(rng: random.Random) -> pa.Table:
     rows = sorted(
         (rng.randint(0, 12) * SECOND, i, rng.choice([1, 2, 3, None]), rng.choice([1.0, 3.5, None]))
-        for i in range(rng.randint(0, 7))
+        for i in range(rng.randint(0, 9))
     )
     columns = list(zip(*rows, strict=True)) or [()] * 4
     kinds = [("ts", TIMESTAMP), ("id", pa.int32()), ("k", pa.int64()), ("v", pa.float64())]
