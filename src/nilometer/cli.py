@@ -85,7 +85,7 @@ def demo(
     seconds: Annotated[int, typer.Option(min=1, help="How long the cameras run.")] = 30,
     rate: Annotated[int, typer.Option(min=1, help="How many objects enter per second.")] = 5000,
 ) -> None:
-    """Track objects that move past four cameras, live on Spark, and check every track."""
+    """Track objects past four cameras, and count those on their way, live and checked."""
     from nilometer.apps.cameras.demo import run_demo  # noqa: PLC0415  Spark takes its time to load
 
     if not run_demo(seconds, rate, Console(highlight=False)):

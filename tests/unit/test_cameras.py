@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from nilometer.apps.cameras.on_the_way import Change, OnTheWay, statement
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, LONGEST_DELAY, SECOND, World
+from nilometer.local.database import LocalDatabase
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import dwindow
 from tests import naive
@@ -51,6 +54,50 @@ def test_the_truth_is_the_naive_join() -> None:
     }
     assert WORLD.tracks(END, 3 * SECOND) == expected
     assert len(expected) > 10
+
+
+def test_the_truth_of_what_is_on_the_way_is_counted_object_by_object() -> None:
+    window = 4 * SECOND
+    cameras = [seen(camera, [0, END]) for camera in range(len(CAMERAS))]
+    known = min(max(time for _, time in camera) for camera in cameras) - LONGEST_DELAY
+    found = WORLD.on_the_way(END, window, SECOND)
+    assert list(found) == list(range(WORLD.started, known, SECOND))
+    for instant, counts in found.items():
+        near = [
+            {key for key, time in camera if instant - window <= time <= instant}
+            for camera in cameras
+        ]
+        sizes = [len(here - there) for here, there in pairwise(near)]
+        expected = {c: n for c, n in zip(CAMERAS[:-1], sizes, strict=True) if n}
+        assert counts == expected
+    assert World(0, 8).on_the_way(SECOND, window, SECOND) == {}
+
+
+def counted_changes(last: int) -> list[Change]:
+    """What the demo's statement answers, up to an instant."""
+    db = LocalDatabase()
+    for camera, name in enumerate(CAMERAS):
+        parts = [part.to_arrow() for part in WORLD.sightings(camera, 0, END)]
+        db.create_stream(name, pa.Table.from_batches(parts), time="ts", lateness="400ms")
+    found = db.sql(statement())
+    times = found["_time"].cast(pa.int64()).to_pylist()
+    rows = zip(times, *(found[n].to_pylist() for n in ("camera", "objects", "_diff")), strict=True)
+    return [Change(*row) for row in rows if row[0] <= last]
+
+
+def test_what_is_on_the_way_is_checked_at_every_second() -> None:
+    truth = WORLD.on_the_way(END, 4 * SECOND, SECOND)
+    changes = counted_changes(max(truth))
+    right = OnTheWay()
+    right.add(changes)
+    assert right.is_right(truth)
+    assert right.current() == truth[max(truth)]
+    assert right.time == max(truth)
+    late = Change(max(truth) + SECOND, "Camera1", 1, 1)
+    for wrong in (changes[1:], [*changes, late], [changes[0], *changes]):
+        other = OnTheWay()
+        other.add(wrong)
+        assert not other.is_right(truth)
 
 
 def test_a_tally_counts_every_report_once() -> None:

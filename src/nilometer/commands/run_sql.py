@@ -207,10 +207,9 @@ def _write(
         taken = take_rows(answer, output.limit)
         with progress.aside():
             TableView(screen, headings_of(answer)).show(taken.rows)
-            counted = count_line(len(taken.rows), taken.total) + (
-                if_empty if not taken.total else ""
-            )
-            screen.print(counted, style="dim", soft_wrap=True)
+            what = "change" if is_changelog(answer) else "row"
+            counted = count_line(len(taken.rows), taken.total, what)
+            screen.print(counted + ("" if taken.total else if_empty), style="dim", soft_wrap=True)
     elif output.form is Format.PARQUET:
         _write_parquet(answer, output)
     else:

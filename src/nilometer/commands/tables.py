@@ -83,15 +83,16 @@ class TableView:
             self.console.print("─" * min(20, self.console.width), style="dim")
 
 
-def count_line(shown: int, total: int) -> str:
+def count_line(shown: int, total: int, what: str = "row") -> str:
     """What stands below a table.
 
     >>> count_line(1, 1), count_line(50, 1234)
     ('1 row', '50 of 1,234 rows: 1,184 more, which --limit 1234 shows')
     """
+    counted = f"{total:,} {what}{'' if total == 1 else 's'}"
     if shown == total:
-        return f"{total:,} row{'' if total == 1 else 's'}"
-    return f"{shown:,} of {total:,} rows: {total - shown:,} more, which --limit {total} shows"
+        return counted
+    return f"{shown:,} of {counted}: {total - shown:,} more, which --limit {total} shows"
 
 
 def _column(heading: Heading, values: list[str | None]) -> list[str | None]:

@@ -1,30 +1,34 @@
-"""`nilometer demo`: four cameras, moving objects, one window join on Spark, checked at the end."""
+"""`nilometer demo`: four cameras, moving objects, two queries on Spark, checked at the end."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 import nilometer as nm
-from nilometer.apps.cameras.display import Screen, show_summary
+from nilometer.apps.cameras.display import Checks, Screen, show_summary
+from nilometer.apps.cameras.on_the_way import EVERY, WINDOW, OnTheWay
+from nilometer.apps.cameras.on_the_way import statement as on_the_way_statement
 from nilometer.apps.cameras.source import CameraSource
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, SECOND, World
 
 LONGEST_LEG: Final = 3 * SECOND
 _LOOK_EVERY: Final = 0.25
+_COUNT_EVERY: Final = "1 second"
 
 
 def run_demo(seconds: int, rate: int, console: Console) -> bool:
-    """Show the demo; True if every track was found, once, and no other."""
+    """Show the demo; True if every track was found, once, no other, and all counts are right."""
     starting = "Starting Spark (some ten seconds)"
     if not console.is_terminal:
         console.print(starting)
@@ -33,16 +37,15 @@ def run_demo(seconds: int, rate: int, console: Console) -> bool:
     try:
         with tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder:
             world = World(time.time_ns() // 1000, rate)
-            tally = Tally(CAMERAS)
-            console.print(statement(), style="cyan", soft_wrap=True)
-            query = _start(spark, world, seconds, Path(folder))
-            _watch(query, seconds, tally, console)
-            with console.status("Checking every track against the true ones"):
-                found = _read_tracks(Path(folder, "tracks"))
-                expected = world.tracks(seconds * SECOND, LONGEST_LEG)
-            right = sorted(found) == sorted(expected)
-            show_summary(console, tally, seconds, len(expected), right)
-            return right
+            tally, on_the_way = Tally(CAMERAS), OnTheWay()
+            for text in (statement(), on_the_way_statement()):
+                console.print(f"{text}\n", style="cyan", soft_wrap=True)
+            queries = _start(spark, world, seconds, Path(folder), on_the_way)
+            _watch(queries, seconds, Screen(console, seconds, tally, on_the_way))
+            with console.status("Checking every track and every count against the true ones"):
+                checks = _check(world, seconds, Path(folder), on_the_way)
+            show_summary(console, tally, seconds, on_the_way, checks)
+            return checks.all_right
     finally:
         spark.stop()
 
@@ -62,8 +65,8 @@ def statement() -> str:
     )
 
 
-def track(spark: SparkSession, world: World, seconds: int) -> DataFrame:
-    """The answer to the statement over live cameras."""
+def watch_cameras(spark: SparkSession, world: World, seconds: int) -> nm.Database:
+    """A database with the live cameras as streams."""
     spark.dataSource.register(CameraSource)
     db = nm.connect(spark)
     for number, name in enumerate(CAMERAS):
@@ -71,33 +74,52 @@ def track(spark: SparkSession, world: World, seconds: int) -> DataFrame:
             camera=number, started=world.started, rate=world.rate, seconds=seconds
         )
         db.create_stream(name, frames.load(), time="ts", lateness="400ms", rate=world.rate)
-    return db.sql(statement())
+    return db
 
 
-def _start(spark: SparkSession, world: World, seconds: int, folder: Path) -> StreamingQuery:
+def _start(
+    spark: SparkSession, world: World, seconds: int, folder: Path, on_the_way: OnTheWay
+) -> tuple[StreamingQuery, StreamingQuery]:
+    """The query for tracks, and that for objects on their way."""
+    db = watch_cameras(spark, world, seconds)
+    tracks = db.sql(statement()).writeStream.option(
+        "checkpointLocation", str(folder / "tracks-checkpoint")
+    )
+    counts = db.sql(on_the_way_statement()).writeStream.option(
+        "checkpointLocation", str(folder / "counts-checkpoint")
+    )
     return (
-        track(spark, world, seconds)
-        .writeStream.format("parquet")
-        .option("path", str(folder / "tracks"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .start()
+        tracks.format("parquet").option("path", str(folder / "tracks")).start(),
+        counts.foreachBatch(on_the_way).trigger(processingTime=_COUNT_EVERY).start(),
     )
 
 
-def _watch(query: StreamingQuery, seconds: int, tally: Tally, console: Console) -> None:
+def _watch(queries: Sequence[StreamingQuery], seconds: int, screen: Screen) -> None:
     started = time.monotonic()
-    with Screen(console, seconds, tally) as screen:
+    with screen:
         while (passed := time.monotonic() - started) < seconds:
-            tally.take(query.recentProgress)
-            screen.update(passed)
-            if query.exception() is not None:
+            screen.update(passed, queries[0].recentProgress)
+            if any(query.exception() is not None for query in queries):
                 break
             time.sleep(_LOOK_EVERY)
-        screen.update(seconds)
-        query.processAllAvailable()
-        tally.take(query.recentProgress)
-        screen.update(seconds)
-    query.stop()
+        for query in queries:
+            screen.update(seconds, queries[0].recentProgress)
+            query.processAllAvailable()
+        screen.update(seconds, queries[0].recentProgress)
+    for query in queries:
+        query.stop()
+
+
+def _check(world: World, seconds: int, folder: Path, on_the_way: OnTheWay) -> Checks:
+    """What was found against what is true."""
+    tracks = world.tracks(seconds * SECOND, LONGEST_LEG)
+    counts = world.on_the_way(seconds * SECOND, WINDOW, EVERY)
+    return Checks(
+        len(tracks),
+        sorted(_read_tracks(folder / "tracks")) == sorted(tracks),
+        sum(map(len, counts.values())),
+        on_the_way.is_right(counts),
+    )
 
 
 def _read_tracks(folder: Path) -> list[tuple[int, ...]]:

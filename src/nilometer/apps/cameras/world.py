@@ -40,6 +40,13 @@ class Sightings:
         chosen = (self.arrivals >= first) & (self.arrivals < end)
         return Sightings(self.objects[chosen], self.times[chosen], self.arrivals[chosen])
 
+    def within(self, first: int, last: int) -> slice:
+        """Where those with times in [first, last] are, if they are in order of time."""
+        return slice(
+            int(np.searchsorted(self.times, first, "left")),
+            int(np.searchsorted(self.times, last, "right")),
+        )
+
     def to_arrow(self) -> pa.RecordBatch:
         """As rows, in the order in which they arrive."""
         order = np.argsort(self.arrivals, kind="stable")
@@ -85,6 +92,35 @@ class World:
             for times in product(*by_camera)
             if all(0 <= after - before <= longest_leg for before, after in pairwise(times))
         }
+
+    def on_the_way(self, end: int, window: int, every: int) -> dict[int, dict[str, int]]:
+        """The true answer at each multiple of `every`: objects that a camera has seen within
+        `window` and the next camera has not, by camera, where there are any.
+
+        Worked out instant by instant, up to where nothing that arrives after `end` can matter.
+        """
+        seen = [self._all_seen(camera, end) for camera in range(len(CAMERAS))]
+        if not all(map(len, seen)):
+            return {}
+        known = min(int(camera.times[-1]) for camera in seen) - LONGEST_DELAY
+        answers = {}
+        for instant in range(-(-self.started // every) * every, known, every):
+            near = [camera.objects[camera.within(instant - window, instant)] for camera in seen]
+            counts = [len(np.setdiff1d(here, there)) for here, there in pairwise(near)]
+            answers[instant] = {c: n for c, n in zip(CAMERAS[:-1], counts, strict=True) if n}
+        return answers
+
+    def _all_seen(self, camera: int, end: int) -> Sightings:
+        """What has arrived before `end`, in order of time."""
+        parts = list(self.sightings(camera, 0, end))
+        if not parts:
+            return Sightings(*(np.empty(0, np.int64) for _ in range(3)))
+        objects, times, arrivals = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("objects", "times", "arrivals")
+        )
+        order = np.argsort(times, kind="stable")
+        return Sightings(objects[order], times[order], arrivals[order])
 
 
 @lru_cache(maxsize=64)
