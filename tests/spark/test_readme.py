@@ -1,4 +1,4 @@
-"""The example of the README runs as it stands there."""
+"""The examples of the README run as they stand there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ import nilometer as nm
 from nilometer.spark.metrics import progress_metrics
 
 
-def test_the_readme_example_runs(spark: SparkSession) -> None:
+def test_the_readme_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path(__file__).parents[2].joinpath("README.md").read_text()
-    [example] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [tracks, changes] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}
-    exec(example.replace("awaitTermination(20)", "awaitTermination(12)"), names)
+    exec(tracks.replace("awaitTermination(20)", "awaitTermination(12)"), names)
     check_what_is_shown(text, names["db"], names["tracks"])
     query = names["query"]
     query.stop()
+    capsys.readouterr()
+    exec(changes, names)
+    shown = re.findall(r"```\n(\+-----.*?)```", text, re.DOTALL)[0]
+    assert capsys.readouterr().out.split() == shown.split()
     assert query.exception() is None
     [metrics] = nm.metrics(query)
     assert set(metrics.streams) == {"A", "B", "C"}

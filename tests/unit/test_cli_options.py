@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,16 +17,19 @@ from nilometer.commands.destination import GrowingFile, open_output
 from nilometer.commands.files import FileKind, find_files
 from nilometer.commands.lines import csv_lines
 from nilometer.commands.options import (
+    Follow,
     Format,
     Output,
     Source,
     read_durations,
+    read_moment,
     read_sources,
     read_stream,
     read_table,
     require_follow,
 )
 from nilometer.commands.read_text import read_text
+from nilometer.commands.row_order import read_order
 from nilometer.commands.statements import split_statements
 from nilometer.commands.tables import Heading, TableView
 from nilometer.errors import DurationError, InputError, SqlError
@@ -71,6 +76,54 @@ def test_durations_for_all_streams_and_for_one() -> None:
         read_durations("--idle", ["C=1s"], streams)
     with pytest.raises(DurationError, match="cannot read a duration"):
         read_durations("--idle", ["A=soon"], streams)
+
+
+def test_a_moment_is_an_instant_or_the_end() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for text in ("2026-01-01 12:00", "2026-01-01T12:00:00Z", " 2026-01-01 13:00:00+01:00 "):
+        assert read_moment(text).instant == noon
+    assert read_moment("END").instant is None
+    with pytest.raises(InputError, match="cannot read --at") as caught:
+        read_moment("noon")
+    assert caught.value.detail == "got 'noon'"
+    assert "or end" in str(caught.value.hint)
+
+
+def test_an_answer_on_the_screen_has_no_checkpoint() -> None:
+    with pytest.raises(InputError, match="--answer and --checkpoint do not go together"):
+        Follow(checkpoint=Path("there"), answer=True)
+
+
+COUNTED = [Heading("store"), Heading("n", is_number=True)]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("", [(None, "9"), ("a", None), ("a", "9"), ("b", "10")]),
+        ("ORDER BY n DESC LIMIT 9", [("b", "10"), (None, "9"), ("a", "9"), ("a", None)]),
+        ("ORDER BY 2 LIMIT 9", [("a", None), (None, "9"), ("a", "9"), ("b", "10")]),
+        (
+            "ORDER BY S.store DESC NULLS FIRST LIMIT 9",
+            [(None, "9"), ("b", "10"), ("a", None), ("a", "9")],
+        ),
+        ("ORDER BY n + 1 LIMIT 9", [(None, "9"), ("a", None), ("a", "9"), ("b", "10")]),
+    ],
+)
+def test_answers_stand_in_the_order_that_is_asked_for(
+    order: str, expected: list[tuple[str | None, ...]]
+) -> None:
+    rows = [("a", "9"), ("b", "10"), (None, "9"), ("a", None)]
+    found = read_order(f"SELECT store, n FROM S [ROWS 5] {order}", COUNTED).sort(rows)
+    assert found == expected
+
+
+def test_changes_have_a_sign() -> None:
+    screen = Console(width=80, record=True, file=io.StringIO())
+    headings = [Heading("k"), Heading("_diff", is_number=True, is_change=True)]
+    TableView(screen, headings).show([("a", "2"), ("b", "-1")])
+    lines = screen.export_text().splitlines()
+    assert [line.split() for line in lines[2:]] == [["a", "+2"], ["b", "-1"]]
 
 
 def test_options_of_streams_that_go_on_need_follow() -> None:
