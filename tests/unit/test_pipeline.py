@@ -361,3 +361,57 @@ def test_an_operator_that_has_to_expire_something_has_not_come_further(
     assert set(changes_of(pipeline.changelog())) <= expected
     assert set(changes_of(pipeline.finish())) == expected
     assert len(pipeline.changelog()) == 2
+
+
+STATEMENTS = {
+    "pairwise": "SELECT COUNT(*) AS n FROM S, R WINDOW = 2 MICROSECONDS WHERE S.price = R.price",
+    "directed": """
+        SELECT S.price FROM S [RANGE 9 MICROSECONDS], R [RANGE 4 MICROSECONDS]
+        DWINDOW(S, R) = 3 MICROSECONDS WHERE S.price = R.price EMIT CHANGES""",
+    "of results": """
+        SELECT COUNT(*) AS n FROM (SELECT S.price AS p, _time AS t FROM S, R
+        WINDOW = 3 MICROSECONDS WHERE S.price = R.price) X [RANGE 4 MICROSECONDS]""",
+    "paced": """
+        SELECT price, COUNT(*) AS n FROM S [RANGE 6 MICROSECONDS] GROUP BY price
+        EMIT CHANGES EVERY 5 MICROSECONDS""",
+    "rows": """
+        SELECT S.price FROM S [ROWS 3], R [RANGE 5 MICROSECONDS] WHERE S.price = R.price
+        EMIT CHANGES""",
+    "left": """
+        SELECT S.price, R.ts FROM S [RANGE 5 MICROSECONDS] LEFT JOIN R [RANGE 7 MICROSECONDS]
+        ON S.price = R.price""",
+    "absent": """
+        SELECT price FROM S [RANGE 5 MICROSECONDS] WHERE NOT EXISTS
+        (SELECT 1 FROM R [RANGE 4 MICROSECONDS] WHERE R.price = S.price)""",
+    "first": "SELECT price FROM S [RANGE 8 MICROSECONDS] ORDER BY price DESC LIMIT 2",
+    "mixed": """
+        SELECT price FROM S [RANGE 5 MICROSECONDS] UNION ALL
+        SELECT SUM(price) FROM R [RANGE 3 MICROSECONDS]""",
+    "above": """
+        SELECT n, COUNT(*) AS m FROM (SELECT price, COUNT(*) AS n FROM S [RANGE 9 MICROSECONDS]
+        GROUP BY price) X GROUP BY n""",
+}
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_every_operator_in_a_pipeline(name: str, execution: str) -> None:
+    """Two streams that bring a tuple in turn, sometimes at the same time."""
+    own = [(2 * i, i * i % 5) for i in range(1, 30)]
+    others = [(2 * i + i % 3 // 2, i * 3 % 7) for i in range(1, 30)]
+    db = LocalDatabase()
+    for stream, rows in (("S", own), ("R", others)):
+        db.create_stream(stream, pa.Table.from_batches([sales(rows)]), time="ts")
+    batch = changes_of(db.sql(STATEMENTS[name]))
+    pipeline = db.pipeline(STATEMENTS[name], execution, distinct_times=True)
+    for pair in zip(own, others, strict=True):
+        for stream, row in zip(("S", "R"), pair, strict=True):
+            if stream in pipeline.streams:
+                pipeline.push(stream, sales([row]), row[0])
+        pipeline.run()
+    found = as_counter(changes_of(pipeline.changelog()))
+    last = min({"S": own, "R": others}[stream][-1][0] for stream in pipeline.streams)
+    due = as_counter(change for change in batch if change[1] <= last)
+    assert found == due if execution in ON_TIME else found <= due
+    assert as_counter(changes_of(pipeline.finish())) == as_counter(batch)
+    assert bool(pipeline.statistics.negative_rows) == (execution == "nta" and name != "of results")

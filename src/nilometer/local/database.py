@@ -20,6 +20,7 @@ from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.stages import BEST
 from nilometer.sql.statements import read_query
 
 
@@ -118,7 +119,7 @@ class LocalDatabase:
             raise InputError(
                 "a pipeline is for queries whose answers change", hint="write EMIT CHANGES"
             )
-        chosen = choose_execution(execution)
+        chosen = plan.execution or choose_execution(execution) or BEST
         return Pipeline(plan, chosen, self._static(), scheduler, clock, costs, distinct_times)
 
     def _start(
@@ -129,7 +130,7 @@ class LocalDatabase:
             case ChangesPlan():
                 return LocalChanges(plan, self._execution, held)
             case UnionPlan():
-                return LocalUnion([LocalQuery(one, held) for one in plan.plans])
+                return LocalUnion(plan, held)
             case JoinPlan():
                 return LocalQuery(plan, held)
 

@@ -146,10 +146,11 @@ class Pipeline:
         return False
 
     def _is_ready(self, operator: Scan | PipelineOperator) -> bool:
+        if self._costs is None:
+            return operator.is_ready(self._furthest())
         before = self._probes()
         ready = operator.is_ready(self._furthest())
-        if self._costs is not None:
-            self._pass_time(self._costs.probe * (self._probes() - before))
+        self._pass_time(self._costs.probe * (self._probes() - before))
         return ready
 
     def _run(self, operator: Scan | PipelineOperator) -> None:

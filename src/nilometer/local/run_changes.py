@@ -24,7 +24,7 @@ class LocalChanges:
     def __init__(
         self,
         plan: ChangesPlan,
-        execution: Execution,
+        execution: Execution | None,
         held: Mapping[str, pa.RecordBatch] | None = None,
     ) -> None:
         """Start a query; `held` are static tables, and streams that have ended."""

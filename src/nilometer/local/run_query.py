@@ -13,6 +13,7 @@ from nilometer.local.read_source import SourceReader
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument
 from nilometer.sql.carried_columns import leaves_as
+from nilometer.sql.changes_plan import UnionPlan
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.physical import build_stage
 from nilometer.sql.plan import RESULT_TIME, JoinPlan
@@ -66,25 +67,28 @@ class LocalQuery:
 class LocalUnion:
     """Append queries whose results are put together."""
 
-    def __init__(self, queries: Sequence[LocalQuery]) -> None:
-        self.queries = tuple(queries)
+    def __init__(self, plan: UnionPlan, held: Mapping[str, pa.RecordBatch]) -> None:
+        self.queries = tuple(LocalQuery(one, held) for one in plan.plans)
+        self._kinds = plan.kinds
 
     def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
         """The results of a micro-batch that came at the time `now`."""
-        return _together([query.feed(rows, now) for query in self.queries])
+        return self._together([query.feed(rows, now) for query in self.queries])
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
         """The results of all rows there are."""
-        return _together([query.run_all(rows) for query in self.queries])
+        return self._together([query.run_all(rows) for query in self.queries])
 
     def restart(self) -> None:
         """Go on from a snapshot, as after a crash."""
         for query in self.queries:
             query.restart()
 
-
-def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables([one.rename_columns(tables[0].column_names) for one in tables])
+    def _together(self, tables: Sequence[pa.Table]) -> pa.Table:
+        first = tables[0].schema
+        kinds = [kind or field.type for kind, field in zip(self._kinds, first, strict=True)]
+        schema = pa.schema(list(zip(first.names, kinds, strict=True)))
+        return pa.concat_tables([one.cast(schema) for one in tables])
 
 
 class _ResultReader:
