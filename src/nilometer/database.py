@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -118,7 +119,7 @@ class Database:
         if read.explain is not None:
             text = explain_plan(plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
-        return run_query(plan, self._frames, self._execution, self._beats)
+        return run_query(plan, self._frames, self._beats)
 
     def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
@@ -137,7 +138,10 @@ class Database:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
         catalog = Catalog(self._relations, self._functions, SparkEngine(self._frames))
-        return compile_statement(statement, catalog, buckets or shuffle_partitions(self.spark))
+        plan = compile_statement(statement, catalog, buckets or shuffle_partitions(self.spark))
+        if isinstance(plan, ChangesPlan) and plan.execution is None:
+            return replace(plan, execution=self._execution)
+        return plan
 
     def _require_new(self, name: object, frame: object) -> None:
         if not isinstance(name, str) or not name:

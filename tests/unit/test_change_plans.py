@@ -36,6 +36,7 @@ from nilometer.sql.changes_plan import (
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.stages import cut_into_stages
 from nilometer.sql.statements import ExplainFormat, read_query
 
 SECOND = 1_000_000
@@ -539,7 +540,9 @@ Groups by A.k
   - having: SUM(A.v) > 100
   Rows of the stream A
     - kept for 10s
-    - selected: A.v > 3"""
+    - selected: A.v > 3
+Runs in one stage (TPA, operators go by their inputs' clocks)
+  1. reads A; 4 buckets, rows together by A.k"""
     )
     assert (
         explain_plan(db.plan(EXPLAINED[3]))
@@ -556,7 +559,10 @@ Changes take effect every 5s
           - key: B.k = A.k (BIGINT)
           as #1 above
           Rows of the stream B
-            - kept for 1s"""
+            - kept for 1s
+Runs in 2 stages (TPA, operators go by their inputs' clocks)
+  1. reads A, B; 4 buckets, rows together by A.k; sends changes to stage 2
+  2. reads stage 1; all rows in one bucket"""
     )
 
 
@@ -572,3 +578,29 @@ def test_every_error_has_a_place(db: LocalDatabase) -> None:
         assert isinstance(caught.value, SqlError)
         assert caught.value.place is not None
         assert caught.value.hint is not None
+
+
+def test_stages_are_cut_where_rows_must_meet_others(db: LocalDatabase) -> None:
+    join = "A [RANGE 1 S], B [RANGE 2 S] WHERE A.k = B.k"
+    for sql, expected in (
+        (f"SELECT A.k, COUNT(*) FROM {join} GROUP BY A.k", 1),
+        (f"SELECT A.v, COUNT(*) FROM {join} GROUP BY A.v", 2),
+        (f"SELECT COUNT(*) FROM {join}", 2),
+        (f"SELECT A.v FROM {join} EMIT CHANGES", 2),
+        (f"SELECT A.k, B.v FROM {join} EMIT CHANGES", 1),
+        ("SELECT k FROM A [RANGE 1 S] EXCEPT SELECT k FROM B [RANGE 1 S]", 1),
+        ("SELECT COUNT(*) FROM A [RANGE 1 S] GROUP BY k", 2),
+        ("SELECT k FROM A [ROWS 3] UNION SELECT k FROM B [RANGE 1 S]", 1),
+        ("SELECT A.k FROM A [ROWS 3], B [RANGE 1 S] WHERE A.k = B.k EMIT CHANGES", 2),
+        ("SELECT A.k FROM A [ROWS 3], B [RANGE 1 S] WHERE A.v < B.v EMIT CHANGES", 1),
+    ):
+        plan = db.plan(sql)
+        assert isinstance(plan, ChangesPlan)
+        assert len(cut_into_stages(plan).stages) == expected, sql
+
+
+def test_a_hint_chooses_the_execution(db: LocalDatabase) -> None:
+    told = explain_plan(db.plan("SELECT /*+ NTA */ DISTINCT k FROM A [RANGE 1 S]"))
+    assert "Runs in one stage (NTA, rows that expire travel again as negative ones)" in told
+    union = "SELECT /*+ ita */ k FROM A [RANGE 1 S] UNION SELECT k FROM B [RANGE 1 S]"
+    assert "(ITA, operators run when rows reach them)" in explain_plan(db.plan(union))

@@ -106,7 +106,7 @@ def query_arrow_files(
     plan = compile_statement(read_query(statement), catalog, shuffle_partitions(session))
     if not isinstance(plan, ChangesPlan):
         raise InputError("the answer of this statement does not change", hint="use the join")
-    query = changes_query(plan, choose_execution(execution))
+    query = changes_query(replace(plan, execution=choose_execution(execution)))
     return _columnar(session, query, folders, files_per_batch)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructType
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import format_duration
-from nilometer.operators.stage import Execution, Stage
+from nilometer.operators.stage import Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.changes_output import ChangesShape
 from nilometer.spark.output import ResultShape, result_types
@@ -57,15 +57,15 @@ def join_query(plan: JoinPlan, schemas: Sequence[StructType]) -> SparkQuery:
     return SparkQuery((PlannedStage(stage, inputs),), shape, _describe_join(plan, stage))
 
 
-def changes_query(plan: ChangesPlan, execution: Execution) -> SparkQuery:
+def changes_query(plan: ChangesPlan) -> SparkQuery:
     """The query of a windowed plan."""
-    staged = cut_into_stages(plan, execution)
+    staged = cut_into_stages(plan)
     sources = [given.plan.sources[given.source] for _, _, given in staged.streams]
     clocks = [staged.stages[n].stage.clocks[stream] for n, stream, _ in staged.streams]
     description = {
         "statement": " ".join(plan.sql.split()),
         **_describe_sources(sources, clocks),
-        "executions": [str(execution)],
+        "executions": [str(one.stage.execution) for one in staged.stages[:1]],
         "stages": [one.stage.routing.buckets for one in staged.stages],
     }
     return SparkQuery(staged.stages, ChangesShape(staged.columns), description)

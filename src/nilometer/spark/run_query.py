@@ -6,32 +6,44 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from nilometer.operators.stage import Execution
+from nilometer.kernels.expression_types import type_name
 from nilometer.spark.carried import carried_schema
 from nilometer.spark.query import SparkQuery, changes_query, join_query
 from nilometer.spark.run_batch import run_batch
 from nilometer.spark.run_stream import run_stream, union
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.scalars import quote_name
 
 
 def run_query(
     plan: JoinPlan | UnionPlan | ChangesPlan,
     frames: Mapping[str, DataFrame],
-    execution: Execution = Execution.TPA,
     beats: int | None = None,
 ) -> DataFrame:
     """The results of a plan over frames by the names of its relations.
 
-    Execution and beats (heartbeats a second) matter to windowed plans only.
+    A windowed plan that needs to know the time gets so many heartbeats a second.
     """
     match plan:
         case UnionPlan():
-            return union([_run(_join(one, frames), frames) for one in plan.plans])
+            parts = [_run(_join(one, frames), frames) for one in plan.plans]
+            return union([_cast(part, plan) for part in parts])
         case ChangesPlan():
-            return _run(changes_query(plan, execution), frames, beats)
+            return _run(changes_query(plan), frames, beats)
         case JoinPlan():
             return _run(_join(plan, frames), frames)
+
+
+def _cast(part: DataFrame, plan: UnionPlan) -> DataFrame:
+    """One part of UNION ALL in the types of the whole."""
+    numbered = part.toDF(*(f"c{i}" for i in range(len(plan.kinds))))
+    columns = [
+        f"c{i}" if kind is None else f"CAST(c{i} AS {type_name(kind)})"
+        for i, kind in enumerate(plan.kinds)
+    ]
+    names = [quote_name(name) for name in part.columns]
+    return numbered.selectExpr(*(f"{c} AS {n}" for c, n in zip(columns, names, strict=True)))
 
 
 def _join(plan: JoinPlan, frames: Mapping[str, DataFrame]) -> SparkQuery:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from nilometer.model.expressions import Expression
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
+from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.plan import JoinPlan
 
@@ -159,6 +160,8 @@ class ChangesPlan:
     catalog: Catalog
     root: Node
     buckets: int
+    execution: Execution | None = None
+    """As a hint says, if there is one."""
 
 
 @dataclass(frozen=True)

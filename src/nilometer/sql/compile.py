@@ -10,7 +10,8 @@ from sqlglot import exp
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.bind import bind
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import Plan, UnionPlan
+from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.execution import refuse_hint, take_hint
 from nilometer.sql.modes import choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import JoinPlan
@@ -24,7 +25,13 @@ from nilometer.sql.windowed.bind_changes import bind_changes
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
     """The plan that runs a statement in so many buckets."""
     try:
-        return _compile(statement.tree, statement.sql, catalog, buckets)
+        tree, execution = take_hint(statement.tree, statement.sql)
+        plan = _compile(tree, statement.sql, catalog, buckets)
+        if execution is None:
+            return plan
+        if not isinstance(plan, ChangesPlan):
+            raise refuse_hint(statement.sql, statement.tree)
+        return replace(plan, execution=execution)
     except RecursionError:
         raise SqlSyntaxError(
             "the statement is nested too deeply",

@@ -8,6 +8,7 @@ from typing import Final
 
 from nilometer.sql.changes_plan import ChangesPlan, Node
 from nilometer.sql.describe_nodes import describe_node
+from nilometer.sql.describe_stages import describe_stages
 
 _WIDTH: Final = 88
 
@@ -19,6 +20,8 @@ def explain_changes(plan: ChangesPlan) -> str:
     lines += _wrapped(f"result    {', '.join([*names, '_time', '_diff'])}", 1)
     shared = _numbers(plan.root)
     lines += _tree(plan.root, 0, shared, set())
+    for line in describe_stages(plan):
+        lines += _wrapped(line, 0)
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from nilometer.kernels.routing import Routing
 from nilometer.operators.block import BlockSpec
@@ -17,6 +18,9 @@ from nilometer.sql.change_physical import types_of
 from nilometer.sql.changes_plan import ChangesPlan, Column
 from nilometer.sql.place_nodes import Group, Placed, Placer, Task, all_columns, is_net
 from nilometer.sql.plan import JoinPlan
+
+BEST: Final = Execution.TPA
+"""Rows travel once, with their periods: what measurement has shown to be best."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,12 @@ class StagedPlan:
                     yield number, stream, given
 
 
-def cut_into_stages(plan: ChangesPlan, execution: Execution) -> StagedPlan:
-    """The stages of a plan; execution says in which form rows travel between them."""
+def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> StagedPlan:
+    """The stages of a plan.
+
+    Execution says in which form rows travel between them, unless the plan's own hint does.
+    """
+    execution = plan.execution or execution or BEST
     placer = Placer(plan.buckets)
     root = placer.place(plan.root, None)
     if not is_net(plan.root):
