@@ -27,6 +27,7 @@ SCHEMA = pa.schema([("ts", TIMESTAMP), ("price", pa.int64())])
 EXECUTIONS = ("ita", "tpa", "nta")
 CASES = int(os.environ.get("NILOMETER_PIPELINE_CASES", "80"))
 ON_TIME = ("tpa", "nta")
+SCHEDULERS: tuple[type[Scheduler], ...] = (RoundRobin, AnswersFirst)
 SECOND = 1_000_000
 SUM = "SELECT SUM(price) AS total FROM S [RANGE {} MICROSECONDS] WHERE price > 4"
 
@@ -209,8 +210,8 @@ def test_all_executions_give_the_changelog_of_the_batch(
     db = database(data)
     batch = changes_of(db.sql(case.sql))
     for execution in EXECUTIONS:
-        scheduler = draw.draw(st.sampled_from((RoundRobin, AnswersFirst)))()
-        pipeline = db.pipeline(case.sql, execution, scheduler)
+        scheduler: type[Scheduler] = draw.draw(st.sampled_from(SCHEDULERS))
+        pipeline = db.pipeline(case.sql, execution, scheduler())
         feed(pipeline, data, draw)
         if execution in ON_TIME:  # Nothing is late that could be known.
             due = [change for change in batch if change[1] < known(pipeline, data)]
@@ -342,7 +343,7 @@ def test_a_measured_clock_goes_by_itself() -> None:
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)
-@pytest.mark.parametrize("scheduler", [RoundRobin, AnswersFirst])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_an_operator_that_has_to_expire_something_has_not_come_further(
     execution: str, scheduler: type[Scheduler]
 ) -> None:
@@ -415,3 +416,17 @@ def test_every_operator_in_a_pipeline(name: str, execution: str) -> None:
     assert found == due if execution in ON_TIME else found <= due
     assert as_counter(changes_of(pipeline.finish())) == as_counter(batch)
     assert bool(pipeline.statistics.negative_rows) == (execution == "nta" and name != "of results")
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+def test_a_pace_ends_although_nothing_is_selected(execution: str) -> None:
+    statement = SUM.format(100) + " EMIT CHANGES EVERY 10 MICROSECONDS"
+    pipeline = market().pipeline(statement, execution, distinct_times=True)
+    pipeline.push("S", sales([(3, 9), (10, 1)]), 10)
+    assert len(pipeline.run()) == (1 if execution == "ita" else 2)  # The first is NULL, since ever.
+    pipeline.push("S", sales([(11, 1)]), 11)
+    assert pipeline.run() == []
+    assert set(changes_of(pipeline.finish())) == {
+        *(((None,), EARLIEST, 1), ((None,), 10, -1), ((9,), 10, 1)),
+        *(((9,), 110, -1), ((None,), 110, 1)),
+    }

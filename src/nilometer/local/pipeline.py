@@ -16,7 +16,11 @@ from nilometer.local.pipeline_build import PipelineBuilder
 from nilometer.local.pipeline_clock import Clock, Costs, SimulatedClock
 from nilometer.local.pipeline_operators import PipelineOperator
 from nilometer.local.pipeline_scan import Scan
-from nilometer.local.pipeline_statistics import OperatorCounts, ResponseTimes, Statistics
+from nilometer.local.pipeline_statistics import (
+    OperatorCounts,
+    PipelineStatistics,
+    ResponseTimes,
+)
 from nilometer.local.run_changes import changelog_table
 from nilometer.local.schedulers import RoundRobin, Scheduler
 from nilometer.model.time import FOREVER
@@ -117,9 +121,9 @@ class Pipeline:
         return changelog_table(self.plan.root.columns, [one.changes for one in self.outputs])
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> PipelineStatistics:
         """What has been done so far; the end of the streams counts for no response time."""
-        return Statistics(
+        return PipelineStatistics(
             tuple(_counts(operator) for operator in self._operators),
             replace(self._response),
             sum(scan.negative_rows for scan in self._scans),

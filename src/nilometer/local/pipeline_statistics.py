@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -48,7 +47,7 @@ class ResponseTimes:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class PipelineStatistics:
     """A pipeline so far."""
 
     operators: tuple[OperatorCounts, ...]
@@ -88,7 +87,3 @@ class Statistics:
     def of(self, name: str) -> OperatorCounts:
         """The counts of the operator of a name."""
         return next(one for one in self.operators if one.name == name)
-
-    @property
-    def names(self) -> Sequence[str]:
-        return [one.name for one in self.operators]
