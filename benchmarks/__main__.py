@@ -17,7 +17,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import STEPS, WINDOWED
+from benchmarks.measure import STEPS, TWO_STAGES, WINDOWED
 from benchmarks.report import ratios
 
 RESULTS: Final = Path("build", "bench.json")
@@ -29,7 +29,7 @@ _SHORT_PATIENCE: Final = {"near-spark": 150}
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", help="measure these only, keep the rest as they are")
-    names = parser.parse_args().names or [*STEPS, "kernel", "near-refusal", *WINDOWED]
+    names = parser.parse_args().names or [*STEPS, "kernel", "near-refusal", *WINDOWED, *TWO_STAGES]
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     found: dict[str, Any] = _before() if len(names) < len(STEPS) else {}
     failed = []

@@ -90,6 +90,9 @@ WINDOWED: Final = {
 """Questions whose answers change, each by (question, way, window)."""
 
 
+TWO_STAGES: Final = {f"two-stages-{one}": one for one in windowed.EXECUTIONS}
+
+
 def measure(name: str) -> dict[str, Any]:
     """Run one step and check its count."""
     if name == "kernel":
@@ -99,6 +102,8 @@ def measure(name: str) -> dict[str, Any]:
         ways = {"rows": windowed.rows, "columnar": windowed.columnar, "duckdb": windowed.reference}
         question, way, window = WINDOWED[name]
         return ways[way](question, window)
+    if name in TWO_STAGES:
+        return windowed.two_stages(TWO_STAGES[name])
     if name == "near-refusal":
         return {"says": queries.refusal_without_a_key(NEAR)}
     step = STEPS[name]

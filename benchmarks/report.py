@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.measure import STREAMS, WINDOWS
-from benchmarks.windowed import LONG, QUESTIONS, SHORT
+from benchmarks.windowed import EXECUTIONS, LONG, QUESTIONS, SHORT
 
 Measured = dict[str, dict[str, Any]]
 _CHAINS = ("chain", "chain-rocksdb-2", "chain-rocksdb-4")
@@ -43,6 +43,7 @@ def ratios(measured: Measured) -> list[Ratio]:
         _near,
         _kernel,
         _windowed,
+        _executions,
     ):
         try:
             lines += list(line(measured))
@@ -163,6 +164,13 @@ def _windowed(m: Measured) -> Iterator[Ratio]:
             if ours is not None and theirs is not None:
                 what = f"{name}, {window} s: rate against DuckDB over all rows at once"
                 yield _faster(what, ours, theirs)
+
+
+def _executions(m: Measured) -> Iterator[Ratio]:
+    best = m["two-stages-tpa"]
+    for name in EXECUTIONS[1:]:
+        what = f"a join under a GROUP BY on another key: time of {name.upper()} against TPA"
+        yield _at_most(what, m[f"two-stages-{name}"], best, None)
 
 
 def _rate(what: str, ours: dict[str, Any], wanted: float) -> Ratio:

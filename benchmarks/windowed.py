@@ -42,6 +42,15 @@ class Question:
     """Of a GROUP BY: the same aggregates in DuckDB's SQL."""
 
 
+JOINED: Final = Question(
+    "SELECT CAST(A.v * 1000 AS BIGINT) AS k, COUNT(*) AS n "
+    "FROM A [RANGE {w} SECONDS], B [RANGE {w} SECONDS] WHERE A.k = B.k "
+    "GROUP BY CAST(A.v * 1000 AS BIGINT)",
+    Load(streams=2, keys=5000, rate=500, batches=20),
+    0,
+)
+"""A join on one key under a GROUP BY on another: about one result per row, two stages."""
+EXECUTIONS: Final = ("tpa", "nta", "ita")
 QUESTIONS: Final = {
     "sums": Question(
         "SELECT k, SUM(v) AS s, COUNT(*) AS n, AVG(v) AS a FROM A [RANGE {w} SECONDS] GROUP BY k",
@@ -71,9 +80,12 @@ QUESTIONS: Final = {
 }
 
 
-def rows(name: str, window: int, execution: str = "auto") -> dict[str, Any]:
+def rows(name: str, window: int) -> dict[str, Any]:
     """A question over rows that Spark reads and Spark gets."""
-    question = QUESTIONS[name]
+    return _rows(QUESTIONS[name], window, "auto", WARM_UP)
+
+
+def _rows(question: Question, window: int, execution: str, warm_up: int) -> dict[str, Any]:
     spark = session()
     seen: list[StreamingQuery] = []
 
@@ -86,13 +98,18 @@ def rows(name: str, window: int, execution: str = "auto") -> dict[str, Any]:
         seen.append(writer.trigger(availableNow=True).start())
         return seen[0]
 
-    run = watch(start, WARM_UP)
+    run = watch(start, warm_up)
     found = sum(
         int(report["observedMetrics"]["counted"]["checked"])
         for report in seen[0].recentProgress
         if "counted" in report["observedMetrics"]
     )
     return _checked(question, window, run, found)
+
+
+def two_stages(execution: str) -> dict[str, Any]:
+    """A join under a GROUP BY on another key."""
+    return _rows(JOINED, SHORT, execution, warm_up=8)
 
 
 def columnar(name: str, window: int) -> dict[str, Any]:
@@ -152,11 +169,13 @@ def _checked(question: Question, window: int, run: Run, found: int) -> dict[str,
 def count_changes(question: Question, window: int) -> int:
     """Changes strictly before the last watermark, of the keys that are checked."""
     instants = _instants_of_groups if question.values else _instants_of_sets
+    if question is JOINED:
+        instants = _instants_of_joined
     [(found,)] = duckdb.sql(instants(question, window * 1_000_000)).fetchall()
     return int(found or 0)
 
 
-def _rows(load: Load, name: str) -> str:
+def _read(load: Load, name: str) -> str:
     files = load.folder(name, "parquet") / "*.parquet"
     return f"(SELECT epoch_us(ts) AS t, k, v FROM '{files}' WHERE k < {CHECKED})"
 
@@ -171,7 +190,7 @@ def _watermark(load: Load) -> str:
 
 def _instants_of_groups(question: Question, window: int) -> str:
     """A row of the old answer and one of the new at every instant at which they differ."""
-    source = _rows(question.load, "A")
+    source = _read(question.load, "A")
     names = [f"x{i}" for i in range(len(question.values.split(", ")))]
     values = ", ".join(
         f"{one} OVER recent AS {name}"
@@ -192,13 +211,36 @@ def _instants_of_groups(question: Question, window: int) -> str:
           AND ({differ} OR (rows > 0) <> (before_rows > 0))"""
 
 
+def _instants_of_joined(question: Question, window: int) -> str:
+    """The same of counts of pairs, each of which holds while both of its rows do."""
+    load = question.load
+    a, b = (
+        f"(SELECT epoch_us(ts) AS t, epoch_us(ts) // {window} AS piece, k, v "
+        f"FROM '{load.folder(name, 'parquet') / '*.parquet'}')"
+        for name in "AB"
+    )
+    return f"""
+        WITH pairs AS (SELECT CAST(floor(a.v * 1000) AS BIGINT) AS g, greatest(a.t, b.t) AS first,
+                              least(a.t, b.t) + {window} + 1 AS last
+                       FROM {a} a, (SELECT *, piece + step AS near
+                                    FROM {b}, (VALUES (-1), (0), (1)) AS steps(step)) b
+                       WHERE a.k = b.k AND a.piece = b.near AND abs(a.t - b.t) <= {window}
+                         AND a.v * 1000 < {CHECKED}),
+        events AS (SELECT g, first AS t, 1 AS diff FROM pairs
+                   UNION ALL SELECT g, last, -1 FROM pairs),
+        net AS (SELECT g, t, sum(diff) AS diff FROM events GROUP BY g, t),
+        steps AS (SELECT t, diff, sum(diff) OVER (PARTITION BY g ORDER BY t) AS n FROM net)
+        SELECT sum((n > 0)::INT + (n - diff > 0)::INT) FROM steps
+        WHERE diff <> 0 AND t < {_watermark(load)}"""
+
+
 def _instants_of_sets(question: Question, window: int) -> str:
     """A change at every instant at which a key begins or ceases to be in the answer."""
     load = question.load
     sides = [("A", 0, "true")] + ([("B", 1, "v < 0.05")] if load.streams == 2 else [])
     events = " UNION ALL ".join(
         f"SELECT {side} AS side, k, t + {step} AS t, {diff} AS diff "
-        f"FROM {_rows(load, name)} WHERE {test}"
+        f"FROM {_read(load, name)} WHERE {test}"
         for name, side, test in sides
         for step, diff in ((0, 1), (window + 1, -1))
     )
