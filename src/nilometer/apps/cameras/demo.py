@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
 
 import nilometer as nm
@@ -40,8 +39,8 @@ def run_demo(seconds: int, rate: int, console: Console) -> bool:
             tally, on_the_way = Tally(CAMERAS), OnTheWay()
             for text in (statement(), on_the_way_statement()):
                 console.print(f"{text}\n", style="cyan", soft_wrap=True)
-            queries = _start(spark, world, seconds, Path(folder), on_the_way)
-            _watch(queries, seconds, Screen(console, seconds, tally, on_the_way))
+            tracks, counts = _prepare(spark, world, seconds, Path(folder), on_the_way)
+            _watch(tracks, counts, seconds, Screen(console, seconds, tally, on_the_way))
             with console.status("Checking every track and every count against the true ones"):
                 checks = _check(world, seconds, Path(folder), on_the_way)
             show_summary(console, tally, seconds, on_the_way, checks)
@@ -77,9 +76,9 @@ def watch_cameras(spark: SparkSession, world: World, seconds: int) -> nm.Databas
     return db
 
 
-def _start(
+def _prepare(
     spark: SparkSession, world: World, seconds: int, folder: Path, on_the_way: OnTheWay
-) -> tuple[StreamingQuery, StreamingQuery]:
+) -> tuple[DataStreamWriter, DataStreamWriter]:
     """The query for tracks, and that for objects on their way."""
     db = watch_cameras(spark, world, seconds)
     tracks = db.sql(statement()).writeStream.option(
@@ -89,19 +88,27 @@ def _start(
         "checkpointLocation", str(folder / "counts-checkpoint")
     )
     return (
-        tracks.format("parquet").option("path", str(folder / "tracks")).start(),
-        counts.foreachBatch(on_the_way).trigger(processingTime=_COUNT_EVERY).start(),
+        tracks.format("parquet").option("path", str(folder / "tracks")),
+        counts.foreachBatch(on_the_way).trigger(processingTime=_COUNT_EVERY),
     )
 
 
-def _watch(queries: Sequence[StreamingQuery], seconds: int, screen: Screen) -> None:
+def _watch(
+    tracks: DataStreamWriter, counts: DataStreamWriter, seconds: int, screen: Screen
+) -> None:
+    """Run both queries; the second starts once Spark is warm, and catches up."""
     started = time.monotonic()
+    queries = [tracks.start()]
     with screen:
         while (passed := time.monotonic() - started) < seconds:
             screen.update(passed, queries[0].recentProgress)
             if any(query.exception() is not None for query in queries):
                 break
+            if len(queries) == 1 and queries[0].lastProgress is not None:
+                queries.append(counts.start())
             time.sleep(_LOOK_EVERY)
+        if len(queries) == 1:
+            queries.append(counts.start())
         for query in queries:
             screen.update(seconds, queries[0].recentProgress)
             query.processAllAvailable()
