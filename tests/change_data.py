@@ -116,9 +116,9 @@ def change_data(draw: st.DrawFn, most_rows: int = 8) -> ChangeData:
 
 
 @st.composite
-def splits(draw: st.DrawFn, data: ChangeData, most: int = 4) -> list[Parts]:
+def splits(draw: st.DrawFn, data: ChangeData, least: int = 1, most: int = 4) -> list[Parts]:
     """Micro-batches: for each, the part of every stream that arrives in it."""
-    batches = draw(st.integers(1, most))
+    batches = draw(st.integers(least, most))
     cuts = {
         name: [0, *sorted(draw(st.integers(0, len(rows))) for _ in range(batches - 1)), len(rows)]
         for name, rows in data.streams.items()
