@@ -1,4 +1,4 @@
-"""SQL test files, `tests/sql/*.test`: data, queries with their rows, plans and errors, as text.
+"""SQL test files, `tests/sql/*.test`: data, queries with their answers, plans, errors, as text.
 
 A file is a list of records with blank lines between them; a line that begins with # is a comment.
 
@@ -21,6 +21,17 @@ A file is a list of records with blank lines between them; a line that begins wi
     7                               counts only where DuckDB or the names give it.
 
     query streamed                  also run as a streaming query, in two micro-batches
+
+    answer at 0:30, 1:00            a statement whose answer changes, and what DuckDB is asked for
+    SELECT SUM(v) AS s FROM …       the answer at each of these instants and whenever it changes:
+    ----                            recent(ts, s) is true of times at most s seconds back, past(ts)
+    SELECT sum(v) FROM A            of all until now, now() is the instant, every(s) the last one
+    WHERE recent(ts, 10)            that is a multiple of s seconds. Then, for readers, the answer
+    ==== at s                       at each of the instants, which stands first in each row.
+    0:30 7
+    1:00 NULL
+
+    answer streamed at 0:30, 1:00   also run as a streaming query: all before the last watermark
 
     plan                            a statement, ---- and lines that EXPLAIN answers with, among
     SELECT …                        others
@@ -85,6 +96,13 @@ class Query(Record):
 
 
 @dataclass(frozen=True)
+class ChangingQuery(Query):
+    """Its rows, where they are given, have the instant before them."""
+
+    instants: tuple[datetime, ...]
+
+
+@dataclass(frozen=True)
 class Plan(Record):
     statement: str
     lines: tuple[str, ...]
@@ -128,6 +146,10 @@ def _record(place: str, lines: list[str]) -> Record:
             return Function(place, name, returns)
         case ["query", *how] if how in ([], ["streamed"]) and "----" in lines:
             return _query(place, lines[1:], bool(how))
+        case ["answer", "streamed", "at", *instants] if instants and "----" in lines:
+            return _changing_query(place, lines[1:], instants, streamed=True)
+        case ["answer", "at", *instants] if instants and "----" in lines:
+            return _changing_query(place, lines[1:], instants, streamed=False)
         case ["plan"] if "----" in lines:
             statement, rest = _cut(lines[1:])
             return Plan(place, statement, tuple(rest))
@@ -150,6 +172,21 @@ def _query(place: str, lines: list[str], streamed: bool) -> Query:
         return Query(place, statement, "\n".join(rest), None, (), streamed)
     names, rows = tuple(rest[marks[0]].split()[1:]), tuple(rest[marks[0] + 1 :])
     return Query(place, statement, "\n".join(rest[: marks[0]]), names, rows, streamed)
+
+
+def _changing_query(
+    place: str, lines: list[str], instants: list[str], *, streamed: bool
+) -> ChangingQuery:
+    query = _query(place, lines, streamed)
+    return ChangingQuery(
+        place,
+        query.statement,
+        query.oracle,
+        query.names,
+        query.rows,
+        streamed,
+        tuple(_instant(text.removesuffix(",")) for text in instants),
+    )
 
 
 def read_rows(relation: Relation, schema: pa.Schema) -> pa.Table:
