@@ -123,6 +123,17 @@ def test_the_answer_is_shown_anew_when_it_has_changed(data: Path) -> None:
     assert lines[-1] == "2 rows at 2026-01-01 12:00:40"
 
 
+def test_rows_that_go_from_stage_to_stage_are_not_counted_as_read(data: Path) -> None:
+    stores = (
+        "SELECT A.store, COUNT(*) AS n FROM S A, S B WINDOW = 1 HOUR "
+        "WHERE A.price = B.price GROUP BY A.store"
+    )
+    result = run("sql", stores, *following(data), "--format", "jsonl")
+    assert "rows in: 10, " in result.stderr, result.exception
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert (last["store"], last["n"], last["_diff"]) == ("north", 5, 1)
+
+
 def test_what_does_not_go_together(data: Path) -> None:
     joined = "SELECT S.store FROM S"
     for arguments, message in [

@@ -129,7 +129,9 @@ def require_names(answer: DataFrame, form: Format) -> None:
         if lowered.count(name.lower()) > 1:
             raise InputError(
                 f"two columns are named {name}, and {form} tells columns by name",
-                hint=f"give them aliases: SELECT A.{name} AS a_{name}, B.{name} AS b_{name}",
+                hint=f"give them aliases: SELECT A.{name} AS a_{name}, B.{name} AS b_{name}"
+                if name.isidentifier()
+                else f"give each an alias: {name} AS a",
             )
 
 

@@ -39,7 +39,8 @@ class Tally:
     def _add(self, joins: list[JoinMetrics], counted: Any) -> None:
         self._joins = joins
         self.batches += 1
-        self.rows_in += sum(s.rows for join in joins for s in join.streams.values())
+        streams = (stream for join in joins for stream in join.streams.values())
+        self.rows_in += sum(stream.rows for stream in streams if not stream.is_internal)
         self.rows_out += counted["rows"] if counted is not None else 0
 
     @property

@@ -31,6 +31,8 @@ class StreamMetrics:
     """Rows kept because they may still join."""
     watermark: int | None
     """Microseconds since 1970; None before the first row and for a stream that has ended."""
+    is_internal: bool = False
+    """Whether the rows come from another stage of the same query."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def bucket_metrics(stage: Stage, run: BucketRun) -> str:
     return json.dumps(
         {
             "names": stage.names,
+            "internal": [clock.senders > 0 for clock in stage.clocks],
             "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
             "rows": run.traffic.rows_in,
             "results": run.traffic.rows_out,
@@ -104,6 +107,7 @@ def _combine(buckets: list[dict[str, Any]]) -> JoinMetrics:
             without_time=max(of("without_time", i)),
             buffered=sum(of("buffered", i)) // copies[i],
             watermark=_instant(min(of("watermarks", i))),
+            is_internal=buckets[0]["internal"][i],
         )
         for i, name in enumerate(buckets[0]["names"])
     }
