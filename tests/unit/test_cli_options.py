@@ -118,6 +118,15 @@ def test_answers_stand_in_the_order_that_is_asked_for(
     assert found == expected
 
 
+def test_times_keep_their_digits_from_step_to_step() -> None:
+    screen = Console(width=80, record=True, file=io.StringIO())
+    view = TableView(screen, [Heading("t", is_time=True)])
+    view.show([("2026-01-01 12:00:00.000001",)])
+    view.show([("2026-01-01 12:00:01.5",), (None,)])
+    lines = [line.strip() for line in screen.export_text().splitlines()]
+    assert lines[2:] == ["2026-01-01 12:00:00.000001", "2026-01-01 12:00:01.500000", "NULL"]
+
+
 def test_changes_have_a_sign() -> None:
     screen = Console(width=80, record=True, file=io.StringIO())
     headings = [Heading("k"), Heading("_diff", is_number=True, is_change=True)]

@@ -40,12 +40,16 @@ class TableView:
     console: Console
     headings: Sequence[Heading]
     _widths: list[int] = field(default_factory=list)
+    _fractions: list[int] = field(default_factory=list)
 
     def show(self, rows: Rows) -> None:
         """Show rows, under their headings the first time and when columns have grown."""
-        columns = [
-            _column(heading, [row[i] for row in rows]) for i, heading in enumerate(self.headings)
+        values = [[row[i] for row in rows] for i in range(len(self.headings))]
+        needed = [_digits(column) for column in values]
+        self._fractions = [
+            max(pair) for pair in zip(needed, self._fractions or needed, strict=True)
         ]
+        columns = list(map(_column, self.headings, values, self._fractions))
         names = [_clean(heading.name) for heading in self.headings]
         widths = [
             max([cell_len(name), *(cell_len(value or _NULL) for value in column)])
@@ -95,18 +99,22 @@ def count_line(shown: int, total: int, what: str = "row") -> str:
     return f"{shown:,} of {counted}: {total - shown:,} more, which --limit {total} shows"
 
 
-def _column(heading: Heading, values: list[str | None]) -> list[str | None]:
+def _column(heading: Heading, values: list[str | None], digits: int) -> list[str | None]:
     if heading.is_time:
-        return _times(values)
+        return _times(values, digits)
     if heading.is_change:
         return [f"{int(value):+d}" for value in values if value is not None]
     return [None if value is None else _clean(value) for value in values]
 
 
-def _times(values: list[str | None]) -> list[str | None]:
-    """Times with as many digits of a second as one of them needs: none, three or six."""
+def _digits(values: list[str | None]) -> int:
+    """How many digits of a second one of these times needs: none, three or six."""
     fractions = [len(value.partition(".")[2]) for value in values if value is not None]
-    digits = next(size for size in (0, 3, 6) if max(fractions, default=0) <= size)
+    return next((size for size in (0, 3) if max(fractions, default=0) <= size), 6)
+
+
+def _times(values: list[str | None], digits: int) -> list[str | None]:
+    """Times with so many digits of a second."""
     if not digits:
         return values
     padded: list[str | None] = []
