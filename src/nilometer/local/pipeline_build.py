@@ -38,6 +38,7 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    LastResults,
     LastRows,
     Node,
     Paced,
@@ -193,6 +194,8 @@ def _name(node: Node) -> str:
             return "union all"
         case TopRows():
             return "top rows"
+        case LastResults():
+            return "last results"
         case Paced():
             return "paced"
     raise AssertionError("a leaf has the name of its stream")

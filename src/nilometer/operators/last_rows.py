@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation, admit, drop_late
-from nilometer.kernels.arrays import Bools, Int64s, as_type
-from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
+from nilometer.kernels.arrays import Int64s, as_type
+from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.evaluate import evaluate
-from nilometer.kernels.rows_window import OPEN, RowsWindow, is_open, slide
+from nilometer.kernels.rows_window import RowsWindow
 from nilometer.model.expressions import Expression
-from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.change_operator import Stored, make_changes, no_changes
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.hold_back import HoldBack
-from nilometer.operators.stream_buffer import StreamBuffer
-from nilometer.operators.watermarks import NEVER
+from nilometer.operators.open_rows import OpenRows
 
 
 @dataclass(frozen=True)
@@ -59,18 +57,17 @@ class LastRows:
 
     def __init__(self, spec: LastRowsSpec, store: ChunkStore) -> None:
         self._spec = spec
-        self._layout = replace(spec.layout, until=len(spec.schema))
         self._hold_back = HoldBack([spec.layout], Kernel.MERGE, store)
-        self._open = StreamBuffer(self._layout, Kernel.MERGE, store)
+        self._open = OpenRows(spec.schema, spec.layout.time, spec.window, store)
         self.late = [0]
 
     @property
     def rows_held(self) -> list[int]:
-        return [self._open.rows + sum(buffer.rows for buffer in self._hold_back.buffers)]
+        return [self._open.buffer.rows + sum(buffer.rows for buffer in self._hold_back.buffers)]
 
     @property
     def stored(self) -> Sequence[Stored]:
-        return [self._open, *self._hold_back.buffers]
+        return [self._open.buffer, *self._hold_back.buffers]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
         """Take in rows that were there before the query started."""
@@ -87,50 +84,15 @@ class LastRows:
         accepted, late = drop_late(rows[0], self._spec.layout, before[0])
         self.late[0] += late
         ready = self._hold_back.release([accepted], frontier)[0]
-        if not len(ready):
-            return [no_changes(self._spec.types)]
-        old = self._open.chunks()
-        changed, new = slide(old, ready, self._layout, self._spec.window)
-        gone = [self._displaced(was, now) for was, now in zip(old, changed, strict=True)]
-        self._retain(changed, new)
-        return [*gone, *self._arrived(new)]
+        moved = self._open.slide(ready)
+        return [no_changes(self._spec.types), *(self._changes(*one) for one in moved)]
 
-    def _displaced(self, was: Chunk, now: Chunk) -> pa.RecordBatch:
-        if now is was:
-            return no_changes(self._spec.types)
-        assert was.until is not None
-        assert now.until is not None
-        closed = (was.until == OPEN) & (now.until != OPEN)
-        return self._changes(now.rows, closed, now.until, -1)
-
-    def _arrived(self, new: pa.RecordBatch) -> list[pa.RecordBatch]:
-        times, ends = self._layout.times(new), self._layout.untils(new)
-        assert ends is not None
-        shown = (ends > times) & (ends >= EARLIEST)
-        return [
-            self._changes(new, shown, times, 1),
-            self._changes(new, shown & (ends < FOREVER), ends, -1),
-        ]
-
-    def _changes(
-        self, rows: pa.RecordBatch, chosen: Bools, times: Int64s, diff: int
-    ) -> pa.RecordBatch:
-        places = np.flatnonzero(chosen)
-        columns = rows.take(pa.array(places)).columns
+    def _changes(self, rows: pa.RecordBatch, times: Int64s, diff: int) -> pa.RecordBatch:
         values = [
-            as_type(evaluate(value, columns, len(places)), kind)
+            as_type(evaluate(value, rows.columns, len(rows)), kind)
             for value, kind in zip(self._spec.values, self._spec.types, strict=True)
         ]
-        return make_changes(values, times[places], np.full(len(places), diff))
-
-    def _retain(self, changed: Sequence[Chunk], new: pa.RecordBatch) -> None:
-        self._open.revise(changed, _is_open)
-        chunk = make_chunk(new, self._layout, Kernel.MERGE)
-        alive = _is_open(chunk)
-        if alive.any():
-            rows = new if alive.all() else chunk.rows.take(pa.array(np.flatnonzero(alive)))
-            self._open.add(make_chunk(rows, self._layout, Kernel.MERGE))
-        self._open.tidy(NEVER, 0, _is_open)
+        return make_changes(values, times, np.full(len(rows), diff))
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""
@@ -138,7 +100,7 @@ class LastRows:
         return {
             "late": self.late,
             "frontier": self._hold_back.frontier,
-            "open": [ref.to_json() for ref in self._open.refs],
+            "open": self._open.snapshot(),
             "held": [ref.to_json() for ref in held],
         }
 
@@ -146,10 +108,5 @@ class LastRows:
         """Continue where a snapshot was taken, with the same store."""
         self.late = list(snapshot["late"])
         self._hold_back.frontier = snapshot["frontier"]
-        self._open.restore(ChunkRef(**ref) for ref in snapshot["open"])
+        self._open.restore(snapshot["open"])
         self._hold_back.buffers[0].restore(ChunkRef(**ref) for ref in snapshot["held"])
-
-
-def _is_open(chunk: Chunk) -> Bools:
-    assert chunk.until is not None
-    return is_open(chunk.until)

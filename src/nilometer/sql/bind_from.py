@@ -73,9 +73,9 @@ class FromBinder:
         source = entry.bound.sources[0]
         if len(entry.bound.sources) > 1 or source.rows is not None:
             raise NotYetError(
-                "a ROWS window over a join, or over another ROWS window, cannot be run yet",
+                "results under a ROWS window over a join cannot be appended yet",
                 place=place,
-                hint="put the window behind the streams inside the subquery",
+                hint="write EMIT CHANGES, or put the window behind the streams inside the subquery",
             )
         if source.is_table:
             raise SqlError(
@@ -117,9 +117,10 @@ class FromBinder:
             for source in entry.bound.sources:
                 if source.rows is not None:
                     raise NotYetError(
-                        "a ROWS window inside a subquery that is joined cannot be run yet",
+                        "results of a subquery with a ROWS window inside cannot be joined and "
+                        "appended yet",
                         place=source.rows.place,
-                        hint="put it behind the subquery: (SELECT …) AS S [ROWS 5]",
+                        hint="write EMIT CHANGES, or put it behind the subquery: … AS S [ROWS 5]",
                     )
 
     def _entry(self, entry: exp.Expr, alone: bool) -> Entry:

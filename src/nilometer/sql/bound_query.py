@@ -53,5 +53,5 @@ class Deriver(Protocol):
     def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
         """The node of a query."""
 
-    def derive_unit(self, bound: BoundQuery, length: int) -> Node:
+    def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to, each result of which stays for so long."""

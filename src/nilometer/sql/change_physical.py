@@ -13,6 +13,7 @@ from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_join import ChangeJoinSpec
 from nilometer.operators.change_operator import ChangeSpec
 from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
@@ -25,6 +26,7 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    LastResults,
     LastRows,
     Node,
     Paced,
@@ -143,6 +145,8 @@ def build_step(node: Node) -> ChangeSpec:
             return build_combine(node)
         case Compute(_, test, values):
             return ComputeSpec(test, values, kinds)
+        case LastResults(_, count, partition):
+            return LastResultsSpec(count, partition, kinds)
         case Counted(function):
             return SetCountsSpec(function, kinds)
         case UnionAll():

@@ -69,6 +69,17 @@ class LastRows:
 
 
 @dataclass(frozen=True, eq=False)
+class LastResults:
+    """The last n results of a query that is appended to, or of each partition of them."""
+
+    inputs: tuple[Node]
+    count: int
+    partition: tuple[int, ...]
+    """Columns of the results."""
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Combine:
     """A join of what other nodes hold.
 
@@ -148,7 +159,16 @@ class Paced:
 
 
 Node: TypeAlias = (
-    Block | LastRows | Combine | Compute | Counted | UnionAll | Aggregate | TopRows | Paced
+    Block
+    | LastRows
+    | LastResults
+    | Combine
+    | Compute
+    | Counted
+    | UnionAll
+    | Aggregate
+    | TopRows
+    | Paced
 )
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from nilometer.errors import AmbiguousNameError, SqlError
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
-from nilometer.sql.changes_plan import Lifetime, Node
+from nilometer.sql.changes_plan import LastResults, Lifetime, Node
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.dialect import StreamWindow
-from nilometer.sql.plan import Source
+from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.plan import Item, Source
 from nilometer.sql.scalars import ColumnRef, column, place_of
+from nilometer.sql.scope import Scope
 
 
 def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
@@ -48,24 +50,46 @@ def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -
         raise _no_window(unit.name, entry.window, sql)
     length = entry.window.args.get("length")
     timed = [source for source in bound.sources if not source.is_table]
+    has_rows = any(source.rows is not None for source in timed)
+    if entry.has_rows and (len(bound.sources) > 1 or has_rows) and timed:
+        return _last_results(entry, name, deriver, sql)
     if length is None or length < 0 or not timed:
         return entry
-    has_rows = any(source.rows is not None for source in timed)
     if len(timed) == 1 and not has_rows:
         windows = tuple(w for w in bound.windows if not isinstance(w, RangeWindow))
         return replace(entry, bound=replace(bound, windows=windows, lifetimes=()))
     if name is None and not has_rows:
         lifetimes = (Lifetime(tuple(source.name for source in timed), length),)
         return replace(entry, bound=replace(bound, lifetimes=lifetimes))
-    node = deriver.derive_unit(bound, length)
-    source = derived_source(name or unit.name, node, entry.place, timed=True)
-    derived = replace(
-        unit,
-        columns={own: column(ColumnRef(source.name, own)) for own in unit.columns},
+    return _timed(entry, name, deriver.derive_unit(bound, length))
+
+
+def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
+    """A subquery with a ROWS window: a result stays until so many later ones have come."""
+    assert entry.window is not None
+    bound, count = entry.bound, entry.window.args["rows"]
+    if count < 1:
+        place = place_of(entry.window, sql)
+        raise SqlError("a ROWS window holds at least one row", place=place)
+    binder = ExpressionBinder(Scope(sql, (entry.unit,)), "PARTITION BY")
+    by = [binder.bind(c) for c in entry.window.args.get("expressions") or ()]
+    items = (*bound.items, *(Item(str(value), value) for value in by))
+    results = deriver.derive_unit(replace(bound, items=items), None)
+    partition = tuple(range(len(bound.items), len(items)))
+    node = LastResults((results,), count, partition, results.columns)
+    return replace(_timed(entry, name, node), window=None)
+
+
+def _timed(entry: Entry, name: str | None, node: Node) -> Entry:
+    """The entry whose rows a node holds; the node's last column is their time."""
+    source = derived_source(name or entry.unit.name, node, entry.place, timed=True)
+    unit = replace(
+        entry.unit,
+        columns={own: column(ColumnRef(source.name, own)) for own in entry.unit.columns},
         times=(source.time,),
         relations={source.name: source.relation},
     )
-    return replace(entry, unit=derived, bound=_held(source))
+    return replace(entry, unit=unit, bound=_held(source))
 
 
 def _held(source: Source) -> BoundQuery:

@@ -15,6 +15,7 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    LastResults,
     LastRows,
     Node,
     Paced,
@@ -37,6 +38,8 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return _block(node), [*_lifetimes(node), *_windows(node.plan), *_join(node.plan)]
         case LastRows():
             return _last_rows(node.plan.sources[0]), list(_join(node.plan))
+        case LastResults():
+            return _last_results(node), []
         case Combine():
             return f"Join of {len(node.inputs)} inputs, as they change", list(_join(node.plan))
         case Compute():
@@ -106,6 +109,12 @@ def _last_rows(source: Source) -> str:
     partition = ", ".join(map(str, source.rows.partition))
     each = f", for each {partition}" if partition else ""
     return f"{rows} of the stream {source_label(source)}{each}"
+
+
+def _last_results(node: LastResults) -> str:
+    rows = "The last result" if node.count == 1 else f"The last {node.count} results"
+    partition = ", ".join(node.columns[place].name for place in node.partition)
+    return f"{rows}, for each {partition}" if partition else rows
 
 
 def _compute(node: Compute) -> str:

@@ -36,6 +36,7 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    LastResults,
     LastRows,
     Node,
     Paced,
@@ -134,6 +135,8 @@ class Placer:
                 return self._aggregate(node, wanted)
             case TopRows():
                 return self._alone(node, ())
+            case LastResults():
+                return self._alone(node, node.partition)
             case Paced():
                 return self._alone(node, None)
             case Counted() | UnionAll():
@@ -197,7 +200,7 @@ class Placer:
         task = Task(build_step(node), [below.task], below.task.group)
         return Placed(task, _above(below.together, node.values))
 
-    def _alone(self, node: TopRows | Paced, wanted: Places | None) -> Placed:
+    def _alone(self, node: TopRows | Paced | LastResults, wanted: Places | None) -> Placed:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted
         below = self._together_by(child, within, within)

@@ -83,13 +83,14 @@ class ChangesBinder:
             self._nodes[id(tree)] = self.relation(tree, named)
         return self._nodes[id(tree)]
 
-    def derive_unit(self, bound: BoundQuery, length: int) -> Node:
+    def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""
         times = [source.time for source in bound.sources if not source.is_table]
         time = exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
         item = Item(UNIT_TIME, Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE))
         streams = tuple(source.name for source in bound.sources if not source.is_table)
-        lasting = replace(bound, lifetimes=(Lifetime(streams, length),))
+        lifetimes = () if length is None else (Lifetime(streams, length),)
+        lasting = replace(bound, lifetimes=lifetimes)
         return self.builder.block(lasting, [*bound.items, item])
 
     def query(self, tree: exp.Expr, prefix: str | None, named: Named) -> BoundQuery:

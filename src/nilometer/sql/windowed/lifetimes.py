@@ -14,7 +14,7 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import Bound, DerivedWindow, RangeWindow, UniformWindow, Window
 from nilometer.sql.bound_query import BoundQuery, Entry
-from nilometer.sql.changes_plan import Lifetime
+from nilometer.sql.changes_plan import LastResults, Lifetime
 from nilometer.sql.plan import Source
 from nilometer.sql.scalars import Scalar
 from nilometer.sql.time_bounds import time_window
@@ -34,7 +34,10 @@ class TimedEntry:
 
     @property
     def counts_rows(self) -> bool:
-        return any(source.rows is not None for source in self.sources)
+        return any(
+            source.rows is not None or isinstance(source.node, LastResults)
+            for source in self.sources
+        )
 
     @property
     def lacking(self) -> Source | None:
