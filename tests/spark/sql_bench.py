@@ -105,12 +105,12 @@ class Bench:
         return Answer(names, cursor.fetchall())
 
     def watermark(self, statement: str) -> datetime:
-        """The smallest of the last times of the streams that a statement names."""
-        words = set(re.findall(r"\w+", statement.lower()))
+        """The smallest of the last times of the streams that stand in a statement's FROM."""
+        names = set(re.findall(r"(?:\bfrom|\bjoin|,)\s+(\w+)", statement.lower()))
         return min(
             in_utc(pc.max(rows[record.time]).as_py())
             for record, rows in self.relations
-            if record.time is not None and record.name.lower() in words
+            if record.time is not None and record.name.lower() in names
         )
 
 
