@@ -23,7 +23,7 @@ A file is a list of records with blank lines between them; a line that begins wi
     query streamed                  also run as a streaming query, in two micro-batches
 
     answer at 0:30, 1:00            a statement whose answer changes, and what DuckDB is asked for
-    SELECT SUM(v) AS s FROM …       the answer at each of these instants and whenever it changes:
+    SELECT SUM(v) AS s FROM …       the answer at each of these instants and around each change:
     ----                            recent(ts, s) is true of times at most s seconds back, past(ts)
     SELECT sum(v) FROM A            of all until now, now() is the instant, every(s) the last one
     WHERE recent(ts, 10)            that is a multiple of s seconds. Then, for readers, the answer

@@ -38,6 +38,7 @@ from tests.sql_files import (
 )
 
 TIME: Final = "_time"
+INSTANT: Final = timedelta(microseconds=1)
 MACROS: Final = """
 CREATE MACRO later(a, b) AS (epoch_us(b) - epoch_us(a)) / 1e6;
 CREATE MACRO apart(a, b) AS abs(later(a, b));
@@ -165,9 +166,8 @@ def compare_changes(
     if end is not None:
         early = [change for change in changes if change.time > SINCE_EVER and change.time >= end]
         yield from (f"{query.place}: not before the watermark: {change}" for change in early)
-    instants = {*query.instants, *(change.time for change in changes if change.time > SINCE_EVER)}
-    if end is not None:
-        instants.add(end - timedelta(microseconds=1))
+    times = {change.time for change in changes if change.time > SINCE_EVER} | ({end} - {None})
+    instants = {*query.instants, *times, *(time - INSTANT for time in times)}
     for at in sorted(at for at in instants if end is None or at < end):
         expected = bench.expected(query, at)
         found = spell_rows(fold(changes, at))
