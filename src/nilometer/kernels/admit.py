@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, validity
+from nilometer.kernels.arrays import Bools, as_int64, validity
 from nilometer.kernels.chunk import RowLayout
 from nilometer.model.time import EARLIEST, LATEST
 
@@ -58,6 +58,14 @@ def admit(
         times = layout.times(rows)
     largest_kept = int(times.max()) if len(times) else None
     return rows, Punctuation(largest, size, size - len(seen), largest_kept)
+
+
+def largest_time(column: pa.Array) -> int | None:
+    """The largest time that rows can have, if any row has one."""
+    valid = validity(column)
+    times = as_int64(column) if valid is None else as_int64(column)[valid]
+    times = times[(times >= EARLIEST) & (times <= LATEST)]
+    return int(times.max()) if len(times) else None
 
 
 def drop_late(

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 UInt64s: TypeAlias = npt.NDArray[np.uint64]
@@ -29,5 +30,5 @@ def validity(column: pa.Array) -> Bools | None:
 
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column in a type, as it is where it has that type."""
-    return column if column.type == kind else column.cast(kind)
+    """The column in a type, as it is where it has that type; floating numbers may be rounded."""
+    return column if column.type == kind else column.cast(kind, safe=not pat.is_floating(kind))

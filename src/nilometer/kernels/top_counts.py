@@ -88,7 +88,7 @@ class TopCounts:
         kept = np.zeros(len(starts), np.bool_)
         kept[events.rows] = True
         for edge in (self._offset, self._end):
-            kept |= (ends >= edge - moved) & (starts <= edge + moved)
+            kept |= (view.counts > 0) & (ends >= edge - moved) & (starts <= edge + moved)
         kept &= starts - moved < self._end
         events = events.only(kept[events.rows])
         renumbered = np.cumsum(kept) - 1

@@ -57,11 +57,12 @@ class LocalDatabase:
         time: str | None = None,
         lateness: int = 0,
         statistics: Statistics | None = None,
+        idle: int | None = None,
     ) -> None:
         """A stream; `sql` reads the rows as all there are, `query` only takes their schema."""
         types = tuple(rows.schema.types)
         self.tables[name] = concat(rows.to_batches(), rows.schema)
-        clock = StreamClock(lateness)
+        clock = StreamClock(lateness, idle, by_arrival=time is None)
         self._relations[name] = Relation(
             name,
             tuple(rows.column_names),

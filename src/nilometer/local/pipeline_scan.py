@@ -137,6 +137,8 @@ class Scan:
     def _expire_later(self, instant: int, rows: pa.RecordBatch) -> None:
         assert self._lifetime is not None
         end = instant + self._lifetime + 1
+        if end > LATEST:
+            return
         negative = make_changes(rows.columns[:-2], _all(rows, end), _all(rows, -1))
         self._add(end, -1, negative)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nilometer.kernels.arrays import as_type
 from nilometer.kernels.evaluate import evaluate
-from nilometer.model.expressions import Argument, Case, Constant, Expression
+from nilometer.model.expressions import (
+    Argument,
+    Binary,
+    Case,
+    Constant,
+    Expression,
+    Operator,
+)
 from nilometer.model.time import EARLIEST
 from nilometer.sql.carried_columns import guards_of
 from nilometer.sql.compile_scalar import Subset
@@ -24,7 +32,8 @@ class SourceReader:
         self._source = source
         self.relation = source.relation.name
         self._subset = Subset(plan.sql, self._argument, plan.catalog.functions)
-        self._selection = [self._subset.compile(condition.tree) for condition in source.below]
+        tests = [self._subset.compile(condition.tree) for condition in source.below]
+        self._selection = reduce(partial(Binary, Operator.AND), tests) if tests else None
         self._columns = [(self._compile(one), one.kind) for one in source.carried]
 
     def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
@@ -35,11 +44,9 @@ class SourceReader:
             for expression, kind in self._columns
         ]
         carried = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
-        selected = None
-        for test in self._selection:
-            passed = evaluate(test, given, len(rows)).cast(pa.bool_()).fill_null(False)
-            selected = passed if selected is None else pc.and_(selected, passed)
-        return carried, selected
+        if self._selection is None:
+            return carried, None
+        return carried, evaluate(self._selection, given, len(rows)).cast(pa.bool_())
 
     def _compile(self, one: Carried) -> Expression:
         """A column that travels; what is not selected need not be computable."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_type
 from nilometer.local.read_source import SourceReader
 from nilometer.local.run_stage import LocalStage
@@ -14,6 +15,7 @@ from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.stage import BucketRun, Execution, MicroBatch, concat
 from nilometer.operators.watermarks import NEVER
 from nilometer.sql.changes_plan import ChangesPlan, Column
+from nilometer.sql.physical import time_place
 from nilometer.sql.stages import cut_into_stages
 from nilometer.sql.types import TIMESTAMP
 
@@ -53,14 +55,12 @@ class LocalChanges:
         self.stages = [stage.resume(stage.snapshot()) for stage in self.stages]
 
     def _run(self, rows: Mapping[str, pa.RecordBatch], now: int | None, is_all: bool) -> pa.Table:
-        batches = [
-            [MicroBatch.empty(len(stage.stage.names), now) for _ in stage.buckets]
-            for stage in self.stages
-        ]
+        batches = [[stage.stage.no_rows(now) for _ in stage.buckets] for stage in self.stages]
         for number, stream, reader in self._readers:
             given = rows.get(reader.relation)
             if given is not None:
                 self.stages[number].split_into(batches[number], stream, *reader.read(given, now))
+        self._overhear(rows, now, batches)
         answer: list[pa.RecordBatch] = []
         for number, (stage, planned) in enumerate(
             zip(self.stages, self.staged.stages, strict=True)
@@ -77,6 +77,23 @@ class LocalChanges:
                     one.frontiers[stream, sender] = FOREVER if is_all else run.frontier
         return changelog_table(self.staged.columns, answer)
 
+    def _overhear(
+        self,
+        rows: Mapping[str, pa.RecordBatch],
+        now: int | None,
+        batches: Sequence[Sequence[MicroBatch]],
+    ) -> None:
+        """Tell stages the times of streams that others read."""
+        for number, planned in enumerate(self.staged.stages):
+            for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
+                source = given.plan.sources[given.source]
+                found = rows.get(source.relation.name)
+                if found is not None:
+                    read, _ = SourceReader(given.plan, source).read(found, now)
+                    largest = largest_time(read.column(time_place(source)))
+                    for batch in batches[number]:
+                        batch.add(stream, [], Punctuation(largest))
+
 
 def changelog_table(columns: Sequence[Column], answer: Sequence[pa.RecordBatch]) -> pa.Table:
     """Changes as a user sees them, under the names of these columns."""
@@ -92,5 +109,5 @@ def changelog_table(columns: Sequence[Column], answer: Sequence[pa.RecordBatch])
 def _process(run: BucketRun, batch: MicroBatch, is_all: bool) -> list[pa.RecordBatch]:
     if not is_all:
         return list(run.process(batch))
-    streams = len(batch.rows)
+    streams = len(run.traffic.rows_in)
     return list(run.process_between(batch, [NEVER] * streams, [FOREVER] * streams))

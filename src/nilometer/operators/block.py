@@ -14,7 +14,7 @@ from nilometer.kernels.arrays import Int64s, as_int64, as_type
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.kernels.evaluate import evaluate
 from nilometer.model.expressions import Expression
-from nilometer.model.time import FOREVER
+from nilometer.model.time import FOREVER, LATEST
 from nilometer.operators.change_operator import TIME, Stored
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.single_stream import SingleStream
@@ -130,6 +130,7 @@ class Block:
             for place in places[1:]:
                 latest = np.maximum(latest, as_int64(columns[place]))
             np.minimum(ends, latest + (length + 1), out=ends)
+        ends[ends > LATEST] = FOREVER  # nobody can ask for the answer there
         return ends
 
     def snapshot(self) -> dict[str, Any]:

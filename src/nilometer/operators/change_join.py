@@ -7,15 +7,17 @@ so far, netted whenever more than half of them cancel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from nilometer.errors import PredicateError
 from nilometer.kernels.arrays import as_int64, as_type, validity
+from nilometer.kernels.canonical import canonical
 from nilometer.kernels.chunk import Kernel, RowLayout, StreamKeys, make_chunk
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.key_hashes import is_exact
@@ -23,9 +25,16 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.window_join import JoinRule, Residual, Side, join_new_rows, pick
 from nilometer.model.expressions import Expression
 from nilometer.model.join_order import StreamLoad
-from nilometer.operators.change_operator import diffs_of, make_changes, no_changes, row_columns
+from nilometer.operators.change_operator import (
+    diffs_of,
+    make_changes,
+    no_changes,
+    row_columns,
+    times_of,
+)
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_TABLE, JoinOrders
+from nilometer.operators.net_changes import net_changes
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _UNBOUND: Final = 1 << 61
@@ -98,23 +107,56 @@ class ChangeJoin:
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
         """The changes strictly before a frontier, given those of all inputs."""
         sides = [self._side(i, changes) for i, changes in enumerate(inputs)]
-        counts = [(i, len(types) + 1) for i, types in enumerate(self._spec.inputs)]
-        results = [no_changes(self._spec.types)]
-        for tuples in join_new_rows(sides, self._rule, self._orders.update(sides)):
-            columns = pick(self._spec.output, tuples, sides)
-            diffs = reduce(np.multiply, map(as_int64, pick(counts, tuples, sides)))
-            values = [
-                as_type(evaluate(value, columns, len(tuples)), kind)
-                for value, kind in zip(self._spec.values, self._spec.types, strict=True)
-            ]
-            results.append(make_changes(values, tuples.latest, diffs))
+        try:
+            results = [self._finish(one) for one in self._join(sides, self._rule)]
+        except PredicateError:
+            results = [self._join_netted(sides)]
         for i, side in enumerate(sides):
             self._retain(i, side)
-        return pa.concat_batches(results)
+        return pa.concat_batches([no_changes(self._spec.types), *results])
+
+    def _join(
+        self, sides: Sequence[Side], rule: JoinRule, more: Sequence[tuple[int, int]] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Changes of the arguments of values, and of more columns."""
+        counts = [(i, len(types) + 1) for i, types in enumerate(self._spec.inputs)]
+        for tuples in join_new_rows(sides, rule, self._orders.update(sides)):
+            diffs = reduce(np.multiply, map(as_int64, pick(counts, tuples, sides)))
+            columns = pick((*self._spec.output, *more), tuples, sides)
+            yield make_changes(columns, tuples.latest, diffs)
+
+    def _join_netted(self, sides: Sequence[Side]) -> pa.RecordBatch:
+        """The same, but nothing is asked or computed of rows that were never there together.
+
+        A row that has gone still meets others, as a change that comes and one that goes; they
+        cancel, but an expression over the two may fail.
+        """
+        more = [place for one in self._spec.residuals for place in one.columns]
+        parts = list(self._join(sides, replace(self._rule, residuals=()), more))
+        if not parts:
+            return no_changes(self._spec.types)
+        changes = net_changes(pa.concat_batches(parts))
+        first = len(self._spec.output)
+        for one in self._spec.residuals:
+            last = first + len(one.columns)
+            passed = one.test([changes.column(place) for place in range(first, last)])
+            changes = changes.take(pa.array(np.flatnonzero(passed)))
+            first = last
+        return self._finish(changes)
+
+    def _finish(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        columns = row_columns(changes)
+        values = [
+            as_type(evaluate(value, columns, len(changes)), kind)
+            for value, kind in zip(self._spec.values, self._spec.types, strict=True)
+        ]
+        return make_changes(values, times_of(changes), diffs_of(changes))
 
     def _side(self, number: int, changes: pa.RecordBatch) -> Side:
         """What an input brings into the join: its changes so far and these; NULL never joins."""
         layout = self._layouts[number]
+        columns = [canonical(column) for column in row_columns(changes)]
+        changes = make_changes(columns, times_of(changes), diffs_of(changes))
         for column in layout.key_columns:
             valid = validity(changes.column(column))
             if valid is not None:

@@ -16,6 +16,8 @@ from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_operator import ChangeOperator, ChangeSpec, Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.leaves import LeafSpec, start_leaf
+from nilometer.operators.received import ReceivedSpec
+from nilometer.operators.watermarks import NEVER
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,28 @@ class RunningProgram:
         self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
     ) -> Iterator[pa.RecordBatch]:
         """What leaves, given the watermarks before and after the micro-batch."""
-        frontier = max(min(after), EARLIEST + 1)
+        frontier = self._frontier(after)
         first, done = 0, []
         for leaf in self._leaves:
             own = slice(first, first + leaf.streams)
             done.append(leaf.process(rows[own], before[own], after[own], frontier))
             first = own.stop
+        if self._program.steps and frontier == NEVER:
+            return
         for step, operator in zip(self._program.steps, self._steps, strict=True):
             inputs = [pa.concat_batches(done[i]) for i in step.inputs]
             done.append([operator.process(inputs, frontier)])
         yield from (batch for batch in done[-1] if len(batch))
+
+    def _frontier(self, marks: Sequence[int]) -> int:
+        """Before which instant everything is known: what holds since ever is, at first.
+
+        Only a stage that has not sent anything yet may still know of more.
+        """
+        for (leaf, _), mark in zip(self._program.owners, marks, strict=True):
+            if mark == NEVER and isinstance(self._program.leaves[leaf], ReceivedSpec):
+                return NEVER
+        return max(min(marks), EARLIEST + 1)
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""

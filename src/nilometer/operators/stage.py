@@ -17,7 +17,7 @@ import pyarrow as pa
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.routing import Routing
-from nilometer.model.time import FOREVER
+from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.envelope import Header
@@ -79,15 +79,21 @@ class Stage:
     clocks: tuple[StreamClock, ...]
     routing: Routing
     execution: Execution = Execution.TPA
+    overheard: tuple[StreamClock, ...] = ()
+    """Streams of other stages whose times come here, too: silent ones follow all that speak."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.operator.names
 
+    def no_rows(self, now: int | None = None) -> MicroBatch:
+        """A micro-batch of nothing, to which can be added."""
+        return MicroBatch.empty(len(self.clocks) + len(self.overheard), now)
+
     @property
     def needs_now(self) -> bool:
         """Whether it must be told the times of micro-batches."""
-        return any(clock.needs_now for clock in self.clocks)
+        return any(clock.needs_now for clock in (*self.clocks, *self.overheard))
 
 
 @dataclass
@@ -132,7 +138,7 @@ class BucketRun:
     def __init__(self, stage: Stage, store: ChunkStore) -> None:
         streams = len(stage.names)
         self._stage = stage
-        self.watermarks = Watermarks(stage.clocks)
+        self.watermarks = Watermarks((*stage.clocks, *stage.overheard))
         self.operator = stage.operator.start(store)
         self.traffic = Traffic([0] * streams, 0, [0] * streams)
         self._reached = NEVER
@@ -140,21 +146,34 @@ class BucketRun:
 
     @property
     def frontier(self) -> int:
-        """Before which instant everything is known, and given out."""
-        return min(self._known(self.watermarks.marks))
+        """Before which instant everything is known, and given out.
+
+        No event is older than what holds since ever, and that is known from the beginning.
+        """
+        marks = self._known()
+        for clock, mark in zip(self._stage.clocks, marks, strict=True):
+            if clock.senders and mark == NEVER:
+                return NEVER
+        return max(min(marks), EARLIEST + 1)
 
     def process(self, batch: MicroBatch) -> Iterator[pa.RecordBatch]:
         """The results of a micro-batch; the state is up to date once all are consumed."""
-        before = list(self.watermarks.marks)
+        before = self._own_marks
         self.watermarks.advance([p.largest for p in batch.punctuation], batch.now, batch.frontiers)
-        kept = [p.largest_kept for p in batch.punctuation if p.largest_kept is not None]
+        own = batch.punctuation[: len(before)]
+        kept = [p.largest_kept for p in own if p.largest_kept is not None]
         self._reached = max(self._reached, *kept, NEVER)
-        return self.process_between(batch, before, self._known(self.watermarks.marks))
+        return self.process_between(batch, before, self._known())
 
-    def _known(self, marks: Sequence[int]) -> list[int]:
+    @property
+    def _own_marks(self) -> list[int]:
+        return self.watermarks.marks[: len(self._stage.clocks)]
+
+    def _known(self) -> list[int]:
         """How far the operator is told that its streams have come."""
+        marks = self._own_marks
         if self._stage.execution is not Execution.ITA or min(marks) >= FOREVER:
-            return list(marks)
+            return marks
         return [min(mark, self._reached) for mark in marks]
 
     def process_between(
@@ -162,11 +181,11 @@ class BucketRun:
     ) -> Iterator[pa.RecordBatch]:
         """The same, where somebody else knows the watermarks."""
         self.traffic.rows_out = 0
-        for i, punctuation in enumerate(batch.punctuation):
+        for i, punctuation in enumerate(batch.punctuation[: len(before)]):
             self.traffic.rows_in[i] = punctuation.rows
             self.traffic.without_time[i] += punctuation.without_time
         schemas = self._stage.operator.schemas
-        rows = [concat(parts, s) for parts, s in zip(batch.rows, schemas, strict=True)]
+        rows = [concat(parts, s) for parts, s in zip(batch.rows, schemas, strict=False)]
         for result in self.operator.process(rows, before, after):
             self.traffic.rows_out += len(result)
             yield result

@@ -75,7 +75,7 @@ class Watermarks:
         speaking = [
             mark
             for mark, clock, quiet in zip(self.marks, self._clocks, silent, strict=True)
-            if not quiet and not clock.ended
+            if not quiet and not clock.ended and not clock.senders
         ]
         if not speaking:
             return

@@ -9,8 +9,9 @@ from pyspark.sql.types import StructField, StructType
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import EARLIEST
-from nilometer.spark.pack import SELECTED
+from nilometer.spark.pack import NOW, SELECTED
 from nilometer.sql.carried_columns import guards_of
+from nilometer.sql.physical import time_place
 from nilometer.sql.plan import Carried, JoinPlan
 from nilometer.sql.scalars import ColumnRef, spell_own
 from nilometer.sql.types import Types
@@ -30,6 +31,13 @@ def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> D
         return frame
     columns = carried_sql(plan, number)
     return frame.selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(columns)), *more)
+
+
+def times_of_rows(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:
+    """The times of a source's rows, and that of the micro-batch."""
+    source = plan.sources[number]
+    time = carried_sql(plan, number)[time_place(source)]
+    return frame.selectExpr(f"{time} AS time", f"current_timestamp() AS {NOW}")
 
 
 def carried_schema(plan: JoinPlan, number: int, frame: DataFrame) -> StructType:

@@ -51,7 +51,7 @@ class OpenHost:
         envelopes = exchange.receive(body for frame in frames for body in frame["body"])
         run = self._resume(bucket)
         emit = self._host.emitter
-        batch = _micro_batch(envelopes, len(self._host.stage.names))
+        batch = _micro_batch(envelopes, self._host.stage)
         results = run.process(batch)
         place = bucket_numbers(self._host.stage.routing.buckets).index(bucket)
         yield from emit.results(results, Sender(place, run.frontier, batch.now))
@@ -108,9 +108,9 @@ def check_manifest(manifest: dict[str, Any], query: dict[str, Any], buckets: int
 
 
 def _micro_batch(
-    envelopes: Iterable[tuple[Header, list[pa.RecordBatch]]], streams: int
+    envelopes: Iterable[tuple[Header, list[pa.RecordBatch]]], stage: Stage
 ) -> MicroBatch:
-    batch = MicroBatch.empty(streams)
+    batch = stage.no_rows()
     for header, parts in envelopes:
         batch.open(header, parts)
     return batch

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nilometer.kernels.admit import Punctuation
+from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_int64
 from nilometer.operators.envelope import Header
 from nilometer.operators.stage import Stage, concat
@@ -32,9 +32,7 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
-            clock = _beside(rows, NOW)
-            now = None if clock is None else int(as_int64(clock)[0])
-            yield self.pack(rows, _beside(rows, SELECTED), now)
+            yield self.pack(rows, _beside(rows, SELECTED), _now(rows))
 
     def pack(
         self, batch: pa.RecordBatch, selected: pa.Array | None, now: int | None = None
@@ -57,19 +55,39 @@ class Pulse:
     exchange: Exchange
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        first = next((batch for batch in batches if len(batch)), None)
-        for _ in batches:
-            pass
-        if first is None:
-            return
-        clock = _beside(first, NOW)
-        now = None if clock is None else int(as_int64(clock)[0])
-        empty = pa.RecordBatch.from_pylist([], self.stage.operator.schemas[0])
-        numbers = bucket_numbers(self.stage.routing.buckets)
-        bodies = self.exchange.send([(Header(0, Punctuation(), now), empty)] * len(numbers))
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(numbers, pa.int32()), bodies], ["bucket", "body"]
-        )
+        some = [batch for batch in batches if len(batch)]
+        if some:
+            header = Header(0, Punctuation(), _now(some[0]))
+            yield empty_envelopes(self.stage, self.exchange, header)
+
+
+@dataclass(frozen=True)
+class Overhear:
+    """Times of rows that other stages read in; out come empty envelopes that tell the largest."""
+
+    stage: Stage
+    stream: int
+    exchange: Exchange
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                told = Punctuation(largest_time(batch.column(0)))
+                header = Header(self.stream, told, _now(batch))
+                yield empty_envelopes(self.stage, self.exchange, header)
+
+
+def empty_envelopes(stage: Stage, exchange: Exchange, header: Header) -> pa.RecordBatch:
+    """Envelopes without rows for all buckets."""
+    empty = pa.RecordBatch.from_pylist([], stage.operator.schemas[0])
+    numbers = bucket_numbers(stage.routing.buckets)
+    bodies = exchange.send([(header, empty)] * len(numbers))
+    return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), bodies], ["bucket", "body"])
+
+
+def _now(batch: pa.RecordBatch) -> int | None:
+    clock = _beside(batch, NOW)
+    return None if clock is None else int(as_int64(clock)[0])
 
 
 def gather(batches: Iterator[pa.RecordBatch], copies: int) -> Iterator[pa.RecordBatch]:

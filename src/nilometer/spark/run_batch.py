@@ -176,7 +176,7 @@ class _BucketInOrder:
         self.pending = MicroBatch.empty(self._streams)
 
     def add(self, start: int, body: pa.Buffer) -> Iterator[pa.RecordBatch]:
-        if self.rows >= _ROWS_PER_STEP:
+        if self.rows >= _ROWS_PER_STEP and start > EARLIEST:  # static tables come as a whole
             yield from self._step(start)
         header, parts = unseal(body)
         self.pending.add(header.stream, parts, header.punctuation)

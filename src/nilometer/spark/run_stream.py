@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from nilometer.operators.stage import Stage
-from nilometer.spark.carried import carried_rows
+from nilometer.spark.carried import carried_rows, times_of_rows
 from nilometer.spark.emit import METRICS, EmitEnvelopes, EmitRows, Emitter, Unpack
 from nilometer.spark.exchange import Exchange, is_on_one_machine
 from nilometer.spark.heartbeat import beat
 from nilometer.spark.host import Host
 from nilometer.spark.metrics import observe
-from nilometer.spark.pack import NOW, PACKED, Pack, Pulse
+from nilometer.spark.pack import NOW, PACKED, Overhear, Pack, Pulse
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.send_on import SendOn
 from nilometer.spark.ship import ship_function, ship_processor
@@ -58,7 +58,9 @@ def run_stream(
         clock = beat(live.sparkSession, beats)
         coming = _with_pulse(coming, clock, query, exchanges, only_silent=False)
     else:
-        coming = _with_pulse(coming, live, query, exchanges, only_silent=True)
+        for frame in frames.values():
+            if frame.isStreaming:
+                coming = _with_pulse(coming, frame, query, exchanges, only_silent=True)
     shape = query.shape
     types = tuple(arrow_schema(shape.types).types)
     emitter = EmitRows(types) if shape.is_flat else EmitEnvelopes()
@@ -114,6 +116,12 @@ def _pack(
             pack = Pack(planned.stage, stream, exchange)
             packed = rows.mapInArrow(ship_function(pack), PACKED)
             (live if frame.isStreaming else ended).append(packed)
+    for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
+        frame = frames[given.plan.sources[given.source].relation.name]
+        if frame.isStreaming:
+            overhear = Overhear(planned.stage, stream, exchange)
+            times = times_of_rows(given.plan, given.source, frame)
+            live.append(times.mapInArrow(ship_function(overhear), PACKED))
     return Coming(tuple(live), union(ended) if ended else None)
 
 

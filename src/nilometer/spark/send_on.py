@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 import pyarrow as pa
 
 from nilometer.operators.envelope import Header
-from nilometer.operators.stage import Stage, concat
+from nilometer.operators.stage import Stage
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.emit import METRICS, Sender
 from nilometer.spark.exchange import Exchange
+from nilometer.spark.pack import gather
+
+_MOST_ROWS: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -24,19 +28,30 @@ class SendOn:
     exchange: Exchange
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
-        operator, routing = self.stage.operator, self.stage.routing
-        rows = concat(list(batches), operator.schemas[self.stream])
-        admitted, punctuation = operator.admit(self.stream, rows)
+        empty = pa.RecordBatch.from_pylist([], self.stage.operator.schemas[self.stream])
+        for rows in gather(_pieces(batches), self.stage.routing.copies(self.stream)):
+            yield self._send(rows, sender)
+        yield self._send(empty, sender)  # every bucket learns how far the sender has come
+
+    def _send(self, rows: pa.RecordBatch, sender: Sender) -> pd.DataFrame:
+        admitted, punctuation = self.stage.operator.admit(self.stream, rows)
         header = Header(self.stream, punctuation, sender.now, sender.bucket, sender.frontier)
-        parts = routing.split(admitted, self.stream)
+        parts = self.stage.routing.split(admitted, self.stream)
         bodies = self.exchange.send([(header, part) for part in parts])
-        yield pd.DataFrame(
+        return pd.DataFrame(
             {
                 METRICS: [None] * len(parts),
-                "bucket": bucket_numbers(routing.buckets),
+                "bucket": bucket_numbers(self.stage.routing.buckets),
                 "body": bodies.to_pylist(),
             }
         )
 
     def metrics(self, metrics: str) -> pd.DataFrame:
         return pd.DataFrame({METRICS: [metrics], "bucket": [None], "body": [None]})
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of limited length."""
+    for batch in batches:
+        for first in range(0, len(batch), _MOST_ROWS):
+            yield batch.slice(first, _MOST_ROWS)

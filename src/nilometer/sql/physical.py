@@ -48,7 +48,7 @@ def layouts(plan: JoinPlan) -> tuple[RowLayout, ...]:
     """Where each source has its time and its keys."""
     return tuple(
         RowLayout(
-            source.carried.index(Carried(source.time, TIMESTAMP)),
+            time_place(source),
             tuple(
                 tuple(source.carried.index(equal.of(source.name)) for equal in key.classes)
                 if source.name in key.streams
@@ -92,6 +92,11 @@ def place(plan: JoinPlan, carried: Carried) -> tuple[int, int]:
     """(stream, column) of a column that travels."""
     number = plan.number(carried.ref.stream)
     return number, plan.sources[number].carried.index(carried)
+
+
+def time_place(source: Source) -> int:
+    """Where the time of a source stands among the columns that travel."""
+    return source.carried.index(Carried(source.time, TIMESTAMP))
 
 
 def find_column(source: Source, ref: Ref) -> int:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.kernels.routing import Routing
-from nilometer.model.expressions import Argument, Expression
+from nilometer.model.expressions import Argument
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_operator import ChangeSpec
 from nilometer.operators.last_rows import LastRowsSpec
@@ -44,6 +45,7 @@ from nilometer.sql.changes_plan import (
     UnionAll,
 )
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.scalars import Ref
 
 Places: TypeAlias = tuple[int, ...]
 """Columns of a node by which its rows are together; none: all rows are in one place."""
@@ -168,7 +170,7 @@ class Placer:
         own = [places[0] for places in routing.places]
         if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
             group = Group(None, routing.buckets)
-            together = _key_places(leaf.plan)
+            together = _key_places(leaf.plan, node)
             return Placed(_leaf_task(leaf, group, own), together)
         group = Group(routing, routing.buckets)
         return Placed(_leaf_task(leaf, group, [None] * len(own)), None)
@@ -180,25 +182,24 @@ class Placer:
         assert isinstance(leaf.spec, LastRowsSpec)
         columns = leaf.spec.window.partition
         refs = [source.carried[c].ref for c in columns]
-        items = [item_ref(leaf.plan, i) for i in range(len(leaf.plan.items))]
         if not refs:
             return Placed(_leaf_task(leaf, Group(None, 1), [None]), ())
         task = _leaf_task(leaf, Group(None, self._buckets), [columns])
-        shown = all(ref in items for ref in refs)
-        return Placed(task, tuple(items.index(ref) for ref in refs) if shown else None)
+        kinds = [source.carried[c].kind for c in columns]
+        return Placed(task, _shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
 
     def _compute(self, node: Compute, wanted: Places | None) -> Placed:
-        below = self.place(node.inputs[0], _through(wanted, node.values))
+        below = self.place(node.inputs[0], _through(wanted, node))
         task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, _above(below.together, node.values))
+        return Placed(task, _above(below.together, node))
 
     def _aggregate(self, node: Aggregate, wanted: Places | None) -> Placed:
         keys, child = tuple(range(node.keys)), node.inputs[0]
-        asked = _through(wanted, node.values)
+        asked = _through(wanted, node)
         asked = asked if asked and set(asked) <= set(keys) else keys
         below = self._together_by(child, asked, keys)
         task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, _above(below.together, node.values))
+        return Placed(task, _above(below.together, node))
 
     def _alone(self, node: TopRows | Paced | LastResults, wanted: Places | None) -> Placed:
         child = node.inputs[0]
@@ -233,7 +234,7 @@ class Placer:
             for source in sources
         ]
         placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
-        together = () if shared is None else _key_places(node.plan)
+        together = () if shared is None else _key_places(node.plan, node)
         return self._join_groups(node, placed, wanted, together)
 
     def _join_groups(
@@ -273,32 +274,68 @@ def all_columns(node: Node) -> Places:
     return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
 
 
-def _through(wanted: Places | None, values: Sequence[Expression]) -> Places | None:
+def _through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
     """The columns below that wanted columns are, if all of them are columns."""
     if wanted is None:
         return None
-    below = [_column(values[place]) for place in wanted]
+    columns = _columns_below(node)
+    below = [columns[place] for place in wanted]
     return None if None in below else tuple(place for place in below if place is not None)
 
 
-def _above(together: Places | None, values: Sequence[Expression]) -> Places | None:
+def _above(together: Places | None, node: Compute | Aggregate) -> Places | None:
     """The columns that columns below have become, if all are left."""
     if together is None:
         return None
-    left = [_column(value) for value in values]
+    left = _columns_below(node)
     return tuple(left.index(place) for place in together) if set(together) <= set(left) else None
 
 
-def _column(value: Expression) -> int | None:
-    return value.number if isinstance(value, Argument) and not value.fields else None
+def _columns_below(node: Compute | Aggregate) -> list[int | None]:
+    """For each column which one below it is, if it is one: of values that meet in one place."""
+    below = node.inputs[0].columns
+    known = len(below) if isinstance(node, Compute) else node.keys
+    return [
+        value.number
+        if isinstance(value, Argument)
+        and not value.fields
+        and value.number < known
+        and _meet(below[value.number].kind, one.kind)
+        else None
+        for value, one in zip(node.values, node.columns, strict=True)
+    ]
 
 
-def _key_places(plan: JoinPlan) -> Places | None:
+def _meet(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether equal values of two types are routed to the same place, and others stay apart."""
+    if left == right:
+        return True
+    families = (pat.is_integer, pat.is_floating)
+    return any(family(left) and family(right) for family in families)
+
+
+def _key_places(plan: JoinPlan, node: Node) -> Places | None:
     """The items that are the columns of a join's first key, if all of them are there."""
+    classes = plan.keys[0].classes
+    members = [equal.members for equal in classes]
+    return _shown(node, plan, members, [equal.kind for equal in classes])
+
+
+def _shown(
+    node: Node,
+    plan: JoinPlan,
+    wanted: Sequence[tuple[Ref, ...]],
+    kinds: Sequence[pa.DataType],
+) -> Places | None:
+    """The columns of a node that show columns of these types, one of several each."""
     items = [item_ref(plan, number) for number in range(len(plan.items))]
     found = []
-    for equal in plan.keys[0].classes:
-        same = [i for i, ref in enumerate(items) if ref is not None and ref in equal.members]
+    for refs, kind in zip(wanted, kinds, strict=True):
+        same = [
+            place
+            for place, (ref, one) in enumerate(zip(items, node.columns, strict=True))
+            if ref is not None and ref in refs and _meet(kind, one.kind)
+        ]
         if not same:
             return None
         found.append(same[0])
@@ -321,8 +358,8 @@ def is_net(node: Node) -> bool:
         case Counted() | TopRows() | Paced():
             return True
         case Aggregate():
-            return set(range(node.keys)) <= {_column(value) for value in node.values}
+            return set(range(node.keys)) <= set(_columns_below(node))
         case Compute():
             every = set(range(len(node.inputs[0].columns)))
-            return every <= {_column(value) for value in node.values} and is_net(node.inputs[0])
+            return every <= set(_columns_below(node)) and is_net(node.inputs[0])
     return False

@@ -46,6 +46,8 @@ class PlannedStage:
     inputs: tuple[StreamInput | StageInput, ...]
     to_stage: int | None = None
     to_stream: int = 0
+    overhears: tuple[StreamInput, ...] = ()
+    """Sources of other stages whose times are told here, too."""
 
     @property
     def streams(self) -> Iterator[StreamInput]:
@@ -87,7 +89,27 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
             root = placer.cut(root, plan.root, everything)
         net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.group)
         root = Placed(net, root.together)
-    return StagedPlan(plan, _finish(root.task, execution))
+    return StagedPlan(plan, _overhearing(_finish(root.task, execution)))
+
+
+def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
+    """The stages, told of each other's streams if one may be idle: it follows all that speak."""
+    every = {_relation(given): given for one in stages for given in one.streams}
+    if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
+        return tuple(stages)
+    told = []
+    for one in stages:
+        own = {_relation(given) for given in one.streams}
+        others = [given for name, given in every.items() if name not in own]
+        others = [given for given in others if not _is_table(given)]
+        clocks = tuple(_clock(given, {}) for given in others)
+        stage = replace(one.stage, overheard=clocks)
+        told.append(replace(one, stage=stage, overhears=tuple(others)))
+    return tuple(told)
+
+
+def _relation(given: StreamInput) -> str:
+    return given.plan.sources[given.source].relation.name
 
 
 def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
