@@ -20,9 +20,9 @@ from benchmarks.watch import Run, traffic_by_nilometer, watch
 from nilometer.spark.arrow_sink import read_results
 from nilometer.spark.columnar import query_arrow_files
 
-ONE: Final = Load(streams=1, keys=1000, rate=1000, batches=30)
-TWO: Final = Load(streams=2, keys=1000, rate=500, batches=30)
-WARM_UP: Final = 18
+ONE: Final = Load(streams=1, keys=1000, rate=1000, batches=26)
+TWO: Final = Load(streams=2, keys=1000, rate=500, batches=26)
+WARM_UP: Final = 16
 """After twelve micro-batches the longest window is full, and rows begin to leave it."""
 SHORT: Final = 10
 LONG: Final = 3600
