@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
 from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.expression_types import type_of
 from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.relations import analysis_kept_quiet
 from tests.expressions import compiled, read_conditions
 
 COLUMNS = {
@@ -93,6 +96,83 @@ x.l > 1e3
 x.i > y.i = y.b
 """.strip().splitlines()
 
+VALUES = """
+COALESCE(x.i, y.l)
+COALESCE(x.i, y.l, x.d, 0)
+COALESCE(x.n, y.i)
+COALESCE(x.s, 'none')
+COALESCE(x.i, 1 / NULLIF(y.i, 0))
+COALESCE(NULL, x.t, y.t)
+COALESCE(x.l, 1) DIV COALESCE(NULLIF(y.l, 0), 1)
+IFNULL(x.f, y.d)
+NVL(x.b, y.b)
+NULLIF(x.i, y.l)
+NULLIF(x.d, y.d)
+NULLIF(x.s, 'a')
+LEAST(x.i, y.l)
+LEAST(x.d, y.d, 1)
+LEAST(x.s, y.s)
+GREATEST(x.d, y.f)
+LEAST(x.t, y.t)
+LEAST(x.n, y.i)
+CAST(x.i AS BIGINT)
+CAST(x.i AS DOUBLE)
+CAST(x.i AS FLOAT)
+CAST(x.i AS DECIMAL(12, 2))
+CAST(x.i AS BOOLEAN)
+CAST(x.i AS STRING)
+CAST(x.l AS STRING)
+CAST(x.l AS DECIMAL(20))
+CAST(x.l AS FLOAT)
+CAST(x.b AS STRING)
+CAST(x.b AS INT)
+CAST(x.b AS DOUBLE)
+CAST(x.b AS DECIMAL(3, 1))
+CAST(x.d AS BOOLEAN)
+CAST(x.d AS FLOAT)
+CAST(x.f AS DOUBLE)
+CAST(x.n AS BOOLEAN)
+CAST(x.n AS INT)
+CAST(x.n AS DOUBLE)
+CAST(x.n AS FLOAT)
+CAST(x.n AS DECIMAL(8, 1))
+CAST(x.n AS DECIMAL(12, 4))
+CAST(x.n AS TINYINT)
+CAST(x.s AS STRING)
+CAST(NULL AS INT)
+x.i::BIGINT + 1
+CAST(CASE WHEN abs(x.d) < 10 THEN x.d END AS INT)
+CAST(CASE WHEN abs(x.d) < 10 THEN x.d END AS DECIMAL(4, 0))
+CAST(x.d AS DECIMAL(4, 1))
+ROUND(x.d)
+ROUND(x.d, 1)
+ROUND(x.f, 1)
+ROUND(x.f)
+ROUND(x.n)
+ROUND(x.n, 1)
+ROUND(x.n, 5)
+ROUND(x.n, -1)
+ROUND(x.n, -12)
+ROUND(x.l)
+ROUND(x.l, 2)
+ROUND(x.l, -1)
+ROUND(x.l, -9)
+ROUND(CASE WHEN x.i < 10 THEN x.i END, -1)
+FLOOR(CASE WHEN x.d > -9 THEN x.d - y.i END)
+CEIL(CASE WHEN x.d > -9 THEN x.d - y.i END)
+CEIL(CASE WHEN x.f < 9 THEN x.f END)
+CEILING(x.n)
+FLOOR(x.n)
+FLOOR(x.i)
+CEIL(x.l)
+x.s || y.s
+x.s || '-' || y.s
+CONCAT(x.s, y.i, x.b, 'ß')
+CONCAT(x.s)
+LENGTH(x.s || 'äöü€𝄞')
+CHAR_LENGTH(x.s)
+""".strip().splitlines()
+
 TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
 STREAMS = {"x": TYPES, "y": TYPES}
 
@@ -105,7 +185,9 @@ def pairs() -> dict[str, pa.Table]:
     return {"x": pa.table(x), "y": pa.table(y)}
 
 
-def test_expressions_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def by_spark(spark: SparkSession) -> pa.Table:
+    """What Spark says to all expressions, in columns named by their texts."""
     tables = pairs()
     columns = {
         f"{stream}_{name}": table.column(name)
@@ -120,17 +202,83 @@ def test_expressions_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
         )
         for stream in ("x", "y")
     ]
-    answers = [f"({sql}) AS e{i}" for i, sql in enumerate(EXPRESSIONS)]
-    by_spark = (
-        frame.selectExpr("row", *structs).selectExpr("row", *answers).orderBy("row").toArrow()
-    )
-    for number, sql in enumerate(EXPRESSIONS):
+    texts = [*EXPRESSIONS, *VALUES]
+    answers = [f"({sql}) AS e{i}" for i, sql in enumerate(texts)]
+    answered = frame.selectExpr("row", *structs).selectExpr("row", *answers).orderBy("row")
+    return answered.drop("row").toArrow().rename_columns(texts)
+
+
+def test_expressions_mean_what_they_mean_in_spark(by_spark: pa.Table) -> None:
+    tables = pairs()
+    for sql in EXPRESSIONS:
         # One condition, not split at its ANDs.
         [condition] = read_conditions(f"({sql}) OR false", STREAMS)
         own = [tables[c.stream].column(c.column).combine_chunks() for c in condition.columns]
-        found = evaluate(compiled(condition), own, n)
-        expected = by_spark.column(f"e{number}").combine_chunks()
-        assert found.cast(pa.bool_()).to_pylist() == expected.to_pylist(), sql
+        found = evaluate(compiled(condition), own, len(by_spark))
+        assert found.cast(pa.bool_()).to_pylist() == by_spark.column(sql).to_pylist(), sql
+
+
+@pytest.mark.parametrize("sql", VALUES)
+def test_values_and_their_types_are_spark_s(sql: str, by_spark: pa.Table) -> None:
+    tables = pairs()
+    [value] = read_conditions(sql, STREAMS)
+    own = [tables[c.stream].column(c.column).combine_chunks() for c in value.columns]
+    expression = compiled(value)
+    kind = type_of(expression, [column.type for column in own])
+    found = evaluate(expression, own, len(by_spark))
+    assert (found.type, kind) == (by_spark.column(sql).type,) * 2
+    assert repr(found.to_pylist()) == repr(by_spark.column(sql).to_pylist())
+
+
+def awkward_doubles() -> list[float]:
+    """Halves, numbers near them, and numbers of all sizes."""
+    chance = random.Random(1)
+    halves = [chance.randrange(-9999, 9999) / 10**d for d in range(5) for _ in range(60)]
+    near = [math.nextafter(value, chance.choice([-math.inf, math.inf])) for value in halves]
+    others = [chance.uniform(-1, 1) * 10 ** chance.randrange(-20, 25) for _ in range(300)]
+    special = [0.0, -0.0, -0.4, math.nan, math.inf, 2.675, 1e22, 1e23, 2.0**52 + 0.5, 5e-324]
+    return [*halves, *near, *others, *special]
+
+
+def test_doubles_are_rounded_as_spark_rounds_them(spark: SparkSession) -> None:
+    values = awkward_doubles()
+    table = pa.table({"row": pa.array(range(len(values))), "d": pa.array(values, pa.float64())})
+    digits = range(-3, 7)
+    texts = [f"ROUND(d, {n})" for n in digits] + ["CAST(CAST(d AS FLOAT) AS DOUBLE)"]
+    texts += [f"CAST(IF(abs(d) < 1e15, d, NULL) AS DECIMAL(30, {n}))" for n in (0, 2, 9)]
+    answers = [f"{text} AS e{i}" for i, text in enumerate(texts)]
+    by_spark = spark.createDataFrame(table).orderBy("row").selectExpr(*answers).toArrow()
+    for number, text in enumerate(texts):
+        [value] = read_conditions(text.replace("(d", "(x.d").replace(", d", ", x.d"), STREAMS)
+        found = evaluate(compiled(value), [table.column("d").combine_chunks()], len(values))
+        assert repr(found.to_pylist()) == repr(by_spark.column(number).to_pylist()), text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CAST(x.l AS INT)",
+        "CAST(x.i AS TINYINT)",
+        "CAST(x.d AS INT)",
+        "CAST(x.f AS BIGINT)",
+        "CAST(x.n * 10 AS TINYINT)",
+        "CAST(x.n AS DECIMAL(3, 2))",
+        "CAST(x.l AS DECIMAL(5, 0))",
+        "CAST(x.l * 1e0 AS DECIMAL(5, 0))",
+        "ROUND(x.i, -1)",
+        "FLOOR(x.d)",
+        "CEIL(x.f)",
+    ],
+)
+def test_numbers_that_do_not_fit_are_errors_as_in_spark(sql: str, spark: SparkSession) -> None:
+    tables = pairs()
+    [value] = read_conditions(sql, STREAMS)
+    columns = [tables[c.stream].column(c.column).combine_chunks() for c in value.columns]
+    with pytest.raises(PredicateError, match="arithmetic overflow"):
+        evaluate(compiled(value), columns, len(columns[0]))
+    frame = spark.createDataFrame(tables["x"]).selectExpr(sql.replace("x.", ""))
+    with analysis_kept_quiet(), pytest.raises(ArithmeticException):
+        frame.collect()
 
 
 @pytest.mark.parametrize(
@@ -153,10 +301,17 @@ def test_arithmetic_that_fails_in_spark_fails_here(sql: str, spark: SparkSession
         ("x.t > y.i", "cannot apply > to TIMESTAMP and INT"),
         ("x.b + y.i > 1", "cannot apply + to BOOLEAN and INT"),
         ("x.i OR y.b", "OR needs a condition"),
+        ("IF(x.i, y.b, x.b)", "IF needs a condition"),
+        ("COALESCE(x.i, y.t)", "the arguments of COALESCE have different types"),
+        ("CAST(x.s AS INT)", "CAST of STRING values to INT is not available here"),
+        ("CAST(x.d AS STRING)", "CAST of DOUBLE values to STRING is not available here"),
+        ("x.s || y.n", "CONCAT of DECIMAL(10,2) values is not available here"),
+        ("ROUND(x.s)", "ROUND of STRING values is not available here"),
+        ("LENGTH(x.i)", "LENGTH of INT values is not available here"),
         ("abs(x.s) > y.i", "abs() needs a number or an interval"),
         ("x.i LIKE 'a' OR y.b", "LIKE needs a string"),
         ("CASE WHEN y.b THEN x.i ELSE x.s END = 1", "the branches of CASE have different types"),
-        ("x.n / y.n > 1", "/ of DECIMAL values is not available across streams"),
+        ("x.n / y.n > 1", "/ of DECIMAL values is not available here"),
     ],
 )
 def test_expressions_without_a_type(sql: str, text: str) -> None:

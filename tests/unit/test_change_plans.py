@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -604,3 +604,65 @@ def test_a_hint_chooses_the_execution(db: LocalDatabase) -> None:
     assert "Runs in one stage (NTA, rows that expire travel again as negative ones)" in told
     union = "SELECT /*+ ita */ k FROM A [RANGE 1 S] UNION SELECT k FROM B [RANGE 1 S]"
     assert "(ITA, operators run when rows reach them)" in explain_plan(db.plan(union))
+
+
+class EngineOfTables:
+    """An engine that knows streams and tables only, as Spark does."""
+
+    def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
+        assert relation in ("A", "B", "C", "W"), relation
+        return [pa.int32() for _ in expressions]
+
+
+def planned_with_engine(db: LocalDatabase, sql: str) -> ChangesPlan:
+    catalog = db.plan("SELECT k FROM A").catalog
+    plan = compile_statement(
+        read_query(sql), Catalog(catalog.relations, catalog.functions, EngineOfTables()), 1
+    )
+    assert isinstance(plan, ChangesPlan)
+    return plan
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT UPPER(MAX(s)) FROM A [RANGE 1 S]",
+        "SELECT k FROM A [RANGE 1 S] GROUP BY k HAVING UPPER(MAX(s)) > 'A'",
+        "SELECT k FROM A [RANGE 1 S] GROUP BY k ORDER BY UPPER(MAX(s)) LIMIT 1",
+        "SELECT UPPER(s) FROM (SELECT DISTINCT s FROM A [RANGE 1 S]) S",
+        "SELECT 1 FROM (SELECT DISTINCT s FROM A [RANGE 1 S]) S WHERE UPPER(s) = 'A'",
+        "SELECT 1 FROM A [RANGE 1 S] a LEFT JOIN B [RANGE 1 S] b ON a.k = b.k "
+        "WHERE UPPER(b.s) = a.s",
+        "SELECT 1 FROM A [RANGE 1 S] a, (SELECT DISTINCT s FROM B [RANGE 1 S]) b "
+        "WHERE a.s = UPPER(b.s)",
+        "SELECT 1 FROM A [RANGE 1 S] a WHERE EXISTS "
+        "(SELECT 1 FROM B [RANGE 1 S] b WHERE b.s = UPPER(a.s))",
+    ],
+)
+def test_the_engine_is_not_asked_of_rows_that_it_does_not_see(db: LocalDatabase, sql: str) -> None:
+    for compiled in (lambda: planned_with_engine(db, sql), lambda: db.plan(sql)):
+        with pytest.raises(SqlError) as caught:
+            compiled()
+        assert caught.value.message == "the function upper is not available here"
+        assert caught.value.place is not None
+        place = caught.value.place
+        assert sql[place.start : place.start + 6] == "UPPER("
+
+
+def test_what_is_evaluated_here_stands_above_aggregates_and_outer_joins(db: LocalDatabase) -> None:
+    node = root_of(
+        db,
+        "SELECT k, COALESCE(SUM(v), 0) AS t, ROUND(AVG(v), 1) AS r, CAST(COUNT(*) AS STRING) AS c, "
+        "LEAST(MIN(v), 1) AS l, MAX(s) || '!' AS x, LENGTH(MAX(s)) AS n, FLOOR(MAX(v)) AS f "
+        "FROM A [RANGE 1 S] GROUP BY k HAVING NULLIF(COUNT(*), 1) > 0",
+    )
+    double, text = pa.float64(), pa.string()
+    assert [one.kind for one in node.columns[1:]] == [
+        *(double, double, text, double, text),
+        *(pa.int32(), pa.int64()),
+    ]
+    outer = root_of(
+        db,
+        "SELECT IFNULL(b.v, -1) AS v FROM A [RANGE 1 S] a LEFT JOIN B [RANGE 1 S] b ON a.k = b.k",
+    )
+    assert outer.columns[0].kind == double

@@ -86,7 +86,7 @@ def test_unreadable_predicates(sql: str, text: str) -> None:
     [
         ("levenshtein(A.v, B.v) < 3", "the function levenshtein"),
         ("sqrt(A.v) < B.v", "the function sqrt"),
-        ("A.v RLIKE B.v", "the function regexp_like"),
+        ("A.v RLIKE B.v", "RLIKE"),
     ],
 )
 def test_functions_that_only_spark_has(sql: str, what: str) -> None:
@@ -167,7 +167,7 @@ def test_an_sql_predicate_that_fails_on_the_data_says_where() -> None:
     with pytest.raises(PredicateError) as caught:
         test([pa.array([1]), pa.array([0])])
     assert str(caught.value) == (
-        "division by zero in a join predicate\n"
+        "division by zero\n"
         "  detail: in: A.v / B.v > 1\n"
-        "  hint: guard it: B.x <> 0 AND …"
+        "  hint: guard it: x <> 0 AND …, or CASE WHEN x <> 0 THEN … END"
     )

@@ -13,6 +13,7 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 UInt64s: TypeAlias = npt.NDArray[np.uint64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Int32s: TypeAlias = npt.NDArray[np.int32]
+Float64s: TypeAlias = npt.NDArray[np.float64]
 
 
 def as_int64(column: pa.Array) -> Int64s:

@@ -9,38 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.errors import PredicateError
+from nilometer.kernels.arithmetic import as_type, calculate, checked
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.call_function import call_function
+from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.expression_types import (
     common_type,
     constant_type,
     field_place,
-    is_integer,
     type_of,
 )
+from nilometer.kernels.round_values import round_values, whole_values
 from nilometer.model.expressions import (
     Absolute,
     Argument,
     Binary,
     Call,
     Case,
+    Cast,
+    Ceiling,
+    Coalesce,
+    Concat,
     Constant,
     Expression,
+    Floor,
     Greatest,
     Interval,
     IsNull,
+    Least,
+    Length,
     Like,
     Negative,
     Not,
     Operator,
+    Round,
 )
 
 
@@ -84,14 +93,30 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
         case Like(operand, pattern):
             return pc.match_like(_evaluate(operand, rows).cast(pa.string()), pattern)
         case Negative(operand):
-            return _checked(pc.negate_checked, _evaluate(operand, rows))
+            return checked(pc.negate_checked, _evaluate(operand, rows))
         case Absolute(operand):
-            return _checked(pc.abs_checked, _evaluate(operand, rows))
+            return checked(pc.abs_checked, _evaluate(operand, rows))
         case Case(branches, otherwise):
             return _case(branches, otherwise, rows, rows.type_of(expression))
-        case Greatest(operands):
+        case Coalesce(operands):
+            return _coalesce(operands, rows, rows.type_of(expression))
+        case Greatest(operands) | Least(operands):
+            largest = isinstance(expression, Greatest)
+            choose = partial(_chosen, Operator.AT_LEAST if largest else Operator.AT_MOST)
             kind = rows.type_of(expression)
-            return reduce(_larger, (_cast(_evaluate(value, rows), kind) for value in operands))
+            return reduce(choose, (as_type(_evaluate(value, rows), kind) for value in operands))
+        case Cast(operand, kind):
+            return cast_values(_evaluate(operand, rows), kind)
+        case Round(operand, digits):
+            return round_values(_evaluate(operand, rows), digits, rows.type_of(expression))
+        case Floor(operand) | Ceiling(operand):
+            upward, kind = isinstance(expression, Ceiling), rows.type_of(expression)
+            return whole_values(_evaluate(operand, rows), upward, kind)
+        case Concat(operands):
+            texts = [_evaluate(one, rows).cast(pa.string()) for one in operands]
+            return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
+        case Length(operand):
+            return pc.utf8_length(_evaluate(operand, rows).cast(pa.string()))
         case Call():
             values = [_evaluate(value, rows) for value in expression.arguments]
             return call_function(expression, values, rows.size)
@@ -101,7 +126,7 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             first, second = _evaluate(left, rows), _evaluate(right, rows)
             if operator.is_comparison:
                 return _compare(operator, first, second)
-            return _calculate(operator, first, second, rows.type_of(expression))
+            return calculate(operator, first, second, rows.type_of(expression))
 
 
 def _field(column: pa.Array, fields: Sequence[str]) -> pa.Array:
@@ -146,7 +171,7 @@ def _case(
         chosen = is_true_in(condition, rows)
         if chosen.any():
             mine = rows.only(np.flatnonzero(chosen))
-            values = _cast(_evaluate(value, mine), kind)
+            values = as_type(_evaluate(value, mine), kind)
             result = pc.replace_with_mask(result, _mask(places[chosen], len(result)), values)
         rows, places = rows.only(np.flatnonzero(~chosen)), places[~chosen]
     return result
@@ -161,7 +186,7 @@ def _compare(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
     if kind is None or pat.is_null(kind):
         both_null = pa.repeat(pa.scalar(True), len(left))
         return both_null if operator is Operator.SAME else pa.nulls(len(left), pa.bool_())
-    left, right = _cast(left, kind), _cast(right, kind)
+    left, right = as_type(left, kind), as_type(right, kind)
     if operator is Operator.SAME:
         same = _compare(Operator.EQUAL, left, right).fill_null(False)
         return pc.or_(same, pc.and_(left.is_null(), right.is_null()))
@@ -184,70 +209,27 @@ def _nans(
     return join(pc.is_nan(first), pc.is_nan(second)) if pat.is_floating(first.type) else None
 
 
-def _larger(left: pa.Array, right: pa.Array) -> pa.Array:
+def _chosen(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
+    """The left values where the comparison holds, else the right ones; NULLs are passed over."""
     if pat.is_null(left.type):
         return left
-    larger = pc.if_else(_compare(Operator.AT_LEAST, left, right), left, right)
-    return pc.coalesce(larger, left, right)
+    better = pc.if_else(_compare(operator, left, right), left, right)
+    return pc.coalesce(better, left, right)
 
 
-def _calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pat.is_null(left.type) or pat.is_null(right.type):
-        return pa.nulls(len(left), kind)
-    if pat.is_temporal(left.type) or pat.is_temporal(right.type):
-        add = operator is Operator.PLUS
-        return _checked(pc.add_checked if add else pc.subtract_checked, left, right).cast(kind)
-    if operator is Operator.WHOLE_DIVIDE:
-        kind = pa.int64()
-    if not pat.is_decimal(kind):
-        left, right = _cast(left, kind), _cast(right, kind)
-    match operator:
-        case Operator.PLUS:
-            return _checked(pc.add_checked, left, right).cast(kind)
-        case Operator.MINUS:
-            return _checked(pc.subtract_checked, left, right).cast(kind)
-        case Operator.TIMES:
-            return _checked(pc.multiply_checked, left, right).cast(kind)
-        case Operator.REMAINDER:
-            return _remainder(left, right)
-        case _:
-            return _checked(pc.divide_checked, left, right)
-
-
-def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """The rest of a division, with the sign of the dividend."""
-    valid = pc.and_(left.is_valid(), right.is_valid())
-    if pc.any(pc.and_(valid, pc.equal(right, 0).fill_null(False))).as_py():
-        raise PredicateError(
-            "division by zero in a join predicate", hint="guard it: B.x <> 0 AND …"
-        )
-    divisor = pc.if_else(valid, right, pa.scalar(1, right.type))
-    if is_integer(left.type):
-        # the smallest integer divided by -1 overflows, although its rest is 0
-        safe = pc.if_else(pc.equal(divisor, -1), pa.scalar(1, right.type), divisor)
-        rest = np.fmod(_numbers(left.fill_null(0)), _numbers(safe))
-    else:
-        with np.errstate(invalid="ignore"):
-            rest = np.fmod(_numbers(left.fill_null(0)), _numbers(divisor))
-    return pc.if_else(valid, pa.array(rest, left.type), None)
-
-
-def _checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
-    try:
-        return function(*values)
-    except pa.ArrowInvalid as error:
-        if "divide by zero" in str(error):
-            raise PredicateError(
-                "division by zero in a join predicate", hint="guard it: B.x <> 0 AND …"
-            ) from None
-        raise PredicateError(
-            "arithmetic overflow in a join predicate",
-            hint="cast the columns to a wider type before the join",
-        ) from None
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column if column.type == kind else column.cast(kind, safe=False)
+def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) -> pa.Array:
+    """The first value of each row that is not NULL; others are not evaluated there."""
+    result, places = pa.nulls(rows.size, kind), np.arange(rows.size)
+    for operand in operands:
+        values = _evaluate(operand, rows)
+        found = _bools(values.is_valid())
+        if found.any():
+            mine = as_type(values.filter(pa.array(found)), kind)
+            result = pc.replace_with_mask(result, _mask(places[found], len(result)), mine)
+        if found.all():
+            break
+        rows, places = rows.only(np.flatnonzero(~found)), places[~found]
+    return result
 
 
 def _spread(values: pa.Array, places: Int64s, size: int) -> pa.Array:
@@ -264,8 +246,3 @@ def _mask(places: Int64s, size: int) -> pa.Array:
 def _bools(column: pa.Array) -> Bools:
     bools: Bools = column.to_numpy(zero_copy_only=False)
     return bools
-
-
-def _numbers(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    numbers: np.ndarray[tuple[int], np.dtype[np.generic]] = column.to_numpy(zero_copy_only=False)
-    return numbers

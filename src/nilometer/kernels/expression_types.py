@@ -10,21 +10,30 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.errors import PredicateError, UnavailableError
+from nilometer.kernels.function_types import cast_type, is_text, round_type, whole_type
 from nilometer.model.expressions import (
     Absolute,
     Argument,
     Binary,
     Call,
     Case,
+    Cast,
+    Ceiling,
+    Coalesce,
+    Concat,
     Constant,
     Expression,
+    Floor,
     Greatest,
     Interval,
     IsNull,
+    Least,
+    Length,
     Like,
     Negative,
     Not,
     Operator,
+    Round,
 )
 
 INTERVAL: Final = pa.duration("us")
@@ -50,16 +59,36 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
             return _signed(type_of(operand, arguments), expression)
         case Binary(operator, left, right):
             return _binary(operator, type_of(left, arguments), type_of(right, arguments))
-        case Case(branches, otherwise):
+        case Case(branches, otherwise, written):
             for condition, _ in branches:
-                _require(type_of(condition, arguments), pa.bool_(), "CASE WHEN")
+                _require(type_of(condition, arguments), pa.bool_(), written)
             values = [value for _, value in branches] + [otherwise]
-            return _common_of_all([type_of(value, arguments) for value in values])
-        case Greatest(operands):
-            return _common_of_all([type_of(value, arguments) for value in operands])
+            what = f"the branches of {written.split()[0]}"
+            return _common_of_all([type_of(value, arguments) for value in values], what)
+        case Coalesce(operands) | Greatest(operands) | Least(operands):
+            what = f"the arguments of {type(expression).__name__.upper()}"
+            return _common_of_all([type_of(value, arguments) for value in operands], what)
+        case Cast(operand, to):
+            given = type_of(operand, arguments)
+            what = f"CAST of {type_name(given)} values to {type_name(to)}"
+            return _available(cast_type(given, to), what)
+        case Round(operand, digits):
+            given = type_of(operand, arguments)
+            return _available(round_type(given, digits), _of_values("ROUND", given))
+        case Floor(operand) | Ceiling(operand):
+            given, name = type_of(operand, arguments), type(expression).__name__.upper()
+            return _available(whole_type(given), _of_values(name, given))
+        case Concat(operands):
+            for given in (type_of(one, arguments) for one in operands):
+                _available(cast_type(given, pa.string()), _of_values("CONCAT", given))
+            return pa.string()
+        case Length(operand):
+            given = type_of(operand, arguments)
+            is_usable = is_text(given) or pat.is_null(given)
+            return _available(pa.int32() if is_usable else None, _of_values("LENGTH", given))
         case Call():
-            for given in expression.arguments:
-                type_of(given, arguments)
+            for one in expression.arguments:
+                type_of(one, arguments)
             returns: pa.DataType = expression.returns
             return returns
 
@@ -91,7 +120,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return left
     if pat.is_null(left) or pat.is_null(right):
         return right if pat.is_null(left) else left
-    if _is_text(left) and _is_text(right):
+    if is_text(left) and is_text(right):
         return left
     if pat.is_timestamp(left) and pat.is_timestamp(right) and bool(left.tz) == bool(right.tz):
         return left
@@ -128,8 +157,7 @@ def _binary(operator: Operator, left: pa.DataType, right: pa.DataType) -> pa.Dat
             raise _mismatch(operator, left, right)
         if _is_nested(left):
             raise UnavailableError(
-                f"comparing {type_name(left)} is not available across streams",
-                hint="compare single fields",
+                f"comparing {type_name(left)} is not available here", hint="compare single fields"
             )
         return pa.bool_()
     moment = _time_arithmetic(operator, left, right)
@@ -163,8 +191,8 @@ def _decimal_arithmetic(operator: Operator, left: pa.DataType, right: pa.DataTyp
     if operator is Operator.TIMES:
         return _decimal(left.precision + right.precision + 1, left.scale + right.scale)
     raise UnavailableError(
-        f"{operator.value} of DECIMAL values is not available across streams",
-        hint="cast the columns to DOUBLE before the join",
+        f"{operator.value} of DECIMAL values is not available here",
+        hint="cast one of them to DOUBLE: CAST(x AS DOUBLE)",
     )
 
 
@@ -172,7 +200,7 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
     if precision > 38:
         raise UnavailableError(
             "a DECIMAL result would need more than 38 digits",
-            hint="cast the columns to DOUBLE before the join",
+            hint="cast one part to DOUBLE: CAST(x AS DOUBLE)",
         )
     return pa.decimal128(precision, scale)
 
@@ -199,18 +227,29 @@ def _signed(kind: pa.DataType, expression: Negative | Absolute) -> pa.DataType:
 
 
 def _like(kind: pa.DataType) -> pa.DataType:
-    if not (_is_text(kind) or pat.is_null(kind)):
+    if not (is_text(kind) or pat.is_null(kind)):
         raise PredicateError("LIKE needs a string", detail=f"got {type_name(kind)}")
     return pa.bool_()
 
 
-def _common_of_all(kinds: Sequence[pa.DataType]) -> pa.DataType:
+def _available(kind: pa.DataType | None, what: str) -> pa.DataType:
+    """The type of what a function gives, if it is evaluated here for such an argument."""
+    if kind is None:
+        raise UnavailableError(f"{what} is not available here")
+    return kind
+
+
+def _of_values(name: str, kind: pa.DataType) -> str:
+    return f"{name} of {type_name(kind)} values"
+
+
+def _common_of_all(kinds: Sequence[pa.DataType], what: str) -> pa.DataType:
     both: pa.DataType | None = kinds[0]
     for kind in kinds[1:]:
         both = None if both is None else common_type(both, kind)
     if both is None:
         names = ", ".join(sorted({type_name(kind) for kind in kinds}))
-        raise PredicateError("the branches of CASE have different types", detail=f"got {names}")
+        raise PredicateError(f"{what} have different types", detail=f"got {names}")
     return both
 
 
@@ -240,7 +279,7 @@ def _require(kind: pa.DataType, wanted: pa.DataType, where: str) -> pa.DataType:
 def _mismatch(operator: Operator, left: pa.DataType, right: pa.DataType) -> PredicateError:
     return PredicateError(
         f"cannot apply {operator.value} to {type_name(left)} and {type_name(right)}",
-        hint="cast the columns to one type before the join",
+        hint="cast one side to the type of the other",
     )
 
 
@@ -283,4 +322,4 @@ def type_name(kind: pa.DataType) -> str:
         return f"ARRAY<{type_name(kind.value_type)}>"
     if pat.is_binary(kind) or pat.is_large_binary(kind):
         return "BINARY"
-    return "STRING" if _is_text(kind) else str(kind).upper()
+    return "STRING" if is_text(kind) else str(kind).upper()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -112,6 +112,15 @@ class Like:
 class Case:
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
+    written: str = field(default="CASE WHEN", compare=False)
+    """How it was written: IF and FILTER are such branches, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    """The first of some values that is not NULL; those behind it are not looked at."""
+
+    operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,52 @@ class Greatest:
     """The largest of some values; NULLs are passed over."""
 
     operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """The smallest of some values; NULLs are passed over."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    operand: Expression
+    kind: Any
+    """The Arrow type of its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A number rounded to so many digits behind the point, halves away from zero."""
+
+    operand: Expression
+    digits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """Texts put together; whole numbers and truth values become texts first."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many characters a text has."""
+
+    operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +198,14 @@ Expression: TypeAlias = (
     | IsNull
     | Like
     | Case
+    | Coalesce
     | Greatest
+    | Least
+    | Cast
+    | Round
+    | Floor
+    | Ceiling
+    | Concat
+    | Length
     | Call
 )

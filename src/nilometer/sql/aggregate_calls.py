@@ -10,8 +10,9 @@ from sqlglot import exp
 
 from nilometer.errors import NotYetError, SqlError
 from nilometer.operators.change_specs import AggregateFunction
+from nilometer.sql.compile_scalar import SAID
 from nilometer.sql.placed_parser import written
-from nilometer.sql.scalars import place_of
+from nilometer.sql.scalars import place_of, put_at
 
 _BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
     exp.Count: AggregateFunction.COUNT,
@@ -124,6 +125,7 @@ def _filtered(node: exp.Filter, sql: str) -> AggregateNode:
     value = exp.Literal.number(1) if inner.argument is None else inner.argument
     condition = node.expression.this
     case = exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+    put_at(case, place_of(node.expression, sql)).meta[SAID] = "FILTER"
     is_rows = inner.function is AggregateFunction.COUNT_ROWS
     function = AggregateFunction.COUNT if is_rows else inner.function
     return AggregateNode(function, case, inner.distinct, inner.fraction)

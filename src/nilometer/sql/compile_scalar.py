@@ -16,20 +16,30 @@ from nilometer.model.expressions import (
     Binary,
     Call,
     Case,
+    Cast,
+    Ceiling,
+    Coalesce,
+    Concat,
     Constant,
     Expression,
+    Floor,
     Greatest,
     Interval,
     IsNull,
+    Least,
+    Length,
     Like,
     Negative,
     Not,
     Operator,
+    Round,
     Value,
 )
 from nilometer.model.time import parse_signed_duration
+from nilometer.sql.cast_types import read_type, whole_number
 from nilometer.sql.catalog import Function
-from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, place_of
+from nilometer.sql.placed_parser import written
+from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, is_placed, place_of
 
 _OPERATORS: Final[dict[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,
@@ -48,6 +58,27 @@ _OPERATORS: Final[dict[type[exp.Expr], Operator]] = {
     exp.And: Operator.AND,
     exp.Or: Operator.OR,
 }
+
+_OF_SEVERAL: Final[dict[type[exp.Expr], type[Coalesce | Greatest | Least]]] = {
+    exp.Coalesce: Coalesce,
+    exp.Greatest: Greatest,
+    exp.Least: Least,
+}
+_WORDS: Final[dict[type[exp.Expr], str]] = {
+    exp.Bracket: "an element in brackets",
+    exp.Dot: "a field of an expression",
+    exp.RegexpLike: "RLIKE",
+    exp.BitwiseAnd: "the operator &",
+    exp.BitwiseOr: "the operator |",
+    exp.BitwiseXor: "the operator ^",
+    exp.BitwiseNot: "the operator ~",
+}
+SAID: Final = "said"
+"""Where a tree notes how the user wrote what it stands for."""
+UNAVAILABLE_HINT: Final = (
+    "write it with CASE, CAST, COALESCE and the like, register a Python function, or compute it "
+    "in a subquery of one stream: FROM (SELECT *, f(x) AS y FROM A …) a"
+)
 
 
 class NotInSubsetError(SqlError):
@@ -98,11 +129,33 @@ class Subset:
                 return Like(self.compile(node.this), node.expression.name)
             case exp.Case() | exp.If():
                 return self._case(node)
-            case exp.Greatest():
-                return Greatest(tuple(map(self.compile, [node.this, *node.expressions])))
-            case exp.Func():
-                return self._call(node)
+            case exp.Func() | exp.DPipe():
+                return self._function(node)
         raise self._unavailable(node)
+
+    def _function(self, node: exp.Expr) -> Expression:
+        match node:
+            case exp.Coalesce() | exp.Greatest() | exp.Least():
+                make = _OF_SEVERAL[type(node)]
+                return make(tuple(map(self.compile, [node.this, *node.expressions])))
+            case exp.Nullif():
+                value = self.compile(node.this)
+                same = Binary(Operator.EQUAL, value, self.compile(node.expression))
+                return Case(((same, Constant(None)),), value)
+            case exp.Cast() if (kind := read_type(node.args["to"])) and not node.args.get("safe"):
+                return Cast(self.compile(node.this), kind)
+            case exp.Round() if (digits := whole_number(node.args.get("decimals"))) is not None:
+                return Round(self.compile(node.this), digits)
+            case exp.Floor() | exp.Ceil() if not (node.args.get("decimals") or node.args.get("to")):
+                value = self.compile(node.this)
+                return Floor(value) if isinstance(node, exp.Floor) else Ceiling(value)
+            case exp.Concat() if not isinstance(node, exp.ConcatWs) and node.expressions:
+                return Concat(tuple(map(self.compile, node.expressions)))
+            case exp.DPipe():
+                return Concat((self.compile(node.this), self.compile(node.expression)))
+            case exp.Length():
+                return Length(self.compile(node.this))
+        return self._call(node)
 
     def _binary(self, operator: Operator, node: exp.Binary) -> Expression:
         return Binary(operator, self.compile(node.left), self.compile(node.right))
@@ -132,6 +185,7 @@ class Subset:
         return Case(
             tuple((self._test(subject, one.this), self._part(one, "true")) for one in branches),
             Constant(None) if otherwise is None else self.compile(otherwise),
+            node.meta.get(SAID) or ("IF" if isinstance(node, exp.If) else "CASE WHEN"),
         )
 
     def _part(self, node: exp.Expr, name: str) -> Expression:
@@ -145,8 +199,8 @@ class Subset:
         tested = self.compile(test)
         return tested if subject is None else Binary(Operator.EQUAL, subject, tested)
 
-    def _call(self, node: exp.Func) -> Expression:
-        function = self.functions.get(function_name(node).lower())
+    def _call(self, node: exp.Expr) -> Expression:
+        function = self.functions.get(node.name.lower())
         if function is None or not isinstance(node, exp.Anonymous):
             raise self._unavailable(node)
         arguments = tuple(self.compile(argument) for argument in node.expressions)
@@ -179,7 +233,7 @@ class Subset:
         return NotInSubsetError(
             f"{describe(node)} is not available here",
             place=place_of(node, self.sql),
-            hint="compute it as a column of one stream, or register a Python function",
+            hint=UNAVAILABLE_HINT,
         )
 
 
@@ -200,13 +254,10 @@ def compile_over(
     return subset.compile(scalar.tree)
 
 
-def function_name(node: exp.Func) -> str:
-    """The name under which a function is called."""
-    return node.name if isinstance(node, exp.Anonymous) else node.sql_name().lower()
-
-
 def describe(node: exp.Expr) -> str:
-    """What a node is, in words."""
-    if isinstance(node, exp.Func):
-        return f"the function {function_name(node)}"
-    return node.key.upper()
+    """What a node is, in the words of the statement."""
+    if isinstance(node, exp.Cast) and written(node).upper() not in ("CAST", "TRY_CAST"):
+        return "a cast"
+    if isinstance(node, exp.Func) and not (isinstance(node, exp.Binary) and not is_placed(node)):
+        return f"the function {written(node).lower()}"
+    return _WORDS.get(type(node)) or node.key.upper()

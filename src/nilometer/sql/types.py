@@ -19,7 +19,7 @@ from nilometer.errors import (
 from nilometer.kernels.expression_types import type_name, type_of
 from nilometer.model.expressions import Argument
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.compile_scalar import NotInSubsetError, compile_over
+from nilometer.sql.compile_scalar import UNAVAILABLE_HINT, NotInSubsetError, compile_over
 from nilometer.sql.function_calls import blame_call
 from nilometer.sql.plan import RESULT_TIME, Source
 from nilometer.sql.scalars import (
@@ -28,6 +28,7 @@ from nilometer.sql.scalars import (
     ResolvedColumn,
     Scalar,
     column,
+    place_of,
     rebuild,
     spell_own,
 )
@@ -65,7 +66,8 @@ class Types:
         if ref == RESULT_TIME:
             return TIMESTAMP
         if isinstance(ref, ComputedRef):
-            kind = self.of(Scalar(ref.tree, Place("", 0, 0)))
+            place = place_of(ref.tree, self._source(ref.stream).place.sql)
+            kind = self.of(Scalar(ref.tree, place))
             assert kind is not None
             return kind
         relation = self._source(ref.stream).relation
@@ -121,7 +123,8 @@ class Types:
         try:
             return self._of_expression(scalar)
         except UnavailableError as error:
-            raise NotInSubsetError(error.message, place=scalar.place, hint=error.hint) from None
+            hint = error.hint or UNAVAILABLE_HINT
+            raise NotInSubsetError(error.message, place=scalar.place, hint=hint) from None
         except PredicateError as error:
             raise type_error(
                 error, scalar, lambda tree: self._of_expression(Scalar(tree, scalar.place))
@@ -133,21 +136,14 @@ class Types:
 
     def _of_engine(self, scalar: Scalar) -> pa.DataType:
         named = [self._source(name) for name in scalar.streams]
-        asked = [source for source in named or self.sources if source.node is None]
-        if not asked:
-            return self._of_node(scalar)
+        asked = [source for source in named or self.sources if self._is_known(source)]
+        if not asked:  # Spark does not see the rows of nodes and of groups
+            return self.of_subset(scalar)
         return ask_engine(self.catalog, asked[0].relation, scalar)
 
-    def _of_node(self, scalar: Scalar) -> pa.DataType:
-        """The refusal of what only Spark could compute, but does not see: rows of a node."""
-        try:
-            return self.of_subset(scalar)
-        except NotInSubsetError as error:
-            raise SqlError(
-                error.message,
-                place=error.place,
-                hint="compute it in a column of a stream, or register a Python function",
-            ) from None
+    def _is_known(self, source: Source) -> bool:
+        """Whether the engine knows a source: a stream or a table of the catalog."""
+        return source.node is None and source.relation.name in self.catalog.relations
 
     def _source(self, name: str) -> Source:
         return next(source for source in self.sources if source.name == name)

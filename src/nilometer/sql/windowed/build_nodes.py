@@ -8,7 +8,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import SqlError
 from nilometer.model.expressions import Argument
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bound_query import BoundQuery
@@ -30,7 +29,6 @@ from nilometer.sql.windowed.row_expressions import RowExpressions, identity
 _OF_STREAMS: Final = (bound_times, check_windows, choose_routing)
 """Rules about times and buckets of streams, which a join of nodes has not."""
 COMBINE_RULES: Final = tuple(rule for rule in RULES if rule not in _OF_STREAMS)
-_HINT: Final = "compute it as a column of one stream, in a subquery, or register a Python function"
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,8 @@ class NodeBuilder:
         for rule in rules:
             plan = rule(plan)
         for condition in plan.after:
-            self._require_subset(condition, Types(self.catalog, plan.sources))
+            types = Types(self.catalog, plan.sources)
+            types.of_subset(types.lift(condition))
         return plan
 
     def _lifted(self, plan: JoinPlan) -> Iterator[Item]:
@@ -144,14 +143,8 @@ class NodeBuilder:
             if not value.streams:
                 value = _as_constant(value, plan, types)
             lifted = types.lift(value)
-            self._require_subset(lifted, types)
+            types.of_subset(lifted)
             yield Item(item.name, lifted)
-
-    def _require_subset(self, scalar: Scalar, types: Types) -> None:
-        try:
-            types.of_subset(types.lift(scalar))
-        except NotInSubsetError as error:
-            raise SqlError(error.message, place=error.place, hint=_HINT) from None
 
     def _columns(self, plan: JoinPlan) -> tuple[Column, ...]:
         types = Types(self.catalog, plan.sources)

@@ -1,0 +1,87 @@
+"""Arithmetic over Arrow columns with Spark's (ANSI) meaning: what overflows is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError
+from nilometer.kernels.expression_types import is_integer
+from nilometer.model.expressions import Operator
+
+
+def calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The results of an operator, of the given type."""
+    if pat.is_null(left.type) or pat.is_null(right.type):
+        return pa.nulls(len(left), kind)
+    if pat.is_temporal(left.type) or pat.is_temporal(right.type):
+        add = operator is Operator.PLUS
+        return checked(pc.add_checked if add else pc.subtract_checked, left, right).cast(kind)
+    if operator is Operator.WHOLE_DIVIDE:
+        kind = pa.int64()
+    if not pat.is_decimal(kind):
+        left, right = as_type(left, kind), as_type(right, kind)
+    match operator:
+        case Operator.PLUS:
+            return checked(pc.add_checked, left, right).cast(kind)
+        case Operator.MINUS:
+            return checked(pc.subtract_checked, left, right).cast(kind)
+        case Operator.TIMES:
+            return checked(pc.multiply_checked, left, right).cast(kind)
+        case Operator.REMAINDER:
+            return _remainder(left, right)
+        case _:
+            return checked(pc.divide_checked, left, right)
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    """The rest of a division, with the sign of the dividend."""
+    valid = pc.and_(left.is_valid(), right.is_valid())
+    if pc.any(pc.and_(valid, pc.equal(right, 0).fill_null(False))).as_py():
+        raise _division_by_zero()
+    divisor = pc.if_else(valid, right, pa.scalar(1, right.type))
+    if is_integer(left.type):
+        # the smallest integer divided by -1 overflows, although its rest is 0
+        safe = pc.if_else(pc.equal(divisor, -1), pa.scalar(1, right.type), divisor)
+        rest = np.fmod(_numbers(left.fill_null(0)), _numbers(safe))
+    else:
+        with np.errstate(invalid="ignore"):
+            rest = np.fmod(_numbers(left.fill_null(0)), _numbers(divisor))
+    return pc.if_else(valid, pa.array(rest, left.type), None)
+
+
+def checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
+    """What an Arrow function gives; an error in our words where it overflows."""
+    try:
+        return function(*values)
+    except pa.ArrowInvalid as error:
+        raise _division_by_zero() if "divide by zero" in str(error) else overflow() from None
+
+
+def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The column in a type that holds its values."""
+    return column if column.type == kind else column.cast(kind, safe=False)
+
+
+def overflow() -> PredicateError:
+    """The refusal of a number that its type does not hold."""
+    return PredicateError(
+        "arithmetic overflow",
+        hint="cast its parts to a wider type first, such as CAST(x AS DOUBLE)",
+    )
+
+
+def _division_by_zero() -> PredicateError:
+    return PredicateError(
+        "division by zero",
+        hint="guard it: x <> 0 AND …, or CASE WHEN x <> 0 THEN … END",
+    )
+
+
+def _numbers(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    numbers: np.ndarray[tuple[int], np.dtype[np.generic]] = column.to_numpy(zero_copy_only=False)
+    return numbers
