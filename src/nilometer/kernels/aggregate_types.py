@@ -30,28 +30,34 @@ class _Call(Protocol):
         """Whether equal values count once."""
 
 
-def aggregate_type(call: _Call, types: Sequence[pa.DataType]) -> pa.DataType:
-    """The type of the results of a call over columns of the given types."""
+def aggregate_type(
+    call: _Call, types: Sequence[pa.DataType], written: str | None = None
+) -> pa.DataType:
+    """The type of the results of a call over columns of the given types.
+
+    Errors name the function as it was written, if that is told.
+    """
     if call.column is None:
         return pa.int64()
     name, kind = call.function, types[call.column]
+    said = written or name
     if call.distinct and _has_map(kind):
         raise PredicateError(
-            f"{name}(DISTINCT …) cannot compare maps",
+            f"{said}(DISTINCT …) cannot compare maps",
             detail=f"got {type_name(kind)}",
             hint="use single entries of the map",
         )
     if name == "COUNT":
         return pa.int64()
     if name in ("MIN", "MAX"):
-        return _orderable(name, kind)
+        return _orderable(said, kind)
     if pat.is_null(kind):
         return pa.float64()
     if kind == INTERVAL and name in ("SUM", "AVG"):
         return kind
     if not is_number(kind):
         raise PredicateError(
-            f"{name} needs a number", detail=f"got {type_name(kind)}", hint="cast it to DOUBLE"
+            f"{said} needs a number", detail=f"got {type_name(kind)}", hint=_number_hint(kind)
         )
     if name == "SUM":
         return _sum(kind)
@@ -60,6 +66,17 @@ def aggregate_type(call: _Call, types: Sequence[pa.DataType]) -> pa.DataType:
             min(_MOST_DIGITS, kind.precision + 4), min(_MOST_DIGITS, kind.scale + 4)
         )
     return pa.float64()
+
+
+def _number_hint(kind: pa.DataType) -> str:
+    """How values that are no numbers can be aggregated nevertheless."""
+    if pat.is_nested(kind):
+        return "use single fields or elements"
+    if pat.is_boolean(kind):
+        return "cast it: CAST(x AS INT)"
+    if pat.is_string(kind) or pat.is_large_string(kind) or pat.is_timestamp(kind):
+        return "cast it: CAST(x AS DOUBLE)"
+    return "use COUNT, MIN or MAX"
 
 
 def _sum(kind: pa.DataType) -> pa.DataType:

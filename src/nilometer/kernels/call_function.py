@@ -12,6 +12,7 @@ import pyarrow.types as pat
 from nilometer.errors import PredicateError
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.expressions import Call
+from nilometer.model.names import count
 
 
 def call_function(call: Call, values: Sequence[pa.Array], size: int) -> pa.Array:
@@ -49,7 +50,7 @@ def _called(call: Call, arguments: Sequence[Any], given: str) -> Any:
     except Exception as error:
         raise PredicateError(
             f"the function {call.name} raised {type(error).__name__}: {error}",
-            detail=f"it was given {len(arguments)} arguments: {given}",
+            detail=f"it was given {count(len(arguments), 'argument')}: {given}",
             hint="a function of plain values is registered with by_row=True"
             if not call.by_row
             else None,

@@ -19,6 +19,7 @@ from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.execution import choose_execution
+from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.stages import BEST
 from nilometer.sql.statements import read_query
@@ -93,7 +94,13 @@ class LocalDatabase:
         return compile_statement(read_query(statement), catalog, self._buckets)
 
     def sql(self, statement: str) -> pa.Table:
-        """The answer over all rows: results, or the changelog of an answer that changes."""
+        """The answer over all rows: results, or the changelog of an answer that changes.
+
+        That of EXPLAIN is its text, in one row.
+        """
+        explain = read_query(statement).explain
+        if explain is not None:
+            return pa.table({"plan": [explain_plan(self.plan(statement), explain)]})
         return self._start(statement, {}).run_all(self.tables)
 
     def query(self, statement: str) -> LocalQuery | LocalUnion | LocalChanges:

@@ -84,7 +84,9 @@ class FromBinder:
                 hint="static tables hold for ever",
             )
         if window.args["rows"] < 1:
-            raise SqlError("a ROWS window holds at least one row", place=place)
+            raise SqlError(
+                "a ROWS window holds at least one row", place=place, hint="write [ROWS 1]"
+            )
         binder = ExpressionBinder(replace(scope, units=(entry.unit,)), "PARTITION BY")
         partition = tuple(binder.bind(c) for c in window.args.get("expressions") or ())
         rows = RowsClause(window.args["rows"], place, partition)

@@ -116,7 +116,11 @@ def written_windows(
         if window is not None and window.args.get("length") is not None:
             place = place_of(window, scope.sql)
             if window.args["length"] < 0:
-                raise SqlError("a window cannot have a negative length", place=place)
+                raise SqlError(
+                    "a window cannot have a negative length",
+                    place=place,
+                    hint="write [RANGE 5 SECONDS]: the rows of the last 5 seconds",
+                )
             if not unit.times:
                 raise SqlError(
                     f"the static table {unit.name} cannot have a window",

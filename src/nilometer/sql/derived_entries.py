@@ -70,7 +70,7 @@ def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) ->
     bound, count = entry.bound, entry.window.args["rows"]
     if count < 1:
         place = place_of(entry.window, sql)
-        raise SqlError("a ROWS window holds at least one row", place=place)
+        raise SqlError("a ROWS window holds at least one row", place=place, hint="write [ROWS 1]")
     binder = ExpressionBinder(Scope(sql, (entry.unit,)), "PARTITION BY")
     by = [binder.bind(c) for c in entry.window.args.get("expressions") or ()]
     items = (*bound.items, *(Item(str(value), value) for value in by))

@@ -7,7 +7,7 @@ EMIT APPEND
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -24,6 +24,12 @@ _WINDOW_HINT: Final = (
 )
 _BEFORE_CONDITIONS: Final = (TokenType.WHERE, TokenType.ON, TokenType.AND, TokenType.OR)
 _ROWS_HINT: Final = "write [ROWS 10] or [PARTITION BY k ROWS 10]"
+_EMIT_HINT: Final = "write EMIT CHANGES, EMIT CHANGES EVERY 5 SECONDS or EMIT APPEND"
+_OPERATORS: Final = (
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD),
+    *(TokenType.DIV, TokenType.DPIPE),
+)
+_PARTITION_HINT: Final = "compute it in a subquery: (SELECT *, … AS p FROM A) S [PARTITION BY p …]"
 _RANGE_HINT: Final = "write [RANGE 5 SECONDS]"
 _CONDITION_HINT: Final = "conditions stand in WHERE, windows in a WINDOW clause before or behind it"
 
@@ -171,13 +177,19 @@ class NilometerParser(PlacedParser):
             alias = alias or exp.TableAlias()
             alias.set("stream_window", window)
         elif self._at_bracket():
-            self._refuse(
-                "expected RANGE or ROWS in the window", self._next, hint=self._range_hint()
-            )
+            self._refuse_bracket()
+        if alias is not None and alias.name.upper() == "EMIT" and not alias.this.quoted:
+            self._refuse("expected APPEND or CHANGES after EMIT", hint=_EMIT_HINT)
         return alias
+
+    def _refuse_bracket(self) -> NoReturn:
+        """Refuse [5 SECONDS] and the like behind a stream."""
+        self._refuse("expected RANGE or ROWS in the window", self._next, hint=self._range_hint())
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if not self._at_stream_window():
+            if self._at_bracket() and isinstance(this, exp.Table):
+                self._refuse_bracket()
             return super()._parse_bracket(this)
         if not isinstance(this, exp.Table):
             self._refuse("a window stands behind a stream in FROM", hint="write FROM A [ROWS 5]")
@@ -209,6 +221,8 @@ class NilometerParser(PlacedParser):
         else:
             if self._match(TokenType.PARTITION_BY):
                 window.set("expressions", self._parse_csv(self._parse_column))
+                if self._curr.token_type in _OPERATORS:
+                    self._refuse("only columns can partition", hint=_PARTITION_HINT)
             window.set("rows", self._parse_count())
         if not self._match(TokenType.R_BRACKET):
             self._refuse("expected ] after the window")

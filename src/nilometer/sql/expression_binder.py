@@ -17,7 +17,7 @@ from nilometer.errors import (
 from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
-from nilometer.sql.scope import Scope, StarColumn, find_name
+from nilometer.sql.scope import Scope, StarColumn, find_name, require_usable
 
 _GENERATORS: Final = (
     "explode",
@@ -29,6 +29,12 @@ _GENERATORS: Final = (
     "stack",
     "json_tuple",
 )
+
+_AGGREGATE_HINTS: Final = {
+    "GROUP BY": "group by columns of the streams, or aggregate in a subquery first",
+    "ORDER BY": "add GROUP BY, or order by columns of the streams",
+    "PARTITION BY": "partition by columns of the stream",
+}
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,9 @@ class ExpressionBinder:
                 )
         for name in star.args.get("except_") or ():
             columns = self._without(columns, name)
+        units = {unit.name: unit for unit in self.scope.units}
+        for one in columns:
+            require_usable(units[one.unit], one.meaning, place_of(tree, self.scope.sql))
         return columns
 
     def _without(self, columns: list[StarColumn], name: exp.Expr) -> list[StarColumn]:
@@ -173,7 +182,7 @@ class ExpressionBinder:
         return SqlError(
             f"the aggregate {written(node)} cannot stand in {self.clause}",
             place=place_of(node, self.scope.sql),
-            hint="conditions on groups stand in HAVING",
+            hint=_AGGREGATE_HINTS.get(self.clause, "conditions on groups stand in HAVING"),
         )
 
     def _misplaced_star(self, tree: exp.Expr) -> SqlError:

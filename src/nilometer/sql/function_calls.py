@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from nilometer.errors import SqlError, UnknownNameError
-from nilometer.model.names import nearest
+from nilometer.model.names import count, nearest
 from nilometer.sql.catalog import Function
 from nilometer.sql.scalars import Scalar, place_of
 
@@ -57,7 +57,7 @@ def _check_call(call: exp.Anonymous, function: Function, sql: str) -> None:
     except TypeError:
         takes = ", ".join(signature.parameters)
         raise SqlError(
-            f"{function.name} got {len(call.expressions)} arguments",
+            f"{function.name} got {count(len(call.expressions), 'argument')}",
             place=place_of(call, sql),
             detail=f"it takes {takes or 'none'}",
             hint=f"write {function.name}({takes})",

@@ -37,11 +37,15 @@ def no_unit(sql: str, first: Token, unit: Token) -> SqlSyntaxError:
     name = unit.text.upper()
     is_calendar = name in _CALENDAR
     return SqlSyntaxError(
-        f"{name} have no fixed length" if is_calendar else f"there is no unit of time {name}",
+        _no_length(name) if is_calendar else f"there is no unit of time {name}",
         place=Place(sql, first.start, unit.end + 1),
         detail=f"got {sql[first.start : unit.end + 1]}",
         hint="count in days, such as 30 DAYS" if is_calendar else _EXAMPLES,
     )
+
+
+def _no_length(unit: str) -> str:
+    return f"{unit} have no fixed length" if unit.endswith("S") else f"a {unit} has no fixed length"
 
 
 def length_of(sql: str, tokens: Sequence[Token]) -> int:
@@ -54,8 +58,14 @@ def length_of(sql: str, tokens: Sequence[Token]) -> int:
             error.message.replace("a duration", "the length of time"),
             place=Place(sql, start, end),
             detail=f"got {sql[start:end]}",
-            hint=_EXAMPLES if error.message.startswith("cannot read") else None,
+            hint=_hint(error),
         ) from None
+
+
+def _hint(error: DurationError) -> str | None:
+    if "exceed" in error.message:
+        return "write a shorter one, such as 30 DAYS"
+    return _EXAMPLES if error.message.startswith("cannot read") else None
 
 
 def _without_quotes(sql: str, tokens: Sequence[Token]) -> str:

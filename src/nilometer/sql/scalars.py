@@ -150,6 +150,12 @@ def place_of(tree: exp.Expr, sql: str) -> Place:
     return Place(sql, start, _close_brackets(sql, start, end + 1))
 
 
+def text_of(tree: exp.Expr, sql: str) -> str:
+    """An expression as it was written."""
+    place = place_of(tree, sql)
+    return " ".join(sql[place.start : place.end].split())
+
+
 def is_placed(node: exp.Expr) -> bool:
     """Whether the whole place of a node is known."""
     return "start" in node.meta

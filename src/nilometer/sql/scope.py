@@ -52,6 +52,12 @@ class Unit:
     is_derived: bool = False
     """Whether it is a query whose answer changes."""
 
+    def unusable(self, tree: exp.Expr) -> ColumnRef | None:
+        """The column that a tree is, if its values cannot be brought to the join."""
+        if not isinstance(tree, ResolvedColumn) or not isinstance(tree.ref, ColumnRef):
+            return None
+        return tree.ref if _type(self.relations[tree.ref.stream], tree.ref) is None else None
+
 
 @dataclass(frozen=True)
 class StarColumn:
@@ -85,6 +91,14 @@ class Scope:
         found = find(name, self.units)
         if found is not None:
             return found
+        if self.outer is not None and find(name, self.outer.units) is not None:
+            raise UnknownNameError(
+                f"{name.name} stands in the query around this one",
+                place=place_of(name, self.sql),
+                detail=f"FROM names {', '.join(unit.name for unit in self.units)}",
+                hint="windows and stars are of streams of the same FROM; times of others can be "
+                "compared in WHERE",
+            )
         raise self._no_stream(name)
 
     def _no_stream(self, name: exp.Identifier) -> UnknownNameError:
@@ -120,6 +134,8 @@ class Scope:
             return self.merged[names[0].name.lower()].copy()
         owners = [unit for unit in self.units if find_name(names[0], unit.columns)]
         owners = [u for u in owners if u.name == self.shared.get(names[0].name.lower())] or owners
+        if len(names) > 1 and self.outer is not None and find(names[0], self.outer.units):
+            owners = [unit for unit in owners if _may_have_fields(unit, names[0])]
         if len(owners) == 1:
             return self._column(owners[0], names, place)
         if owners:
@@ -186,8 +202,7 @@ class Scope:
                 hint=nearest(names[0].name, unit.columns),
             )
         tree = unit.columns[name].copy()
-        if isinstance(tree, ResolvedColumn) and isinstance(tree.ref, ColumnRef):
-            _require_usable(unit.relations[tree.ref.stream], tree.ref, place)
+        require_usable(unit, tree, place)
         if len(names) == 1:
             return tree if isinstance(tree, ResolvedColumn) else exp.Paren(this=tree)
         return self._field(unit, tree, [part.name for part in names[1:]], place)
@@ -225,6 +240,16 @@ class Scope:
             detail=detail,
             hint=nearest(name.name, self._known) or nearest(name.name, streams),
         )
+
+
+def _may_have_fields(unit: Unit, name: exp.Identifier) -> bool:
+    """Whether x.y may be a field of a unit's column x, and not a column of a stream x."""
+    found = find_name(name, unit.columns)
+    tree = unit.columns[found] if found is not None else None
+    if not isinstance(tree, ResolvedColumn) or not isinstance(tree.ref, ColumnRef):
+        return True
+    kind = _type(unit.relations[tree.ref.stream], tree.ref)
+    return kind is None or bool(pat.is_nested(kind))
 
 
 def _joined(
@@ -270,9 +295,10 @@ def _type(relation: Relation, ref: ColumnRef) -> pa.DataType | None:
     return relation.types[relation.columns.index(ref.column)]
 
 
-def _require_usable(relation: Relation, ref: ColumnRef, place: Place) -> None:
+def require_usable(unit: Unit, tree: exp.Expr, place: Place) -> None:
     """Refuse columns whose values cannot be brought to the join."""
-    if _type(relation, ref) is None:
+    ref = unit.unusable(tree)
+    if ref is not None:
         raise SqlTypeError(
             f"column {ref} cannot be used",
             place=place,

@@ -194,7 +194,8 @@ def _parser_errors(sql: str, tokens: list[Token]) -> Iterator[None]:
 def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
     found = error.errors[0] if error.errors else {}
     text = str(found.get("description") or "it is not SQL").rstrip(".")
-    message, detail = "cannot read the statement", text[:1].lower() + text[1:]
+    is_name = text[:2].isupper()
+    message, detail = "cannot read the statement", text if is_name else text[:1].lower() + text[1:]
     if "Required keyword" in text:
         detail = "something is missing"
     elif text.startswith("Invalid expression"):

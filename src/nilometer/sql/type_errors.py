@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from nilometer.errors import NilometerError, PredicateError, SqlTypeError
 from nilometer.kernels.expression_types import INTERVAL, is_number, type_name
-from nilometer.sql.scalars import Scalar, place_of
+from nilometer.sql.scalars import Scalar, place_of, text_of
 
 TypeOf = Callable[[exp.Expr], pa.DataType]
 _MOST_NODES: Final = 200
@@ -47,7 +47,7 @@ def _hint(part: exp.Binary, sql: str, type_of: TypeOf) -> str | None:
         kinds = [type_of(part.left), type_of(part.right)]
     except NilometerError:
         return None
-    sides = [_text(part.left, sql), _text(part.right, sql)]
+    sides = [text_of(part.left, sql), text_of(part.right, sql)]
     if INTERVAL in kinds and any(map(is_number, kinds)):
         return "write a length of time, such as INTERVAL '5' SECOND"
     for side, kind in zip(sides, kinds, strict=True):
@@ -68,8 +68,3 @@ def _cast_hint(sides: list[str], kinds: list[pa.DataType], is_comparison: bool) 
         if is_number(kind) and (pat.is_boolean(other) or pat.is_string(other) > is_comparison):
             return f"cast one side, such as CAST({side} AS {type_name(kind)})"
     return "cast one side to the type of the other"
-
-
-def _text(tree: exp.Expr, sql: str) -> str:
-    place = place_of(tree, sql)
-    return " ".join(place.sql[place.start : place.end].split())

@@ -20,7 +20,7 @@ from nilometer.sql.modes import Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import Item
 from nilometer.sql.refuse import refuse_query
-from nilometer.sql.scalars import Scalar, column, conjuncts, place_of
+from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
@@ -113,7 +113,7 @@ class ChangesBinder:
         items = list(items_of(tree, ExpressionBinder(scope, "SELECT")))
         if is_outermost:
             refuse_added_names(items)
-        binder = ExpressionBinder(scope, "ORDER BY")
+        binder = ExpressionBinder(scope, "ORDER BY", aliases=_aliases(items, scope))
         ordering = read_ordering(tree, items, binder.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden
         node = self._distinct(tree, self.builder.build(rows, [*items, *hidden]), hidden)
@@ -134,7 +134,7 @@ class ChangesBinder:
         if is_outermost:
             refuse_added_names(items)
         groups = Groups(self.sql, self.catalog, self._keys(tree, items, scope))
-        in_order = replace(binder, clause="ORDER BY")
+        in_order = replace(binder, clause="ORDER BY", aliases=_aliases(items, scope))
         ordering = read_ordering(tree, items, in_order.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden
         values = [Item(i.name, groups.rewrite(i.value)) for i in (*items, *hidden)]
@@ -160,8 +160,7 @@ class ChangesBinder:
     def _key(
         self, key: exp.Expr, items: Sequence[Item], scope: Scope, binder: ExpressionBinder
     ) -> Scalar:
-        known = {name.lower() for unit in scope.units for name in unit.columns}
-        is_column = isinstance(key, exp.Column) and key.name.lower() in known
+        is_column = isinstance(key, exp.Column) and key.name.lower() in _known(scope)
         place = None if is_column else own_column(key, items, "GROUP BY", self.sql)
         if place is None:
             return binder.bind(key)
@@ -169,7 +168,7 @@ class ChangesBinder:
             raise SqlError(
                 "an aggregate cannot be a key of GROUP BY",
                 place=place_of(key, self.sql),
-                detail=f"it stands for {place_text(call, self.sql)}",
+                detail=f"it stands for {text_of(call, self.sql)}",
                 hint="group by columns of the streams",
             )
         return items[place].value
@@ -180,10 +179,7 @@ class ChangesBinder:
         having = tree.args.get("having")
         if having is None:
             return []
-        scope = binder.scope
-        known = {name.lower() for unit in scope.units for name in unit.columns}
-        aliases = {i.name.lower(): i.value.tree for i in items if i.name.lower() not in known}
-        bound = replace(binder, clause="HAVING", aliases=aliases)
+        bound = replace(binder, clause="HAVING", aliases=_aliases(items, binder.scope))
         return [bound.bind(one) for one in conjuncts(having.this)]
 
     def _distinct(self, tree: exp.Select, node: Node, hidden: Sequence[Item]) -> Node:
@@ -219,10 +215,15 @@ class ChangesBinder:
         return ordering.apply(below, self.sql)
 
 
-def place_text(tree: exp.Expr, sql: str) -> str:
-    """A part of the statement as it was written."""
-    place = place_of(tree, sql)
-    return " ".join(sql[place.start : place.end].split())
+def _known(scope: Scope) -> set[str]:
+    """The names of all columns of FROM, in lower case."""
+    return {name.lower() for unit in scope.units for name in unit.columns}
+
+
+def _aliases(items: Sequence[Item], scope: Scope) -> dict[str, exp.Expr]:
+    """Columns of the list that may be named in HAVING and ORDER BY: columns of FROM come first."""
+    known = _known(scope)
+    return {i.name.lower(): i.value.tree for i in items if i.name.lower() not in known}
 
 
 def _refuse_group(group: exp.Expr, sql: str) -> None:

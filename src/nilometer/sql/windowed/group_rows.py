@@ -16,6 +16,7 @@ from nilometer.sql.aggregate_calls import is_aggregate, read_aggregate
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.changes_plan import Aggregate, Column, Node
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.placed_parser import written
 from nilometer.sql.plan import Item, Source
 from nilometer.sql.scalars import (
     ColumnRef,
@@ -41,6 +42,7 @@ class _Call:
     text: str
     call: AggregateCall
     place: Place
+    written: str
 
 
 @dataclass
@@ -95,7 +97,9 @@ class Groups:
                 scalar = Scalar(read.argument, place_of(tree, self.sql))
                 place = self._argument(Item(_text(read.argument), scalar))
             call = AggregateCall(read.function, place, read.distinct, read.fraction)
-            self.calls.append(_Call(text, call, place_of(tree, self.sql)))
+            inner = tree.this if isinstance(tree, exp.Filter) else tree
+            assert isinstance(inner, exp.Func)
+            self.calls.append(_Call(text, call, place_of(tree, self.sql), written(inner)))
         return self._result(tree, text)
 
     def _result(self, tree: exp.Expr, text: str) -> exp.Expr:
@@ -156,7 +160,7 @@ class Groups:
 
     def _type(self, one: _Call, call: AggregateCall, kinds: Sequence[pa.DataType]) -> pa.DataType:
         try:
-            return aggregate_type(call, kinds)
+            return aggregate_type(call, kinds, one.written)
         except PredicateError as error:
             raise SqlTypeError(
                 error.message, place=one.place, detail=error.detail, hint=error.hint

@@ -43,9 +43,10 @@ class Wanted:
 
     def _columns(self, units: Sequence[Unit]) -> Iterator[tuple[str, exp.Expr]]:
         for unit in units:
-            for name in unit.columns:
-                if self.has_star or self._is_named(unit.name.lower(), name.lower()):
-                    yield f"{unit.name}.{name}", unit.columns[name]
+            for name, tree in unit.columns.items():
+                is_wanted = self.has_star or self._is_named(unit.name.lower(), name.lower())
+                if is_wanted and unit.unusable(tree) is None:
+                    yield f"{unit.name}.{name}", tree
             if self._needs_time(unit):
                 yield _time_of(unit), unit_time(unit)
 
@@ -64,11 +65,13 @@ class Wanted:
                 unit,
                 columns={
                     own: column(ColumnRef(name, f"{unit.name}.{own}"))
-                    for own in unit.columns
                     if f"{unit.name}.{own}" in known
+                    else tree
+                    for own, tree in unit.columns.items()
+                    if f"{unit.name}.{own}" in known or unit.unusable(tree) is not None
                 },
                 times=(ColumnRef(name, _time_of(unit)),) if _time_of(unit) in known else (),
-                relations={name: source.relation},
+                relations={**unit.relations, name: source.relation},
             )
             for unit in units
         ]

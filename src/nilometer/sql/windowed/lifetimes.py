@@ -68,6 +68,7 @@ def find_lifetimes(
     """The lifetimes that the windows of one FROM say, for streams that have none yet."""
     timed = [one for one in entries if one.sources]
     windows = [window for window, _ in written]
+    _refuse_second_windows(timed, written)
     ranges = {w.stream: w.length for w in windows if isinstance(w, RangeWindow)}
     uniform = [w.length for w in windows if isinstance(w, UniformWindow)]
     places = [place for _, place in written]
@@ -84,6 +85,30 @@ def find_lifetimes(
         if length is not None:
             found.append(Lifetime((one.lacking.name,), length))
     return tuple(found)
+
+
+def _refuse_second_windows(
+    timed: Sequence[TimedEntry], written: Sequence[tuple[Window, Place]]
+) -> None:
+    """Refuse WINDOW = w where there is no stream, or one that has another window already."""
+    for window, place in written:
+        if not isinstance(window, UniformWindow) or len(timed) > 1:
+            continue
+        if not timed:
+            raise SqlWindowError(
+                "there is no stream for this window",
+                place=place,
+                detail="static tables hold for ever, rows of answers that change come and go",
+                hint="leave it out",
+            )
+        (one,) = timed
+        if one.lacking is None or one.entry.window is not None:
+            raise SqlWindowError(
+                f"{one.name} has two windows",
+                place=place,
+                detail="alone in FROM, each of them says how long its rows count",
+                hint="leave one of them out",
+            )
 
 
 def _said(timed: Sequence[TimedEntry], conditions: Sequence[Scalar]) -> Iterator[Window]:

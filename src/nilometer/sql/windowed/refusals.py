@@ -41,7 +41,7 @@ def refuse_added_names(items: Sequence[Item]) -> None:
                 place=item.value.place,
                 detail="where an answer changes, _time is when a change takes effect, "
                 "_diff how many rows come or go",
-                hint="give this column another name: … AS other",
+                hint="leave it out, or give this column another name: … AS other",
             )
 
 

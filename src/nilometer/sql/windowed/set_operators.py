@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.types as pat
 from sqlglot import exp
 
 from nilometer.errors import NilometerError, Place, SqlTypeError
@@ -72,10 +73,21 @@ def united(
                 f"{one.name} is {type_name(one.kind)}, {other.name} is {type_name(other.kind)}",
                 place=place,
                 detail=both_schemas(left, right),
-                hint=f"cast one side, such as CAST({other.name} AS {type_name(one.kind)})",
+                hint=_cast_hint(one, other),
             )
         columns.append(Column(one.name, kind))
     return tuple(columns)
+
+
+def _cast_hint(one: Column, other: Column) -> str:
+    """A cast that Spark has."""
+    kinds = (one.kind, other.kind)
+    if any(pat.is_nested(kind) or pat.is_binary(kind) for kind in kinds):
+        return "select columns of the same types on both sides"
+    is_day = [pat.is_date(kind) or pat.is_timestamp(kind) for kind in kinds]
+    if any(is_day) and not all(is_day) and not any(pat.is_string(kind) for kind in kinds):
+        return f"cast both sides, such as CAST({other.name} AS STRING)"
+    return f"cast one side, such as CAST({other.name} AS {type_name(one.kind)})"
 
 
 def unite_kinds(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
