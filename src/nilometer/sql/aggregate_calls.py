@@ -125,8 +125,9 @@ def _filtered(node: exp.Filter, sql: str) -> AggregateNode:
     inner = read_aggregate(node.this, sql)
     value = exp.Literal.number(1) if inner.argument is None else inner.argument
     condition = node.expression.this
-    case = exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
-    put_at(case, place_of(node.expression, sql)).meta[SAID] = "FILTER"
+    branch = exp.If(this=condition.copy(), true=value.copy())
+    case = exp.Case(ifs=[put_at(branch, place_of(condition, sql))])
+    case.meta[SAID] = "FILTER"
     is_rows = inner.function is AggregateFunction.COUNT_ROWS
     function = AggregateFunction.COUNT if is_rows else inner.function
     return AggregateNode(function, case, inner.distinct, inner.fraction)

@@ -75,9 +75,9 @@ _WORDS: Final[dict[type[exp.Expr], str]] = {
 }
 SAID: Final = "said"
 """Where a tree notes how the user wrote what it stands for."""
-UNAVAILABLE_HINT: Final = (
-    "write it with CASE, CAST, COALESCE and the like, register a Python function, or compute it "
-    "in a subquery of one stream: FROM (SELECT *, f(x) AS y FROM A …) a"
+ELSEWHERE_HINT: Final = (
+    "register a Python function, or compute it in a subquery of one stream: "
+    "FROM (SELECT *, f(x) AS y FROM A …) a"
 )
 
 
@@ -233,7 +233,7 @@ class Subset:
         return NotInSubsetError(
             f"{describe(node)} is not available here",
             place=place_of(node, self.sql),
-            hint=UNAVAILABLE_HINT,
+            hint=f"write it with CASE, CAST, COALESCE and the like, {ELSEWHERE_HINT}",
         )
 
 

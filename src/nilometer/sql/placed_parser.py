@@ -167,7 +167,7 @@ class PlacedParser(SparkParser):
                 self.raise_error(f"{name.text} does not take so many arguments", name)
             raise
         if call is not None:
-            called = call.this if isinstance(call, exp.Window) else call
+            called = call.this if isinstance(call, exp.Window | exp.Filter) else call
             called.meta[_WRITTEN] = name.text
         return call
 

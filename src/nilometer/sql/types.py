@@ -19,7 +19,7 @@ from nilometer.errors import (
 from nilometer.kernels.expression_types import type_name, type_of
 from nilometer.model.expressions import Argument
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.compile_scalar import UNAVAILABLE_HINT, NotInSubsetError, compile_over
+from nilometer.sql.compile_scalar import ELSEWHERE_HINT, NotInSubsetError, compile_over
 from nilometer.sql.function_calls import blame_call
 from nilometer.sql.plan import RESULT_TIME, Source
 from nilometer.sql.scalars import (
@@ -123,7 +123,7 @@ class Types:
         try:
             return self._of_expression(scalar)
         except UnavailableError as error:
-            hint = error.hint or UNAVAILABLE_HINT
+            hint = error.hint or ELSEWHERE_HINT
             raise NotInSubsetError(error.message, place=scalar.place, hint=hint) from None
         except PredicateError as error:
             raise type_error(
