@@ -18,8 +18,8 @@ from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
-_LARGEST: Final = 4 << 20
-"""Chunks of this size are merged no more: each is read only when its own time has come."""
+_MOST_ROWS: Final = 1 << 15
+"""Chunks of so many rows are merged no more: each is read only when its own time has come."""
 
 
 class Pending:
@@ -29,7 +29,7 @@ class Pending:
         self._types = tuple(types)
         self._layout = RowLayout(len(types), ())
         self._frontier = NEVER
-        self.buffer = StreamBuffer(self._layout, Kernel.MERGE, store, largest=_LARGEST)
+        self.buffer = StreamBuffer(self._layout, Kernel.MERGE, store, most_rows=_MOST_ROWS)
 
     def take(self, new: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
         """All changes strictly before a new frontier, of these and of those kept; keep the rest."""
