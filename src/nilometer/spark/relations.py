@@ -75,7 +75,8 @@ def refusal(error: AnalysisException) -> SqlError:
         return no_function(name)
     if condition == "MISSING_GROUP_BY":
         return NotYetError(
-            "aggregates cannot be run yet", hint="collect the rows, and aggregate them with Spark"
+            "this aggregate cannot be run yet",
+            hint="use COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN or PERCENTILE",
         )
     text = str(error).splitlines()[0].removeprefix(f"[{condition}] ").split(" SQLSTATE:")[0]
     return SqlTypeError("Spark refuses this expression", detail=text[:300])
