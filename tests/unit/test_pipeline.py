@@ -25,7 +25,7 @@ from tests.change_queries import ChangeCase, change_cases
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema([("ts", TIMESTAMP), ("price", pa.int64())])
 EXECUTIONS = ("ita", "tpa", "nta")
-CASES = int(os.environ.get("NILOMETER_PIPELINE_CASES", "80"))
+CASES = int(os.environ.get("NILOMETER_PIPELINE_CASES", "40"))
 ON_TIME = ("tpa", "nta")
 SCHEDULERS: tuple[type[Scheduler], ...] = (RoundRobin, AnswersFirst)
 SECOND = 1_000_000

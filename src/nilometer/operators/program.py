@@ -13,9 +13,10 @@ from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.chunk import RowLayout
 from nilometer.model.time import EARLIEST
 from nilometer.operators.aggregate import AggregateSpec
-from nilometer.operators.change_operator import ChangeOperator, ChangeSpec, Stored
+from nilometer.operators.change_operator import ChangeOperator, ChangeSpec, Stored, no_changes
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.leaves import LeafSpec, start_leaf
+from nilometer.operators.paced import PacedSpec
 from nilometer.operators.received import ReceivedSpec
 from nilometer.operators.watermarks import NEVER
 
@@ -26,6 +27,16 @@ class Step:
 
     spec: ChangeSpec
     inputs: tuple[int, ...]
+
+    @property
+    def speaks_first(self) -> bool:
+        """Whether something leaves even if nothing has ever come: the row of an aggregate."""
+        return isinstance(self.spec, AggregateSpec) and self.spec.keys == 0
+
+    @property
+    def is_silent_alone(self) -> bool:
+        """Whether nothing leaves in a period in which nothing comes."""
+        return not self.speaks_first and not isinstance(self.spec, PacedSpec)
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Program:
     @property
     def speaks_alone(self) -> bool:
         """Whether something leaves even if nothing comes: the one row of an aggregate."""
-        return any(isinstance(s.spec, AggregateSpec) and s.spec.keys == 0 for s in self.steps)
+        return any(step.speaks_first for step in self.steps)
 
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
@@ -122,6 +133,11 @@ class RunningProgram:
         if self._program.steps and frontier == NEVER:
             return
         for step, operator in zip(self._program.steps, self._steps, strict=True):
+            if step.is_silent_alone and not any(
+                map(len, (b for i in step.inputs for b in done[i]))
+            ):
+                done.append([no_changes(step.spec.types)])
+                continue
             inputs = [pa.concat_batches(done[i]) for i in step.inputs]
             done.append([operator.process(inputs, frontier)])
         yield from (batch for batch in done[-1] if len(batch))
