@@ -136,9 +136,7 @@ def reference(name: str, window: int) -> dict[str, Any]:
     question = QUESTIONS[name]
     load = question.load
     files = load.folder("A", "parquet") / "*.parquet"
-    values = " + ".join(
-        f"coalesce(sum({one.strip()} OVER recent), 0)" for one in question.values.split(", ")
-    ).replace("sum(", "(")
+    values = " + ".join(f"coalesce({one} OVER recent, 0)" for one in question.values.split(", "))
     connection = duckdb.connect()
     connection.execute("SET threads = 2")
     started = time.perf_counter()
