@@ -243,7 +243,7 @@ def mutants(count: int, seed: int) -> Iterator[str]:
         yield " ".join(words)
 
 
-def check(sql: str, db: LocalDatabase) -> bool:
+def check(sql: str, db: LocalDatabase, most_seconds: float = MOST_SECONDS) -> bool:
     """Whether the statement was accepted; anything but a plan or a NilometerError fails."""
     started = time.process_time()
     try:
@@ -252,7 +252,7 @@ def check(sql: str, db: LocalDatabase) -> bool:
         return False
     finally:
         seconds = time.process_time() - started
-        assert seconds < MOST_SECONDS, f"{seconds:.1f} s for {sql[:300]}"
+        assert seconds < most_seconds, f"{seconds:.1f} s for {sql[:300]}"
     explain_plan(plan)
     explain_plan(plan, ExplainFormat.DOT)
     try:
@@ -310,7 +310,7 @@ HUGE = 10_000_000
     ids=lambda sql: sql[:24],
 )
 def test_huge_statements(sql: str, db: LocalDatabase) -> None:
-    check(sql, db)
+    check(sql, db, 2 * MOST_SECONDS)  # half of it where nothing runs beside the tests
 
 
 def test_not_text(db: LocalDatabase) -> None:
