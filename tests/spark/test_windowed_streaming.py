@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_what_has_arrived_expires_though_nothing_arrives(
     db = nm.connect(spark, heartbeat="250ms")
     db.create_stream("A", stream.read(spark))
     answer = db.sql("SELECT k, COUNT(*) AS n FROM A [RANGE 1 SECOND] GROUP BY k")
-    with _running(answer, tmp_path) as query:
+    with running(answer, tmp_path) as query:
         _wait(query, lambda: len(_written(spark, tmp_path)) == 4)
     found = _written(spark, tmp_path)
     [(came, _), (went, _)] = [
@@ -179,27 +180,24 @@ def test_a_silent_stream_does_not_hold_up_the_answer_for_ever(
     db.create_stream("A", streams["A"].read(spark), time="ts")
     db.create_stream("B", streams["B"].read(spark), time="ts", idle="1s")
     statement = "SELECT k FROM A [RANGE 1 SECOND] EXCEPT SELECT k FROM B [RANGE 1 SECOND]"
-    with _running(db.sql(statement), tmp_path) as query:
+    with running(db.sql(statement), tmp_path) as query:
         _wait(query, lambda: len(_written(spark, tmp_path)) == 2)
     assert _written(spark, tmp_path) == [(1, 0, 1), (1, SECOND + 1, -1)]
 
 
-class _running:  # noqa: N801
+@contextmanager
+def running(answer: DataFrame, folder: Path) -> Iterator[StreamingQuery]:
     """A query that runs until the block is left."""
-
-    def __init__(self, answer: DataFrame, folder: Path) -> None:
-        self._writer = (
-            answer.writeStream.format("parquet")
-            .option("path", str(folder / "out"))
-            .option("checkpointLocation", str(folder / "checkpoint"))
-        )
-
-    def __enter__(self) -> StreamingQuery:
-        self._query = self._writer.start()
-        return self._query
-
-    def __exit__(self, *error: object) -> None:
-        self._query.stop()
+    query = (
+        answer.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .start()
+    )
+    try:
+        yield query
+    finally:
+        query.stop()
 
 
 def _wait(query: StreamingQuery, done: Callable[[], bool]) -> None:

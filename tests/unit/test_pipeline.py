@@ -12,40 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.errors import InputError
 from nilometer.local.database import LocalDatabase
 from nilometer.local.pipeline import Pipeline
-from nilometer.local.pipeline_clock import Costs, SimulatedClock, measured_clock
+from nilometer.local.pipeline_clock import Costs, SimulatedClock
 from nilometer.local.schedulers import AnswersFirst, Operator, RoundRobin, Scheduler
 from nilometer.model.time import EARLIEST, FOREVER
 from tests.change_data import STREAMS, ChangeData, change_data
 from tests.change_oracle import as_counter, changes_of, check_net, is_same
 from tests.change_queries import ChangeCase, change_cases
+from tests.market import EXECUTIONS, SUM, market, sales
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema([("ts", TIMESTAMP), ("price", pa.int64())])
-EXECUTIONS = ("ita", "tpa", "nta")
 CASES = int(os.environ.get("NILOMETER_PIPELINE_CASES", "40"))
 ON_TIME = ("tpa", "nta")
 SCHEDULERS: tuple[type[Scheduler], ...] = (RoundRobin, AnswersFirst)
 SECOND = 1_000_000
-SUM = "SELECT SUM(price) AS total FROM S [RANGE {} MICROSECONDS] WHERE price > 4"
 
 FIGURE_1 = {1: 6, 2: 9, 3: 1, 4: 2, 5: 5, 6: 3, 7: 8, 8: 2, 9: 1, 10: 4, 11: 7, 12: 3, 13: 1, 14: 2}
 """Prices by ticks. T1 is the tick 7; tuples leave after seven ticks, as 6 does at T2."""
-
-
-def sales(rows: Iterable[tuple[int, int]]) -> pa.RecordBatch:
-    times, prices = zip(*rows, strict=True)
-    return pa.record_batch([pa.array(times, TIMESTAMP), pa.array(prices)], schema=SCHEMA)
-
-
-def market(rows: Sequence[tuple[int, int]] = (), names: Sequence[str] = ("S",)) -> LocalDatabase:
-    db = LocalDatabase()
-    table = pa.Table.from_batches([sales(rows)] if rows else [], SCHEMA)
-    for name in names:
-        db.create_stream(name, table, time="ts")
-    return db
 
 
 def shown(pipeline: Pipeline, after: int = 0) -> list[tuple[int, int, Any]]:
@@ -284,62 +267,6 @@ def test_a_silent_input_holds_the_other_up_until_it_is_known_to_have_come_as_far
     assert len(pipeline.run()) == (1 if execution == "ita" else 0)
     pipeline.reach(11 * SECOND)  # Nothing comes, but both streams have come so far.
     assert len(pipeline.run()) == (0 if execution == "ita" else 1)
-
-
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_streams_without_a_time_column_take_the_time_of_arrival(execution: str) -> None:
-    db = LocalDatabase()
-    db.create_stream("L", pa.table({"price": pa.array([], pa.int64())}))
-    pipeline = db.pipeline(
-        "SELECT DISTINCT price FROM L [RANGE 3 MICROSECONDS]", execution, distinct_times=True
-    )
-    for now, price in ((5, 1), (6, 1), (8, 2), (20, 3)):
-        pipeline.push("L", pa.table({"price": [price]}), now)
-        pipeline.run()
-    expected = {((1,), 5, 1), ((1,), 10, -1), ((2,), 8, 1), ((2,), 12, -1), ((3,), 20, 1)}
-    assert set(changes_of(pipeline.changelog())) == expected
-
-
-def test_tuples_that_are_late_or_without_a_time_are_counted() -> None:
-    pipeline = market().pipeline(SUM.format(10), "tpa", distinct_times=True)
-    pipeline.push("S", sales([(5, 9), (5, 8), (4, 7), (6, 6)]))
-    none = pa.record_batch([pa.array([None], TIMESTAMP), pa.array([9])], schema=SCHEMA)
-    pipeline.push("S", none)
-    pipeline.run()
-    assert (pipeline.statistics.late, pipeline.statistics.without_time) == (2, 1)
-    totals = [row[0] for row, _, diff in changes_of(pipeline.finish()) if diff > 0]
-    assert totals == [None, 9, 15, 6, None]
-
-
-def test_without_distinct_times_an_instant_waits_for_the_next() -> None:
-    pipeline = market().pipeline(SUM.format(10), "nta")
-    pipeline.push("S", sales([(5, 9), (5, 8)]), 5)
-    assert [len(one.changes) for one in pipeline.run()] == [1]  # NULL, since ever.
-    pipeline.push("S", sales([(6, 1)]), 6)
-    (one,) = pipeline.run()
-    assert changes_of(pa.Table.from_batches([one.changes]))[1][:2] in (((17,), 5), ((None,), 5))
-
-
-def test_what_a_pipeline_refuses() -> None:
-    db = market()
-    with pytest.raises(InputError, match="a pipeline is for queries whose answers change"):
-        db.pipeline("SELECT price FROM S")
-    with pytest.raises(InputError, match="there is no execution lazy"):
-        db.pipeline(SUM.format(1), "lazy")
-    with pytest.raises(InputError, match="costs need a clock that can be moved"):
-        db.pipeline(SUM.format(1), clock=measured_clock(), costs=Costs(call=1))
-    with pytest.raises(InputError, match="this query reads no stream R"):
-        db.pipeline(SUM.format(1)).push("R", sales([(1, 1)]))
-
-
-def test_a_measured_clock_goes_by_itself() -> None:
-    pipeline = market().pipeline(SUM.format(1), clock=measured_clock(100), distinct_times=True)
-    pipeline.push("S", sales([(1, 9), (2, 9)]))
-    clocks = [one.clock for one in pipeline.run()]
-    assert clocks == sorted(clocks)
-    assert clocks[0] >= 100
-    assert pipeline.statistics.elapsed > 0
-    assert pipeline.operators == ["scan S", "select S", "aggregate"]
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)

@@ -11,19 +11,14 @@ import pyarrow.types as pat
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.canonical import canonical
+from nilometer.kernels.key_hashes import is_exact
 
 _SIZE_BITS: Final = np.int64((1 << 63) - 1)
 
 
 def has_order_keys(kind: pa.DataType) -> bool:
     """Whether each value of a type can be an integer of its own: if it has eight bytes at most."""
-    return bool(
-        pat.is_integer(kind)
-        or pat.is_floating(kind)
-        or pat.is_boolean(kind)
-        or pat.is_temporal(kind)
-        or (pat.is_decimal(kind) and kind.precision <= 18)
-    )
+    return is_exact([kind])
 
 
 def order_keys(column: pa.Array) -> Int64s:

@@ -79,7 +79,7 @@ class SelectPeriods:
         """The rows of a scan as rows of the block."""
         rows = self._select.process(inputs, frontier)
         plain = rows.select(range(rows.num_columns - 2))
-        periods = self._block.process([plain], [NEVER], [frontier])
+        periods = self._block.process([plain], [NEVER], [frontier], frontier)
         if not periods:
             return no_changes(self._spec.types)
         if not self._signed:
@@ -100,7 +100,7 @@ class JoinPeriods:
         rows = [given.select(range(given.num_columns - 2)) for given in inputs]
         streams = range(len(rows))
         after = [FOREVER if i in self._static else frontier for i in streams]
-        results = self._block.process(rows, [NEVER for _ in streams], after)
+        results = self._block.process(rows, [NEVER for _ in streams], after, frontier)
         return pa.concat_batches(results) if results else no_changes(self._spec.types)
 
 

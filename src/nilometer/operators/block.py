@@ -75,6 +75,7 @@ class Block:
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
         self._spec = spec
+        self.streams = len(spec.schemas)
         alone = len(spec.layouts) == 1
         self.join: Joined = SingleStream(spec.join) if alone else WindowJoin(spec.join, store)
         self._waiting = [
@@ -101,9 +102,16 @@ class Block:
             self._waiting[stream].add(make_chunk(rows, layout, Kernel.MERGE))
 
     def process(
-        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
+        self,
+        rows: Sequence[pa.RecordBatch],
+        before: Sequence[int],
+        after: Sequence[int],
+        frontier: int,
     ) -> list[pa.RecordBatch]:
-        """New results with `_time` and `_until`, given the watermarks before and after."""
+        """New results with `_time` and `_until`, given the watermarks before and after.
+
+        They leave at once, whatever the frontier: their periods say when they hold.
+        """
         rows, before = list(rows), list(before)
         for i, buffer in enumerate(self._waiting):
             if buffer.refs:

@@ -40,46 +40,8 @@ class Leaf(Protocol):
     def restore(self, snapshot: dict[str, Any]) -> None: ...
 
 
-class PeriodLeaf:
-    """A leaf whose rows leave with their periods."""
-
-    def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
-        self._block = Block(spec, store)
-        self.streams = len(spec.schemas)
-
-    @property
-    def late(self) -> list[int]:
-        return self._block.late
-
-    @property
-    def rows_held(self) -> list[int]:
-        return self._block.rows_held
-
-    @property
-    def stored(self) -> Sequence[Stored]:
-        return self._block.stored
-
-    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
-        self._block.hold(stream, rows)
-
-    def process(
-        self,
-        rows: Sequence[pa.RecordBatch],
-        before: Sequence[int],
-        after: Sequence[int],
-        frontier: int,
-    ) -> list[pa.RecordBatch]:
-        return self._block.process(rows, before, after)
-
-    def snapshot(self) -> dict[str, Any]:
-        return self._block.snapshot()
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        self._block.restore(snapshot)
-
-
-class BlockLeaf(PeriodLeaf):
-    """A leaf whose rows become changes here."""
+class BlockOfChanges(Block):
+    """A block whose rows leave as changes: it keeps the ends of their periods."""
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
         super().__init__(spec, store)
@@ -101,7 +63,7 @@ class BlockLeaf(PeriodLeaf):
         after: Sequence[int],
         frontier: int,
     ) -> list[pa.RecordBatch]:
-        periods = self._block.process(rows, before, after)
+        periods = super().process(rows, before, after, frontier)
         changes = [change for period in periods for change in changes_of(period)]
         return [self._pending.take(changes, frontier)]
 
@@ -155,7 +117,7 @@ def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:
     """A leaf, with nothing kept yet; a block's rows leave with their periods if so wished."""
     match spec:
         case BlockSpec():
-            return PeriodLeaf(spec, store) if sends_periods else BlockLeaf(spec, store)
+            return Block(spec, store) if sends_periods else BlockOfChanges(spec, store)
         case ReceivedSpec():
             return ReceivingLeaf(spec, store)
         case LastRowsSpec():

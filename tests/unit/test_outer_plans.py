@@ -1,0 +1,179 @@
+"""Outer joins, EXISTS, first rows and paces as nodes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from nilometer.errors import SqlError
+from nilometer.local.database import LocalDatabase
+from nilometer.model.expressions import Argument, Constant
+from nilometer.operators.change_specs import (
+    SetFunction,
+    SortKey,
+)
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import (
+    Aggregate,
+    Block,
+    ChangesPlan,
+    Combine,
+    Compute,
+    Counted,
+    Paced,
+    TopRows,
+    UnionAll,
+)
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.statements import read_query
+from tests.plan_nodes import (
+    SCHEMA,
+    SECOND,
+    as_a,
+    make_database,
+    names,
+    root_of,
+)
+
+
+@pytest.fixture(scope="module")
+def db() -> LocalDatabase:
+    return make_database()
+
+
+def test_a_left_join_keeps_rows_without_partners(db: LocalDatabase) -> None:
+    top = as_a(
+        Compute,
+        root_of(
+            db,
+            "SELECT A.k, B.v FROM A [RANGE 10 S] LEFT JOIN B [RANGE 5 S] ON A.k = B.k "
+            "WHERE A.s = 'x'",
+        ),
+    )
+    assert top.test is not None
+    both = as_a(UnionAll, top.inputs[0])
+    joined, padded = as_a(Block, both.inputs[0]), as_a(Compute, both.inputs[1])
+    assert names(joined) == ["A.k", "A.s", "B.k", "B.v"]
+    nothing = Constant(None)
+    assert padded.values == (Argument(0), Argument(1), nothing, nothing)
+    alone = as_a(Counted, padded.inputs[0])
+    assert alone.function is SetFunction.WITHOUT
+    assert names(as_a(Block, alone.inputs[0])) == ["A.k", "A.s"]
+    assert as_a(Compute, alone.inputs[1]).inputs[0] is joined
+
+
+def test_windows_of_an_outer_join_make_times_part_of_rows(db: LocalDatabase) -> None:
+    top = root_of(db, "SELECT A.k, B.k FROM A LEFT JOIN B ON A.k = B.k WINDOW(A, B) = 3 S")
+    assert names(top.inputs[0]) == ["A.k", "A._time", "B.k", "B._time"]
+
+
+def test_a_full_join_keeps_both_sides_and_merges_using(db: LocalDatabase) -> None:
+    top = as_a(
+        Compute,
+        root_of(
+            db,
+            "SELECT * FROM (SELECT k, v FROM A [ROWS 2]) A "
+            "FULL JOIN (SELECT k, s FROM B [RANGE 1 S]) B USING (k)",
+        ),
+    )
+    assert names(top) == ["k", "v", "s"]
+    assert top.texts[0] == "(CASE WHEN A.k IS NULL THEN B.k ELSE A.k END)"
+    joined, left, right = as_a(UnionAll, top.inputs[0]).inputs
+    alone = [as_a(Counted, as_a(Compute, side).inputs[0]) for side in (left, right)]
+    assert [one.function for one in alone] == [SetFunction.WITHOUT] * 2
+    assert [one.inputs[0] for one in alone] == list(as_a(Combine, joined).inputs)
+
+
+def test_exists_counts_rows_with_partners(db: LocalDatabase) -> None:
+    for negated, function in (("NOT ", SetFunction.WITHOUT), ("", SetFunction.WITH)):
+        top = as_a(
+            Compute,
+            root_of(
+                db,
+                f"SELECT s FROM A [RANGE 5 S] WHERE v > 1 AND {negated}EXISTS "
+                "(SELECT * FROM B [RANGE 1 S] WHERE B.k = A.k)",
+            ),
+        )
+        counted = as_a(Counted, top.inputs[0])
+        assert counted.function is function
+        held, partners = counted.inputs
+        assert names(as_a(Block, held)) == ["A.k", "A.v", "A.s"]
+        assert as_a(Combine, partners).inputs[0] is held
+        assert names(partners) == names(held)
+
+
+def test_in_a_query_is_exists(db: LocalDatabase) -> None:
+    node = as_a(
+        Counted,
+        root_of(
+            db,
+            "SELECT k FROM A [RANGE 5 S] WHERE k IN "
+            "(SELECT k FROM B [RANGE 1 S] GROUP BY k HAVING COUNT(*) > 1)",
+        ),
+    )
+    assert node.function is SetFunction.WITH
+    assert isinstance(as_a(Combine, node.inputs[1]).inputs[1], Aggregate)
+
+
+def test_first_rows_and_hidden_columns(db: LocalDatabase) -> None:
+    dropped = as_a(
+        Compute,
+        root_of(
+            db,
+            "SELECT k FROM A [RANGE 5 S] ORDER BY v DESC, k, s NULLS LAST LIMIT 5 OFFSET 2",
+        ),
+    )
+    assert (dropped.values, names(dropped)) == ((Argument(0),), ["k"])
+    top = as_a(TopRows, dropped.inputs[0])
+    assert (top.limit, top.offset) == (5, 2)
+    assert top.order == (
+        SortKey(1, descending=True, nulls_first=False),
+        SortKey(0),
+        SortKey(2, nulls_first=False),
+    )
+
+
+def test_groups_are_ordered_by_what_they_show_or_hide(db: LocalDatabase) -> None:
+    sql = "SELECT k, COUNT(*) AS n FROM A [RANGE 5 S] GROUP BY k ORDER BY {} LIMIT 5"
+    for by in ("n", "2", "COUNT(*)"):
+        top = as_a(TopRows, root_of(db, sql.format(by)))
+        assert top.order == (SortKey(1),)
+    hidden = as_a(Compute, root_of(db, sql.format("MAX(v) + 1")))
+    assert as_a(Aggregate, hidden.inputs[0].inputs[0]).keys == 1
+    union = root_of(
+        db, "(SELECT k FROM A [RANGE 1 S] UNION SELECT k FROM W) ORDER BY k + 1 LIMIT 1"
+    )
+    assert isinstance(as_a(Compute, union).inputs[0], TopRows)
+
+
+def test_a_pace_stands_at_the_root(db: LocalDatabase) -> None:
+    node = as_a(Paced, root_of(db, "SELECT DISTINCT k FROM A [RANGE 1 S] EMIT CHANGES EVERY 5 S"))
+    assert node.every == 5 * SECOND
+    assert as_a(Counted, node.inputs[0]).function is SetFunction.DISTINCT
+
+
+def test_what_only_spark_computes_becomes_a_key_of_its_own() -> None:
+    class Engine:
+        def types_of(self, relation: str, expressions: list[str]) -> list[pa.DataType]:
+            return [pa.string() for _ in expressions]
+
+    made = LocalDatabase()
+    made.create_stream("A", SCHEMA.empty_table(), time="ts")
+    catalog = Catalog(made._relations, {}, Engine())  # type: ignore[arg-type]
+    sql = "SELECT upper(s) AS u, COUNT(*) FROM A [RANGE 1 S] GROUP BY s"
+    plan = compile_statement(read_query(sql), catalog, 1)
+    assert isinstance(plan, ChangesPlan)
+    node = as_a(Aggregate, plan.root)
+    assert node.keys == 2
+    assert names(node.inputs[0]) == ["A.s", "UPPER(A.s)"]
+    assert [str(c.ref) for c in as_a(Block, node.inputs[0]).plan.output] == ["A.s", "UPPER(A.s)"]
+
+
+def test_emit_is_read_behind_a_union_and_in_brackets(db: LocalDatabase) -> None:
+    for sql in (
+        "SELECT k FROM A [ROWS 1] UNION ALL SELECT k FROM W EMIT CHANGES EVERY 1 S",
+        "(SELECT k FROM A [ROWS 1] EMIT CHANGES EVERY 1 S)",
+    ):
+        assert as_a(Paced, root_of(db, sql)).every == SECOND
+    with pytest.raises(SqlError, match="EMIT belongs to the outermost query"):
+        db.plan("SELECT k FROM (SELECT k FROM A [ROWS 1] EMIT CHANGES) S")
