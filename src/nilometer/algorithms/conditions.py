@@ -1,0 +1,74 @@
+"""Join conditions: which tuples fit together, apart from time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from nilometer.algorithms.stream_tuple import StreamTuple
+
+
+class Condition(Protocol):
+    """A condition that holds for a combination if it holds for all pairs in it."""
+
+    def among(
+        self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
+    ) -> list[StreamTuple]:
+        """The candidates, all of one stream, that fit a combination that fits together."""
+
+
+@dataclass(frozen=True)
+class SameKey:
+    """All tuples have the same key: the papers' equi-join on a common attribute.
+
+    Hash joins need this one.
+    """
+
+    def among(
+        self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
+    ) -> list[StreamTuple]:
+        """The candidates with the key of the combination."""
+        key = partial[0].key
+        return [one for one in candidates if one.key == key]
+
+
+@dataclass(frozen=True)
+class LinkedKeys:
+    """Keys are sequences with a place for each equality, None where a stream has no part in it."""
+
+    def among(
+        self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
+    ) -> list[StreamTuple]:
+        """The candidates that have equal values wherever they and the combination have one."""
+        wanted: dict[int, object] = {}
+        for member in partial:
+            wanted.update(_values(member))
+        return [
+            one
+            for one in candidates
+            if all(wanted.get(place, value) == value for place, value in _values(one))
+        ]
+
+
+@dataclass(frozen=True)
+class Where:
+    """A test of any two tuples: theta-joins, similar objects; the earlier stream comes first."""
+
+    test: Callable[[StreamTuple, StreamTuple], bool]
+
+    def among(
+        self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
+    ) -> list[StreamTuple]:
+        """The candidates that pass the test with every member of the combination."""
+        return [one for one in candidates if all(self._holds(member, one) for member in partial)]
+
+    def _holds(self, member: StreamTuple, candidate: StreamTuple) -> bool:
+        if member.stream < candidate.stream:
+            return self.test(member, candidate)
+        return self.test(candidate, member)
+
+
+def _values(one: StreamTuple) -> list[tuple[int, object]]:
+    assert isinstance(one.key, tuple)
+    return [(place, value) for place, value in enumerate(one.key) if value is not None]

@@ -1,0 +1,61 @@
+"""A merge in front of algorithms that want the tuples of all streams in one order of time."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer.model.time import EARLIEST, FOREVER
+
+
+class InTimeOrder(JoinAlgorithm):
+    """Holds tuples back until no stream can bring an earlier one.
+
+    Golab's algorithms take timestamps to be given by the system as tuples arrive, so no stream
+    is ever behind another; this makes it so. Among equal times the first stream comes first.
+    """
+
+    def __init__(self, inner: JoinAlgorithm) -> None:
+        super().__init__(inner.task)
+        self.inner = inner
+        self.counters = inner.counters
+        self._waiting: list[deque[StreamTuple]] = [deque() for _ in range(self.task.streams)]
+        self._reached = [EARLIEST] * self.task.streams
+        """Before which time a stream brings nothing any more."""
+
+    def process(self, arrival: StreamTuple) -> list[Result]:
+        self._waiting[arrival.stream].append(arrival)
+        return self.reach(arrival.stream, arrival.time)
+
+    def reach(self, stream: int, time: int) -> list[Result]:
+        self._reached[stream] = max(self._reached[stream], time)
+        results: list[Result] = []
+        while (first := self._first()) is not None:
+            results += self.inner.process(self._waiting[first].popleft())
+        frontier = min(self._reached)
+        for i in range(self.task.streams):
+            results += self.inner.reach(i, frontier)
+        return results
+
+    def save(self) -> Saved:
+        saved = self.inner.save()
+        for i, waiting in enumerate(self._waiting):
+            saved.tables[f"waiting {i}"] = singles(waiting)
+        saved.numbers["reached"] = list(self._reached)
+        return saved
+
+    def load(self, saved: Saved) -> None:
+        self.inner.load(saved)
+        for i, waiting in enumerate(self._waiting):
+            waiting.extend(one for (one,) in saved.tables[f"waiting {i}"])
+        self._reached = list(saved.numbers["reached"])
+
+    def _first(self) -> int | None:
+        """The stream whose tuple comes next, if it can be told."""
+        _, first = min(
+            (waiting[0].time if waiting else self._reached[i], i)
+            for i, waiting in enumerate(self._waiting)
+        )
+        ready = self._waiting[first] and self._waiting[first][0].time < FOREVER
+        return first if ready else None

@@ -1,0 +1,114 @@
+"""All join algorithms by name: what each can join, where its paper describes it, where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from nilometer.algorithms.bew_join import BEWJoin
+from nilometer.algorithms.conditions import SameKey
+from nilometer.algorithms.join_algorithm import JoinAlgorithm
+from nilometer.algorithms.join_task import JoinTask
+from nilometer.errors import InputError
+
+
+class Windows(Enum):
+    """Which windows an algorithm can take."""
+
+    UNIFORM = "one window for all pairs of streams"
+    PER_STREAM = "one window for each stream"
+    PATH = "directed windows along a path of the streams in their order"
+    ANY = "any windows between pairs"
+    ROWS = "the last rows of each stream"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm, before it runs."""
+
+    name: str
+    """As it is written in `algorithm=` and in hints."""
+    make: Callable[[JoinTask], JoinAlgorithm]
+    paper: str
+    windows: Windows
+    needs_key: bool = False
+    """It looks tuples up by one key that all streams have in common."""
+
+    def start(self, task: JoinTask) -> JoinAlgorithm:
+        """The running algorithm; an error says why it cannot do this task."""
+        if not takes(self.windows, task):
+            raise InputError(
+                f"{self.name} cannot take these windows",
+                detail=f"it takes {self.windows.value}",
+                hint=f"{names_for(task)} can take them",
+            )
+        if self.needs_key and not isinstance(task.condition, SameKey):
+            raise InputError(
+                f"{self.name} needs a key that all streams have in common",
+                detail="it looks tuples up in hash tables",
+                hint=f"{names_for(task)} can join on other conditions",
+            )
+        return self.make(task)
+
+
+ENTRIES: Final = (Algorithm("BEW", BEWJoin, "SSDBM section 3.1", Windows.UNIFORM),)
+
+ALGORITHMS: Final[Mapping[str, Algorithm]] = {one.name: one for one in ENTRIES}
+
+
+def takes(windows: Windows, task: JoinTask) -> bool:
+    """Whether algorithms for windows of one form can take those of a task."""
+    match windows:
+        case Windows.UNIFORM:
+            return task.window is not None
+        case Windows.PER_STREAM:
+            return task.stream_windows is not None
+        case Windows.PATH:
+            return task.rows is None and is_path(task)
+        case Windows.ANY:
+            return task.rows is None
+        case Windows.ROWS:
+            return task.rows is not None
+
+
+def is_path(task: JoinTask) -> bool:
+    """Whether each stream follows the one before it, and nothing else is said about time."""
+    given, last = task.network.given, task.streams - 1
+    steps = all(given[i + 1][i] == 0 for i in range(last))
+    return steps and all(
+        given[i][j] == task.bounds[i][j] if j == i + 1 else _says_nothing(task, i, j)
+        for i in range(last + 1)
+        for j in range(last + 1)
+        if i != j
+    )
+
+
+def _says_nothing(task: JoinTask, i: int, j: int) -> bool:
+    """Whether a bound follows from the steps of the path alone."""
+    given, between = task.network.given, range(min(i, j), max(i, j))
+    along = sum(given[k][k + 1] for k in between) if i < j else 0
+    return given[i][j] >= along
+
+
+def names_for(task: JoinTask) -> str:
+    """The algorithms that can do a task, as a list for people."""
+    able = [
+        one.name
+        for one in ENTRIES
+        if takes(one.windows, task) and (not one.needs_key or isinstance(task.condition, SameKey))
+    ]
+    return ", ".join(able) or "none of the papers' algorithms"
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """The algorithm of a name, in letters of any case, with - or _.
+
+    >>> find_algorithm("bew").paper
+    'SSDBM section 3.1'
+    """
+    found = ALGORITHMS.get(name.upper().replace("-", "_"))
+    if found is None:
+        raise InputError(f"there is no algorithm {name}", hint=f"choose {', '.join(ALGORITHMS)}")
+    return found

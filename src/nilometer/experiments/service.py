@@ -1,0 +1,96 @@
+"""How long algorithms take for a tuple, and that they all give the same results."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import process_time_ns
+
+from nilometer.algorithms.join_algorithm import JoinAlgorithm
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer.errors import NilometerError
+
+
+class WrongResultsError(NilometerError):
+    """Two ways to the same answer differ: what was measured means nothing."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some tuples that were processed one after the other."""
+
+    processed: int
+    """How many tuples had been processed at its end."""
+    microseconds: float
+    """CPU time per tuple."""
+    comparisons: float
+    """Comparisons per tuple."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A run over some arrivals."""
+
+    blocks: tuple[Block, ...]
+    results: int
+    fingerprint: int
+    """Equal for equal multisets of results."""
+
+    @property
+    def microseconds(self) -> float:
+        """CPU time per tuple over all blocks of the same length."""
+        return sum(block.microseconds for block in self.blocks) / len(self.blocks)
+
+    @property
+    def comparisons(self) -> float:
+        """Comparisons per tuple over all blocks of the same length."""
+        return sum(block.comparisons for block in self.blocks) / len(self.blocks)
+
+
+def serve(algorithm: JoinAlgorithm, arrivals: Sequence[StreamTuple], block: int = 1000) -> Service:
+    """Process all arrivals; times are averaged over blocks of tuples, as in TR-010 section 4.3."""
+    blocks: list[Block] = []
+    results = fingerprint = 0
+    with no_garbage_collection():
+        for first in range(0, len(arrivals), block):
+            part, found = arrivals[first : first + block], []
+            compared, began = algorithm.counters.comparisons, process_time_ns()
+            for arrival in part:
+                found += algorithm.process(arrival)
+            spent = process_time_ns() - began
+            compared = algorithm.counters.comparisons - compared
+            blocks.append(Block(first + len(part), spent / 1000 / len(part), compared / len(part)))
+            results, fingerprint = results + len(found), fingerprint + fingerprint_of(found)
+    rest = algorithm.finish()
+    return Service(tuple(blocks), results + len(rest), _wrapped(fingerprint + fingerprint_of(rest)))
+
+
+def check_same(services: Mapping[str, Service]) -> None:
+    """Refuse to report on algorithms that do not agree."""
+    if len({(one.results, one.fingerprint) for one in services.values()}) > 1:
+        counts = ", ".join(f"{name} {one.results}" for name, one in services.items())
+        raise WrongResultsError("algorithms give different results", detail=counts)
+
+
+def fingerprint_of(results: Iterable[Result]) -> int:
+    """A number that is equal for equal multisets of results, and can be added up."""
+    return _wrapped(sum(hash(tuple(one.number for one in result)) for result in results))
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Keep the collector of cycles out of what is measured."""
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _wrapped(number: int) -> int:
+    return number % 2**64
