@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import process_time_ns
+from typing import Final
 
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.errors import NilometerError
+
+_MODULUS: Final = 2**64
 
 
 class WrongResultsError(NilometerError):
@@ -62,9 +65,11 @@ def serve(algorithm: JoinAlgorithm, arrivals: Sequence[StreamTuple], block: int 
             spent = process_time_ns() - began
             compared = algorithm.counters.comparisons - compared
             blocks.append(Block(first + len(part), spent / 1000 / len(part), compared / len(part)))
-            results, fingerprint = results + len(found), fingerprint + fingerprint_of(found)
+            results += len(found)
+            fingerprint = add_fingerprints(fingerprint, fingerprint_of(found))
     rest = algorithm.finish()
-    return Service(tuple(blocks), results + len(rest), _wrapped(fingerprint + fingerprint_of(rest)))
+    fingerprint = add_fingerprints(fingerprint, fingerprint_of(rest))
+    return Service(tuple(blocks), results + len(rest), fingerprint)
 
 
 def check_same(services: Mapping[str, Service]) -> None:
@@ -76,7 +81,17 @@ def check_same(services: Mapping[str, Service]) -> None:
 
 def fingerprint_of(results: Iterable[Result]) -> int:
     """A number that is equal for equal multisets of results, and can be added up."""
-    return _wrapped(sum(hash(tuple(one.number for one in result)) for result in results))
+    return fingerprint_of_numbers(tuple(one.number for one in result) for result in results)
+
+
+def fingerprint_of_numbers(results: Iterable[tuple[int, ...]]) -> int:
+    """The same, of results that are given as the numbers of their tuples."""
+    return sum(map(hash, results)) % _MODULUS
+
+
+def add_fingerprints(first: int, second: int) -> int:
+    """The fingerprint of the results of both."""
+    return (first + second) % _MODULUS
 
 
 @contextmanager
@@ -90,7 +105,3 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _wrapped(number: int) -> int:
-    return number % 2**64
