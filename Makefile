@@ -5,7 +5,7 @@ RUN := .venv/bin
 SECONDS := 30
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## watch four cameras track moving objects on Spark (SECONDS=30)
 	@$(RUN)/nilometer demo --seconds $(SECONDS)
@@ -29,6 +29,9 @@ soak: $(READY)  ## run the long tests: many more cases, many kills (a quarter of
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
 	@$(RUN)/python -m benchmarks
 
+experiments: $(READY)  ## repeat the papers' experiments, and write their page (20 minutes)
+	@$(RUN)/nilometer experiments all --quick --page docs/experiments.md
+
 lock: $(READY)  ## pin the newest versions of all dependencies
 	@scripts/lock.sh
 
@@ -40,4 +43,4 @@ $(READY): requirements/dev.txt pyproject.toml scripts/set_up.sh
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test check soak bench lock setup clean
+.PHONY: help demo test check soak bench experiments lock setup clean

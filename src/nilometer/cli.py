@@ -1,4 +1,4 @@
-"""The command line: `nilometer demo | sql | explain`."""
+"""The command line: `nilometer demo | sql | explain | experiments`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from nilometer.commands import options
+from nilometer.commands.experiments import experiments_app
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
 from nilometer.errors import InputError, NilometerError
@@ -27,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(experiments_app)
 
 
 class PlanFormat(StrEnum):

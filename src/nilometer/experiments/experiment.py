@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from nilometer.errors import NilometerError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -15,6 +17,10 @@ Row = dict[str, str | int | float]
 
 Item = TypeVar("Item")
 Choice = TypeVar("Choice")
+
+
+class SkippedError(NilometerError):
+    """What an experiment needs is not here: it is left out, and says why."""
 
 
 class Profile(StrEnum):

@@ -1,0 +1,92 @@
+"""Run experiments, and show how far they have come and what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from nilometer.experiments.experiment import Experiment, Profile, Setting
+from nilometer.experiments.report import Report, Verdict
+from nilometer.experiments.run_experiment import require_matplotlib, run_experiment
+from nilometer.model.names import count
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Progress of an experiment as bars, one below the other where steps have steps."""
+
+    progress: Progress
+
+    def track(self, items: Sequence[Item], title: str) -> Iterator[Item]:
+        """The items, one by one, as they are worked on."""
+        task = self.progress.add_task(title, total=len(items))
+        for item in items:
+            yield item
+            self.progress.advance(task)
+        self.progress.remove_task(task)
+
+
+def run_and_show(
+    experiments: Sequence[Experiment], profile: str, output: Path, screen: Console
+) -> list[Report]:
+    """Run them one after the other; each tells its verdicts when it ends."""
+    require_matplotlib()
+    reports = []
+    for number, experiment in enumerate(experiments, start=1):
+        place = f"{number}/{len(experiments)} " if len(experiments) > 1 else ""
+        with _bars(place + experiment.name) as progress:
+            setting = Setting(Profile(profile), Bars(progress))
+            reports.append(run_experiment(experiment, setting, output))
+        _show(reports[-1], screen)
+    _sum_up(reports, output, screen)
+    return reports
+
+
+def _bars(title: str) -> Progress:
+    """Bars on standard error that are gone when the work is done; none where no one looks."""
+    console = Console(stderr=True, highlight=False)
+    columns = (
+        TextColumn(title, style="bold", markup=False),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _show(report: Report, screen: Console) -> None:
+    if report.skipped:
+        screen.print(Text(f"{report.name}: skipped, {report.skipped}", style="yellow"))
+        return
+    screen.print(Text(f"{report.name} ({report.seconds:.1f} s) {report.title}", style="bold"))
+    for claim in report.claims:
+        _show_claim(claim, screen)
+
+
+def _show_claim(claim: Verdict, screen: Console) -> None:
+    word, style = ("held", "green") if claim.holds else ("did not hold", "yellow")
+    screen.print(Padding(Text.assemble((f"{word}: ", style), claim.text), (0, 0, 0, 2)))
+    screen.print(Padding(Text(claim.figures, style="dim"), (0, 0, 0, 6)))
+    if claim.reason:
+        screen.print(Padding(Text(f"why: {claim.reason}"), (0, 0, 0, 6)))
+
+
+def _sum_up(reports: Sequence[Report], output: Path, screen: Console) -> None:
+    claims, held = sum(len(one.claims) for one in reports), sum(one.held for one in reports)
+    skipped = sum(bool(one.skipped) for one in reports)
+    left_out = f" ({skipped} skipped)" if skipped else ""
+    screen.print(
+        f"{count(len(reports), 'experiment')}{left_out}: "
+        f"{count(claims, 'claim')}, {held} held, {claims - held} did not"
+    )
+    screen.print(Text(f"CSV, PNG and verdicts are in {output}"), soft_wrap=True)

@@ -1,0 +1,109 @@
+"""How figures look: curves of algorithms, each in one colour wherever it appears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS: Final[Mapping[str, str]] = {
+    "NLW": "tab:blue",
+    "HW": "tab:orange",
+    "MW": "tab:green",
+    "RIPPLE": "tab:red",
+    "XJOIN": "tab:purple",
+    "BEW": "tab:cyan",
+    "BEW_HASH": "tab:pink",
+    "FEW": "tab:olive",
+    "FEW_HASH": "tab:brown",
+    "GCA": "crimson",
+    "LCA": "darkgreen",
+    "NLW_PATH": "navy",
+    "columnar": "black",
+    "ITA": "tab:red",
+    "TPA": "tab:blue",
+    "NTA": "tab:green",
+}
+
+_OTHERS: Final = ("slateblue", "teal", "goldenrod", "indianred", "tab:gray", "orchid", "peru")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a figure; its colour is that of the algorithm that its label begins with."""
+
+    label: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+    style: str = "-"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is along an axis, with its unit."""
+
+    label: str
+    log: bool = False
+
+
+def colour_of(label: str) -> str:
+    """The colour of the algorithm that a label begins with.
+
+    >>> colour_of("MW, slow stream"), colour_of("MW") == colour_of("NLW")
+    ('tab:green', False)
+    """
+    name = label.split(",", maxsplit=1)[0].split(" ", maxsplit=1)[0]
+    return _COLOURS.get(name) or _OTHERS[crc32(name.encode()) % len(_OTHERS)]
+
+
+def panels(figure: Figure, count: int) -> list[Axes]:
+    """So many axes in one row that show the same quantity on one scale."""
+    return list(figure.subplots(1, count, sharey=True, squeeze=False)[0])
+
+
+def draw_curves(
+    axes: Axes, curves: Sequence[Curve], x: Axis, y: Axis, title: str = "", markers: bool = False
+) -> None:
+    """A family of curves; label the vertical axis of the leftmost of several panels only."""
+    for curve in curves:
+        axes.plot(
+            curve.xs,
+            curve.ys,
+            curve.style,
+            color=colour_of(curve.label),
+            label=curve.label,
+            linewidth=2.2 if curve.label.startswith("columnar") else 1.6,
+            marker="o" if markers else "",
+            markersize=4,
+        )
+    for axis, scale in ((x, axes.set_xscale), (y, axes.set_yscale)):
+        if axis.log:
+            scale("log")
+    if not y.log:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel(x.label)
+    axes.set_ylabel(y.label)
+    axes.set_title(title, fontsize=10)
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.label_outer()
+
+
+def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend below all panels, each label once."""
+    found = {
+        label: handle
+        for one in axes
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        list(found.values()),
+        list(found),
+        loc="outside lower center",
+        ncols=min(6, len(found)),
+        frameon=False,
+    )

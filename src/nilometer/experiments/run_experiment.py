@@ -1,0 +1,61 @@
+"""Run an experiment: measure, write a CSV file, draw a PNG file, judge the claims, store all."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+
+from nilometer.errors import InputError
+from nilometer.experiments.experiment import Experiment, Row, Setting, SkippedError
+from nilometer.experiments.report import Report, make_report, write_report
+
+_DOTS_PER_INCH = 110
+
+
+def run_experiment(experiment: Experiment, setting: Setting, folder: Path) -> Report:
+    """Its report, once NAME.csv, NAME.png and NAME.verdicts.json are in the folder."""
+    require_matplotlib()
+    folder.mkdir(parents=True, exist_ok=True)
+    began = perf_counter()
+    try:
+        rows = experiment.measure(setting)
+    except SkippedError as error:
+        report = make_report(experiment, setting.profile, 0.0, (), skipped=str(error.message))
+        write_report(report, folder)
+        return report
+    seconds = perf_counter() - began
+    write_rows(rows, folder / f"{experiment.name}.csv")
+    draw_figure(experiment, rows, folder / f"{experiment.name}.png")
+    report = make_report(experiment, setting.profile, seconds, rows)
+    write_report(report, folder)
+    return report
+
+
+def write_rows(rows: Sequence[Row], path: Path) -> None:
+    """All that was measured, a line for each point."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
+    """The figure on one page."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  an extra, which is slow to load
+
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    experiment.draw(figure, rows)
+    figure.suptitle(f"{experiment.paper}, {experiment.figure}: {experiment.title}")
+    figure.savefig(path, dpi=_DOTS_PER_INCH, metadata={"Software": None})
+
+
+def require_matplotlib() -> None:
+    """Refuse to measure for minutes what cannot be drawn afterwards."""
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            "figures cannot be drawn: matplotlib is not installed",
+            hint="pip install 'nilometer[experiments]'",
+        )
