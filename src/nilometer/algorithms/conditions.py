@@ -69,6 +69,17 @@ class Where:
         return self.test(candidate, member)
 
 
+@dataclass(frozen=True)
+class Always:
+    """All tuples fit together: time alone decides."""
+
+    def among(
+        self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
+    ) -> list[StreamTuple]:
+        """All candidates."""
+        return list(candidates)
+
+
 def _values(one: StreamTuple) -> list[tuple[int, object]]:
     assert isinstance(one.key, tuple)
     return [(place, value) for place, value in enumerate(one.key) if value is not None]

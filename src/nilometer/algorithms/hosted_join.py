@@ -1,0 +1,194 @@
+"""The papers' algorithms in the place of the columnar join: one tuple at a time, in any query.
+
+Rows come as columns and become tuples in the order of time; results become columns again. So a
+host runs an algorithm like every other operator, with the same rows in and the same rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.algorithms.hosted_rows import HostedRows, places_of
+from nilometer.algorithms.join_algorithm import JoinAlgorithm
+from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.registry import find_algorithm
+from nilometer.algorithms.saved_state import SavedState
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer.algorithms.tuple_keys import condition_of
+from nilometer.errors import InputError
+from nilometer.kernels.admit import Punctuation, drop_late
+from nilometer.kernels.chunk import RowLayout
+from nilometer.kernels.window_join import Side, Tuples, pick
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.stream_buffer import StreamBuffer
+from nilometer.operators.window_join import WindowJoinSpec
+
+MOST_RESULTS: Final = 1 << 16
+"""How many results are made columns at once, or a few more."""
+
+
+@dataclass(frozen=True)
+class HostedJoinSpec:
+    """A W-join, and the algorithm that runs it; an error says why it cannot."""
+
+    join: WindowJoinSpec
+    algorithm: str
+
+    def __post_init__(self) -> None:
+        chosen = find_algorithm(self.algorithm)
+        if len(self.names) < 2:
+            raise InputError(
+                f"{chosen.name} joins streams, and there is only one", hint="leave it out"
+            )
+        if self.join.network.static:
+            raise InputError(
+                f"{chosen.name} cannot take static tables",
+                detail=f"{', '.join(sorted(self.join.network.static))} has no time",
+                hint="leave it out: the columnar join can",
+            )
+        if self.join.rows_windows:
+            raise InputError(
+                f"{chosen.name} cannot take ROWS windows",
+                hint="leave it out: the columnar join can",
+            )
+        chosen.start(self.task)
+
+    @property
+    def task(self) -> JoinTask:
+        """The join as the algorithms see it; further predicates are asked of its results."""
+        return JoinTask(self.join.network, condition_of(self.layouts))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.join.names
+
+    @property
+    def static(self) -> frozenset[int]:
+        return self.join.static
+
+    @property
+    def schemas(self) -> tuple[pa.Schema, ...]:
+        return self.join.schemas
+
+    @property
+    def layouts(self) -> tuple[RowLayout, ...]:
+        return self.join.layouts
+
+    def admit(
+        self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
+    ) -> tuple[pa.RecordBatch, Punctuation]:
+        """The rows of a stream that matter to the join, and what all of them say about time."""
+        return self.join.admit(stream, rows, selected)
+
+    def start(self, store: ChunkStore) -> HostedJoin:
+        """The running operator, with empty buffers."""
+        return HostedJoin(self, store)
+
+
+class HostedJoin:
+    """A running algorithm; all results before the watermarks of all streams have come out, once.
+
+    Where an algorithm does not wait for other streams, later ones may have, too.
+    """
+
+    def __init__(self, spec: HostedJoinSpec, store: ChunkStore) -> None:
+        self._spec = spec.join
+        self._rows = [HostedRows(i, layout, store) for i, layout in enumerate(spec.layouts)]
+        self._saved = SavedState(store)
+        self.algorithm: JoinAlgorithm = find_algorithm(spec.algorithm).start(spec.task)
+        self.late = [0] * len(spec.layouts)
+        """Rows of each stream dropped because they were late, since it first started."""
+
+    @property
+    def stored(self) -> tuple[StreamBuffer, ...]:
+        """Everything that it keeps in the store."""
+        rows = (buffer for rows in self._rows for buffer in rows.buffers)
+        return *rows, *self._saved.buffers
+
+    @property
+    def rows_held(self) -> list[int]:
+        """How many rows of each stream are stored."""
+        return [rows.rows for rows in self._rows]
+
+    def hold(self, stream: int, rows: pa.RecordBatch) -> None:
+        """Take in rows that were there before the query started."""
+        self._rows[stream].wait(rows)
+
+    def process(
+        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """The results of a micro-batch, given the watermarks before and after it.
+
+        Rows strictly earlier than their stream's watermark before the micro-batch are late:
+        dropped and counted. The state is brought up to date once the results are consumed.
+        """
+        taken = [
+            own.take(self._accept(i, rows[i], before[i]), after[i])
+            for i, own in enumerate(self._rows)
+        ]
+        sides = [side for _, side in taken]
+        arrivals = sorted((one for due, _ in taken for one in due), key=lambda one: one.time)
+        for results in self._run(arrivals, after):
+            columns = self._answer(results, sides)
+            if len(columns):
+                yield columns
+        self._keep(sides)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        return {
+            "rows": [rows.snapshot() for rows in self._rows],
+            "saved": self._saved.snapshot(),
+            "late": list(self.late),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        for rows, own in zip(self._rows, snapshot["rows"], strict=True):
+            rows.restore(own)
+        self._saved.restore(snapshot["saved"])
+        self.late = list(snapshot["late"])
+        if self._saved.exists:
+            self.algorithm.load(self._saved.read([rows.in_use() for rows in self._rows]))
+
+    def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
+        accepted, late = drop_late(rows, self._spec.layouts[stream], watermark)
+        self.late[stream] += late
+        return accepted
+
+    def _run(self, arrivals: Iterable[StreamTuple], marks: Sequence[int]) -> Iterator[list[Result]]:
+        """The results of tuples and watermarks, in lists that are not too long."""
+        found: list[Result] = []
+        for arrival in arrivals:
+            found += self.algorithm.process(arrival)
+            if len(found) >= MOST_RESULTS:
+                yield found
+                found = []
+        for stream, mark in enumerate(marks):
+            found += self.algorithm.reach(stream, mark)
+        if found:
+            yield found
+
+    def _answer(self, results: Sequence[Result], sides: Sequence[Side]) -> pa.RecordBatch:
+        """The results that pass all predicates, in the columns of a columnar join."""
+        streams = range(len(sides))
+        rows = {i: places_of([result[i].number for result in results], sides[i]) for i in streams}
+        latest = np.array([max(one.time for one in result) for result in results], dtype=np.int64)
+        tuples = Tuples(rows, {}, latest, {}, {})
+        for residual in self._spec.residuals:
+            if len(tuples):
+                tuples = tuples.only(residual.test(pick(residual.columns, tuples, sides)))
+        columns = pick(self._spec.output, tuples, sides)
+        names = [f"{stream}.{column}" for stream, column in self._spec.output]
+        return pa.RecordBatch.from_arrays([pa.array(tuples.latest), *columns], ["_time", *names])
+
+    def _keep(self, sides: Sequence[Side]) -> None:
+        """Store what the algorithm remembers, and of all rows those that it refers to."""
+        members = self._saved.write(self.algorithm.save())
+        for i, (rows, side) in enumerate(zip(self._rows, sides, strict=True)):
+            rows.keep(side, members.numbers(i))

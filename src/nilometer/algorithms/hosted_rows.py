@@ -1,0 +1,112 @@
+"""The rows behind the tuples of one stream: those that wait for their turn, those in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.algorithms.stream_tuple import StreamTuple
+from nilometer.algorithms.tuple_keys import tuple_keys
+from nilometer.kernels.arrays import Bools, Int64s, as_int64
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, make_chunk
+from nilometer.kernels.window_join import Side
+from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.hold_back import HoldBack
+from nilometer.operators.stream_buffer import StreamBuffer
+from nilometer.operators.watermarks import NEVER
+
+
+class HostedRows:
+    """Rows become tuples in the order of time, and stay for as long as an algorithm refers to them.
+
+    A row waits until its stream's watermark has reached it: what comes later is not earlier. Then
+    it gets a number, which is kept with it, behind its columns.
+    """
+
+    def __init__(self, stream: int, layout: RowLayout, store: ChunkStore) -> None:
+        """No rows, of the stream in this place of the join."""
+        self._stream = stream
+        self._layout = layout
+        timed = RowLayout(layout.time, ())
+        self._waiting = HoldBack((timed,), Kernel.MERGE, store)
+        self._used = StreamBuffer(timed, Kernel.NESTED, store)
+        self._timed = timed
+        self._next = 0
+
+    @property
+    def buffers(self) -> tuple[StreamBuffer, ...]:
+        """Where the rows lie."""
+        return *self._waiting.buffers, self._used
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(buffer.rows for buffer in self.buffers)
+
+    def wait(self, rows: pa.RecordBatch) -> None:
+        """Take in rows before the first tuple is taken."""
+        self._waiting.hold(0, rows)
+
+    def take(self, rows: pa.RecordBatch, watermark: int) -> tuple[list[StreamTuple], Side]:
+        """The tuples that are due after these rows have come, and all rows in use."""
+        due = self._waiting.release([rows], watermark + 1)[0]
+        ordered = due.take(pa.array(np.argsort(self._layout.times(due), kind="stable")))
+        numbers = np.arange(self._next, self._next + len(ordered))
+        self._next += len(ordered)
+        arrays = [*ordered.columns, pa.array(numbers)]
+        numbered = pa.RecordBatch.from_arrays(arrays, [*ordered.schema.names, "number"])
+        new = make_chunk(numbered, self._timed, Kernel.NESTED) if len(numbered) else None
+        return self._tuples(numbered), Side(self._used.chunks(), new)
+
+    def keep(self, side: Side, numbers: Int64s) -> None:
+        """Keep the rows with these numbers, of all that were in use."""
+
+        def is_used(chunk: Chunk) -> Bools:
+            used: Bools = np.isin(numbers_of(chunk), numbers)
+            return used
+
+        self._used.revise(side.old, is_used)
+        if side.new is not None and (used := is_used(side.new)).any():
+            self._used.add(side.new if used.all() else keep_rows(side.new, used))
+        self._used.tidy(NEVER, 0, is_used)
+
+    def in_use(self) -> dict[int, StreamTuple]:
+        """The tuples of all rows in use, by number."""
+        chunks = self._used.chunks()
+        return {one.number: one for chunk in chunks for one in self._tuples(chunk.rows)}
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        return {
+            "next": self._next,
+            "frontier": self._waiting.frontier,
+            "chunks": [[ref.to_json() for ref in buffer.refs] for buffer in self.buffers],
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        self._next, self._waiting.frontier = snapshot["next"], snapshot["frontier"]
+        for buffer, refs in zip(self.buffers, snapshot["chunks"], strict=True):
+            buffer.restore(ChunkRef(**ref) for ref in refs)
+
+    def _tuples(self, rows: pa.RecordBatch) -> list[StreamTuple]:
+        times, numbers = self._layout.times(rows).tolist(), rows.columns[-1].to_pylist()
+        keys = tuple_keys(rows, self._layout)
+        fields = zip(times, keys, numbers, strict=True)
+        return [StreamTuple(time, key, self._stream, number) for time, key, number in fields]
+
+
+def numbers_of(chunk: Chunk) -> Int64s:
+    """The numbers of the rows of a chunk."""
+    return as_int64(chunk.rows.columns[-1])
+
+
+def places_of(numbers: Sequence[int], side: Side) -> Int64s:
+    """Where the rows with these numbers stand among all rows in use."""
+    every = np.concatenate([numbers_of(chunk) for chunk in side.chunks])
+    order = np.argsort(every)
+    found: Int64s = order[np.searchsorted(every[order], numbers)]
+    return found
