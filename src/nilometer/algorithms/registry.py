@@ -11,6 +11,7 @@ from nilometer.algorithms.bew_join import BEWJoin
 from nilometer.algorithms.conditions import SameKey
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.mw_join import MWJoin
 from nilometer.errors import InputError
 
 
@@ -53,7 +54,10 @@ class Algorithm:
         return self.make(task)
 
 
-ENTRIES: Final = (Algorithm("BEW", BEWJoin, "SSDBM section 3.1", Windows.UNIFORM),)
+ENTRIES: Final = (
+    Algorithm("MW", MWJoin, "TR-010 section 3.2", Windows.UNIFORM),
+    Algorithm("BEW", BEWJoin, "SSDBM section 3.1", Windows.UNIFORM),
+)
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {one.name: one for one in ENTRIES}
 

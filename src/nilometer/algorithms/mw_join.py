@@ -1,0 +1,168 @@
+"""MW-join: the merge join of streams under one window, in two modes (TR-010 section 3.2)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
+from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer.model.time import EARLIEST
+
+
+class MWJoin(JoinAlgorithm):
+    """Sweeps to where the streams meet (Mode 1), and joins there without tests of time (Mode 2).
+
+    Mode 1 drops tuples until the first ones of all streams, the starting tuples, are within the
+    window of each other. Mode 2 admits to the buffers what follows them until the window after
+    the oldest of them ends: all that is buffered then lies within one window. A tuple waits in
+    the queue of its stream until it is admitted or dropped.
+    """
+
+    def __init__(self, task: JoinTask) -> None:
+        super().__init__(task)
+        self._windows = self._windows_of_streams()
+        self._buffers = [self._buffer() for _ in range(task.streams)]
+        self._waiting: list[deque[StreamTuple]] = [deque() for _ in range(task.streams)]
+        self._reached = [EARLIEST] * task.streams
+        """Before which time a stream brings nothing any more."""
+        self._end: int | None = None
+        """The last instant of the period of Mode 2; None in Mode 1."""
+        self._sweeping = 0
+        """The stream for whose next tuple Mode 1 waits."""
+
+    def process(self, arrival: StreamTuple) -> list[Result]:
+        stream = arrival.stream
+        self.counters.tuples += 1
+        self._reached[stream] = arrival.time
+        waiting = self._waiting[stream]
+        if waiting:
+            # the tuple before it is not admitted yet, so nothing changes
+            waiting.append(arrival)
+            return []
+        if self._end is not None:
+            self.counters.time_tests += 1
+            if arrival.time <= self._end:
+                results = self._admit(arrival)
+                self.counters.results += len(results)
+                return results
+        waiting.append(arrival)
+        return self._go_on(stream)
+
+    def reach(self, stream: int, time: int) -> list[Result]:
+        self._reached[stream] = max(self._reached[stream], time)
+        return [] if self._waiting[stream] else self._go_on(stream)
+
+    def save(self) -> Saved:
+        tables = {str(i): singles(buffer) for i, buffer in enumerate(self._buffers)}
+        tables |= {f"waiting {i}": singles(waiting) for i, waiting in enumerate(self._waiting)}
+        end = [] if self._end is None else [self._end]
+        numbers = {"reached": list(self._reached), "end": end, "sweeping": [self._sweeping]}
+        return Saved(tables, numbers)
+
+    def load(self, saved: Saved) -> None:
+        for i in range(self.task.streams):
+            for (one,) in saved.tables[str(i)]:
+                self._buffers[i].append(one)
+            self._waiting[i].extend(one for (one,) in saved.tables[f"waiting {i}"])
+        self._reached = list(saved.numbers["reached"])
+        self._end = next(iter(saved.numbers["end"]), None)
+        (self._sweeping,) = saved.numbers["sweeping"]
+
+    def _go_on(self, stream: int) -> list[Result]:
+        """Change modes as often as the next tuples of all streams allow; one has news."""
+        results: list[Result] = []
+        if self._end is None and stream == self._sweeping and self._mode_1():
+            results += self._mode_2()
+        while self._end is not None and self._all_are_right_of(self._end):
+            self._drop_whose_window_ends()
+            if self._mode_1():
+                results += self._mode_2()
+        self.counters.results += len(results)
+        return results
+
+    def _all_are_right_of(self, end: int) -> bool:
+        """Whether no stream can bring anything for the period any more; what waits is after it."""
+        return all(
+            waiting or reached > end
+            for waiting, reached in zip(self._waiting, self._reached, strict=True)
+        )
+
+    def _drop_whose_window_ends(self) -> None:
+        """Leave Mode 2: nothing that comes can join the starting tuple that bounds the period."""
+        ends = self._ends()
+        self._sweeping, self._end = ends.index(min(ends)), None
+        self._buffers[self._sweeping].popleft()
+        self.counters.removed += 1
+
+    def _mode_1(self) -> bool:
+        """Sweep until the first tuples of all streams are in one period, or one has to come."""
+        streams, window, counters = self.task.streams, self._windows[0], self.counters
+        stream, included, first, last = self._sweeping, 0, 0, 0
+        while included < streams:
+            line = self._buffers[stream] or self._waiting[stream]
+            # of a stream that is silent it is known when its next tuple comes at the earliest
+            time = line[0].time if line else self._reached[stream]
+            counters.time_tests += 2
+            if not included or time > first + window:
+                included, first, last = 1, time, time
+            elif time < last - window and line:
+                line.popleft()
+                counters.removed += 1
+                continue
+            elif not line:
+                break
+            else:
+                included, first, last = included + 1, min(first, time), max(last, time)
+            stream = (stream + 1) % streams
+        self._sweeping = stream
+        return included == streams and bool(self._buffers[stream] or self._waiting[stream])
+
+    def _mode_2(self) -> list[Result]:
+        """Begin a period: join the starting tuples, then what waits and lies in the period."""
+        results = self._start()
+        self._end = end = min(self._ends())
+        admitted = True
+        while admitted:
+            admitted = False
+            for waiting in self._waiting:
+                self.counters.time_tests += len(waiting) > 0
+                if waiting and waiting[0].time <= end:
+                    results += self._admit(waiting.popleft())
+                    admitted = True
+        return results
+
+    def _start(self) -> list[Result]:
+        """Buffer the new ones of the starting tuples; a result with one of them has all of them."""
+        new = [i for i, buffer in enumerate(self._buffers) if not buffer]
+        for i in new:
+            self._buffers[i].append(self._waiting[i].popleft())
+        return self._join(self._buffers[new[-1]][0]) if new else []
+
+    def _admit(self, arrival: StreamTuple) -> list[Result]:
+        self._buffers[arrival.stream].append(arrival)
+        return self._join(arrival)
+
+    def _join(self, arrival: StreamTuple) -> list[Result]:
+        """Nested loops over all that the other streams have buffered, in their order."""
+        streams, start, among = self.task.streams, arrival.stream, self.task.condition.among
+        partial: list[Result] = [(arrival,)]
+        for i in range(start + 1, start + streams):
+            buffer = self._buffers[i % streams]
+            self.counters.value_tests += len(partial) * len(buffer)
+            partial = [(*members, one) for members in partial for one in among(members, buffer)]
+        turn = streams - start
+        return [members[turn:] + members[:turn] for members in partial]
+
+    def _ends(self) -> list[int]:
+        """Until when the first tuple of each stream can find partners."""
+        both = zip(self._buffers, self._windows, strict=True)
+        return [buffer[0].time + window for buffer, window in both]
+
+    def _windows_of_streams(self) -> list[int]:
+        """The one window, for each stream."""
+        assert self.task.window is not None
+        return [self.task.window] * self.task.streams
+
+    def _buffer(self) -> deque[StreamTuple]:
+        return deque()
