@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nilometer.algorithms.m_tuple import MTuple
 from nilometer.algorithms.stream_tuple import StreamTuple
 
 
@@ -16,6 +17,9 @@ class Condition(Protocol):
         self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
     ) -> list[StreamTuple]:
         """The candidates, all of one stream, that fit a combination that fits together."""
+
+    def combinations(self, one: StreamTuple, candidates: Iterable[MTuple]) -> list[MTuple]:
+        """The candidates, each of which fits together, that fit a tuple of another stream."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class SameKey:
         """The candidates with the key of the combination."""
         key = partial[0].key
         return [one for one in candidates if one.key == key]
+
+    def combinations(self, one: StreamTuple, candidates: Iterable[MTuple]) -> list[MTuple]:
+        """The candidates with the key of the tuple."""
+        key = one.key
+        return [candidate for candidate in candidates if candidate.key == key]
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,10 @@ class LinkedKeys:
             if all(wanted.get(place, value) == value for place, value in _values(one))
         ]
 
+    def combinations(self, one: StreamTuple, candidates: Iterable[MTuple]) -> list[MTuple]:
+        """The candidates all of whose members fit the tuple."""
+        return [candidate for candidate in candidates if self.among(candidate.members, (one,))]
+
 
 @dataclass(frozen=True)
 class Where:
@@ -62,6 +75,10 @@ class Where:
     ) -> list[StreamTuple]:
         """The candidates that pass the test with every member of the combination."""
         return [one for one in candidates if all(self._holds(member, one) for member in partial)]
+
+    def combinations(self, one: StreamTuple, candidates: Iterable[MTuple]) -> list[MTuple]:
+        """The candidates all of whose members fit the tuple."""
+        return [candidate for candidate in candidates if self.among(candidate.members, (one,))]
 
     def _holds(self, member: StreamTuple, candidate: StreamTuple) -> bool:
         if member.stream < candidate.stream:
@@ -76,6 +93,10 @@ class Always:
     def among(
         self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
     ) -> list[StreamTuple]:
+        """All candidates."""
+        return list(candidates)
+
+    def combinations(self, one: StreamTuple, candidates: Iterable[MTuple]) -> list[MTuple]:
         """All candidates."""
         return list(candidates)
 

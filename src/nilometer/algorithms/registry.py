@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from nilometer.algorithms.bew_hash_join import BEWHashJoin
 from nilometer.algorithms.bew_join import BEWJoin
 from nilometer.algorithms.conditions import SameKey
+from nilometer.algorithms.hw_join import HWJoin
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.mw_join import MWJoin
+from nilometer.algorithms.nlw_join import NLWJoin
+from nilometer.algorithms.ripple_join import RippleJoin
+from nilometer.algorithms.xjoin import XJoin
 from nilometer.errors import InputError
 
 
@@ -55,8 +60,13 @@ class Algorithm:
 
 
 ENTRIES: Final = (
+    Algorithm("NLW", NLWJoin, "TR-010 section 3.1.1", Windows.UNIFORM),
+    Algorithm("HW", HWJoin, "TR-010 section 3.1.2", Windows.UNIFORM, needs_key=True),
     Algorithm("MW", MWJoin, "TR-010 section 3.2", Windows.UNIFORM),
     Algorithm("BEW", BEWJoin, "SSDBM section 3.1", Windows.UNIFORM),
+    Algorithm("BEW_HASH", BEWHashJoin, "SSDBM section 3.1", Windows.UNIFORM, needs_key=True),
+    Algorithm("RIPPLE", RippleJoin, "TR-010 section 4.3", Windows.UNIFORM),
+    Algorithm("XJOIN", XJoin, "TR-010 section 4.3", Windows.UNIFORM, needs_key=True),
 )
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {one.name: one for one in ENTRIES}

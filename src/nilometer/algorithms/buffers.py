@@ -1,0 +1,164 @@
+"""The buffers of tuples that wait for partners: a list, or a hash table of lists."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Collection, Hashable, Iterator
+from typing import Any, ClassVar, Generic, TypeVar
+
+from nilometer.algorithms.counters import Counters
+from nilometer.algorithms.m_tuple import MTuple
+from nilometer.algorithms.stream_tuple import StreamTuple
+from nilometer.model.time import EARLIEST
+
+Entry = TypeVar("Entry", StreamTuple, MTuple)
+
+
+class Buffer(ABC, Generic[Entry]):
+    """Tuples, or combinations of them, in the order in which they came."""
+
+    by_key: ClassVar[bool]
+    """Whether only entries with the key are found that was looked for."""
+
+    def __init__(self, counters: Counters, window: int, in_order: bool = True) -> None:
+        self._counters = counters
+        self._window = window
+        self._in_order = in_order
+        """Whether entries come in the order of time, as the tuples of a stream do."""
+
+    @abstractmethod
+    def add(self, entry: Entry, oldest: int = EARLIEST) -> None:
+        """Take in an entry at a time when nothing before `oldest` is needed."""
+
+    @abstractmethod
+    def look(self, key: Hashable) -> Collection[Entry]:
+        """Where entries with this key are."""
+
+    @abstractmethod
+    def drop(self, key: Hashable, oldest: int) -> None:
+        """Remove what is older, where entries with this key are."""
+
+    @abstractmethod
+    def tidy(self, oldest: int) -> None:
+        """Remove what is older, where nobody has looked for long."""
+
+    @abstractmethod
+    def sweep(self, oldest: int) -> None:
+        """Remove what is older, everywhere."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Entry]: ...
+
+    def _remove(self, entries: deque[Entry], oldest: int) -> None:
+        if self._in_order:
+            self._remove_heads(entries, oldest)
+            return
+        kept = [one for one in entries if one.time >= oldest]
+        self._counters.time_tests += len(entries)
+        if len(kept) < len(entries):
+            self._counters.removed += len(entries) - len(kept)
+            entries.clear()
+            entries.extend(kept)
+
+    def _remove_heads(self, entries: deque[Entry], oldest: int) -> None:
+        self._counters.time_tests += 1
+        while entries and entries[0].time < oldest:
+            entries.popleft()
+            self._counters.removed += 1
+            self._counters.time_tests += 1
+
+
+class ListBuffer(Buffer[Entry]):
+    """One list, for nested loops."""
+
+    by_key = False
+
+    def __init__(self, counters: Counters, window: int, in_order: bool = True) -> None:
+        super().__init__(counters, window, in_order)
+        self._entries: deque[Entry] = deque()
+
+    def add(self, entry: Entry, oldest: int = EARLIEST) -> None:
+        self._entries.append(entry)
+
+    def look(self, key: Hashable) -> Collection[Entry]:
+        return self._entries
+
+    def drop(self, key: Hashable, oldest: int) -> None:
+        self._remove(self._entries, oldest)
+
+    def tidy(self, oldest: int) -> None:
+        self._remove_heads(self._entries, oldest)
+
+    def sweep(self, oldest: int) -> None:
+        self._remove(self._entries, oldest)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+
+class _Bucket(Generic[Entry]):
+    """The entries with one key, and what was the oldest needed when they were last updated."""
+
+    __slots__ = ("entries", "updated")
+
+    def __init__(self, updated: int) -> None:
+        self.entries: deque[Entry] = deque()
+        self.updated = updated
+
+
+class HashBuffer(Buffer[Entry]):
+    """A hash table whose buckets hold the entries with one key.
+
+    `tidy` is the update routine of TR-010 section 3.1.2: a bucket is rarely probed if what is
+    needed has moved on by more than the window since the bucket was last updated.
+    """
+
+    by_key = True
+
+    def __init__(self, counters: Counters, window: int, in_order: bool = True) -> None:
+        super().__init__(counters, window, in_order)
+        self._buckets: OrderedDict[Hashable, _Bucket[Entry]] = OrderedDict()
+        """The bucket that was not updated for longest comes first."""
+
+    def add(self, entry: Entry, oldest: int = EARLIEST) -> None:
+        bucket = self._buckets.get(entry.key)
+        if bucket is None:
+            bucket = self._buckets[entry.key] = _Bucket(oldest)
+        bucket.entries.append(entry)
+
+    def look(self, key: Hashable) -> Collection[Entry]:
+        self._counters.probes += 1
+        bucket = self._buckets.get(key)
+        return bucket.entries if bucket is not None else ()
+
+    def drop(self, key: Hashable, oldest: int) -> None:
+        bucket = self._buckets.get(key)
+        if bucket is not None:
+            self._update(key, bucket, oldest)
+
+    def tidy(self, oldest: int) -> None:
+        while self._buckets:
+            key, bucket = next(iter(self._buckets.items()))
+            self._counters.time_tests += 1
+            if bucket.updated >= oldest - self._window:
+                return
+            self._update(key, bucket, oldest)
+
+    def sweep(self, oldest: int) -> None:
+        for key, bucket in list(self._buckets.items()):
+            self._update(key, bucket, oldest)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (one for bucket in self._buckets.values() for one in bucket.entries)
+
+    def _update(self, key: Hashable, bucket: _Bucket[Entry], oldest: int) -> None:
+        self._remove(bucket.entries, oldest)
+        if bucket.entries:
+            bucket.updated = oldest
+            self._buckets.move_to_end(key)
+        else:
+            del self._buckets[key]
+
+
+BufferType = type[Buffer[Any]]

@@ -1,0 +1,159 @@
+"""A left-deep pipeline of binary joins (TR-010 section 3.1.1, Figures 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from nilometer.algorithms.buffers import Buffer, BufferType
+from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
+from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.m_tuple import MTuple, one_tuple, with_all_times
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer.model.time import EARLIEST
+
+Combine = Callable[[MTuple, StreamTuple], MTuple]
+
+
+class Step(NamedTuple):
+    """The period of an m_tuple over the next stream: [last - back, first + ahead]."""
+
+    back: int
+    ahead: int
+
+
+class JoinNode:
+    """One binary join: combinations come from the left, tuples of one stream from the right."""
+
+    def __init__(self, pipeline: LeftDeepJoin, place: int, step: Step, kind: BufferType) -> None:
+        task, counters, window = pipeline.task, pipeline.counters, max(step)
+        self.left: Buffer[MTuple] = kind(counters, window, in_order=place == 1)
+        self.right: Buffer[StreamTuple] = kind(counters, window)
+        self._place = place
+        self._back, self._ahead = step
+        self._newest = pipeline.newest
+        """V_left is what comes before the place of the right stream, V_right what is there."""
+        self._combine = pipeline.combine
+        self._condition, self._counters = task.condition, counters
+        self._removes = pipeline.removes_when_visited
+
+    def from_left(self, one: MTuple) -> list[MTuple]:
+        """Take in a combination, and join it with the right stream."""
+        self.left.add(one, self.oldest_left)
+        if self._removes:
+            self.left.tidy(self.oldest_left)
+            self.right.drop(one.key, self.oldest_right)
+        low, high = one.last - self._back, one.time + self._ahead
+        right = self.right.look(one.key)
+        self._counters.time_tests += 2 * len(right)
+        inside = [each for each in right if low <= each.time <= high]
+        if not self.right.by_key:
+            self._counters.value_tests += len(inside)
+            inside = self._condition.among(one.members, inside)
+        combine = self._combine
+        return [combine(one, each) for each in inside]
+
+    def from_right(self, one: StreamTuple) -> list[MTuple]:
+        """Take in a tuple of the right stream, and join it with the combinations."""
+        self.right.add(one, self.oldest_right)
+        if self._removes:
+            self.right.tidy(self.oldest_right)
+            self.left.drop(one.key, self.oldest_left)
+        low, high = one.time - self._ahead, one.time + self._back
+        left = self.left.look(one.key)
+        self._counters.time_tests += 2 * len(left)
+        inside = [each for each in left if low <= each.time and each.last <= high]
+        if not self.left.by_key:
+            self._counters.value_tests += len(inside)
+            inside = self._condition.combinations(one, inside)
+        combine = self._combine
+        return [combine(each, one) for each in inside]
+
+    @property
+    def oldest_left(self) -> int:
+        """What is older than this is out of reach of all that is to come from the right."""
+        return self._newest[self._place] - self._ahead
+
+    @property
+    def oldest_right(self) -> int:
+        """What is older than this is out of reach of all that is to come from the left."""
+        return min(self._newest[: self._place]) - self._back
+
+    def sweep(self) -> None:
+        """Remove from both buffers what is out."""
+        self.left.sweep(self.oldest_left)
+        self.right.sweep(self.oldest_right)
+
+
+class LeftDeepJoin(JoinAlgorithm):
+    """Joins the first two streams, what comes out with the third, and so on.
+
+    A combination waits only for the stream on its right, so it is out when that has moved on by
+    more than the window; a tuple on the right is out when all streams on its left have. Both are
+    removed where a join looks for partners; so that a buffer cannot grow while nobody looks at
+    it, it is also tidied where something is added.
+    """
+
+    removes_when_visited = True
+    """Whether a look at a buffer removes what is old there."""
+
+    def __init__(
+        self,
+        task: JoinTask,
+        steps: Sequence[Step],
+        kind: BufferType,
+        combine: Combine = with_all_times,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(task)
+        self.newest = [EARLIEST] * task.streams
+        """The newest timestamp of each source stream, in the order of the pipeline."""
+        self.combine = combine
+        self._order = tuple(order or range(task.streams))
+        self._nodes = [JoinNode(self, i, step, kind) for i, step in enumerate(steps, 1)]
+
+    def process(self, arrival: StreamTuple) -> list[Result]:
+        self.counters.tuples += 1
+        place = self._order.index(arrival.stream)
+        self.newest[place] = arrival.time
+        if place == 0:
+            joined, above = [one_tuple(arrival)], self._nodes
+        else:
+            joined, above = self._nodes[place - 1].from_right(arrival), self._nodes[place:]
+        for node in above:
+            joined = [each for one in joined for each in node.from_left(one)]
+        self.counters.results += len(joined)
+        return self._results(joined)
+
+    def reach(self, stream: int, time: int) -> list[Result]:
+        place = self._order.index(stream)
+        if time > self.newest[place]:
+            self.newest[place] = time
+            if self.removes_when_visited:
+                self._sweep()
+        return []
+
+    def save(self) -> Saved:
+        saved = Saved(numbers={"newest": list(self.newest)})
+        for i, node in enumerate(self._nodes):
+            saved.tables[f"left {i}"] = [one.members for one in node.left]
+            saved.tables[f"right {i}"] = singles(node.right)
+        return saved
+
+    def load(self, saved: Saved) -> None:
+        self.newest[:] = saved.numbers["newest"]
+        for i, node in enumerate(self._nodes):
+            for first, *rest in saved.tables[f"left {i}"]:
+                node.left.add(reduce(self.combine, rest, one_tuple(first)))
+            for (one,) in saved.tables[f"right {i}"]:
+                node.right.add(one)
+
+    def _sweep(self) -> None:
+        for node in self._nodes:
+            node.sweep()
+
+    def _results(self, joined: list[MTuple]) -> list[Result]:
+        if self._order[0] == 0:
+            return [one.members for one in joined]
+        return [one.members[::-1] for one in joined]

@@ -1,0 +1,36 @@
+"""Tuples of several streams that were joined so far: the m_tuples of TR-010 section 3.1.1."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+
+
+class MTuple(NamedTuple):
+    """A combination on its way up a pipeline, with the timestamps that decide what it joins."""
+
+    time: int
+    """The earliest timestamp that counts (TSmin): by this it grows old."""
+    key: Hashable
+    """The key of its first member; the key of all where they are joined on equal keys."""
+    last: int
+    """The latest timestamp that counts (TSmax)."""
+    members: Result
+
+
+def one_tuple(first: StreamTuple) -> MTuple:
+    """The combination of one tuple alone."""
+    return MTuple(first.time, first.key, first.time, (first,))
+
+
+def with_all_times(left: MTuple, right: StreamTuple) -> MTuple:
+    """A combination with one more member, all of whose timestamps count."""
+    first, last = min(left.time, right.time), max(left.last, right.time)
+    return MTuple(first, left.key, last, (*left.members, right))
+
+
+def with_last_time(left: MTuple, right: StreamTuple) -> MTuple:
+    """A combination with one more member, whose timestamp is the only one that counts."""
+    return MTuple(right.time, left.key, right.time, (*left.members, right))
