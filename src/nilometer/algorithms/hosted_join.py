@@ -98,9 +98,12 @@ class HostedJoin:
 
     def __init__(self, spec: HostedJoinSpec, store: ChunkStore) -> None:
         self._spec = spec.join
-        self._rows = [HostedRows(i, layout, store) for i, layout in enumerate(spec.layouts)]
+        task = spec.task
+        self._rows = [
+            HostedRows(i, layout, task.condition, store) for i, layout in enumerate(spec.layouts)
+        ]
         self._saved = SavedState(store)
-        self.algorithm: JoinAlgorithm = find_algorithm(spec.algorithm).start(spec.task)
+        self.algorithm: JoinAlgorithm = find_algorithm(spec.algorithm).start(task)
         self.late = [0] * len(spec.layouts)
         """Rows of each stream dropped because they were late, since it first started."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nilometer.algorithms.conditions import Condition
 from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.algorithms.tuple_keys import tuple_keys
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
@@ -26,10 +27,13 @@ class HostedRows:
     it gets a number, which is kept with it, behind its columns.
     """
 
-    def __init__(self, stream: int, layout: RowLayout, store: ChunkStore) -> None:
+    def __init__(
+        self, stream: int, layout: RowLayout, condition: Condition, store: ChunkStore
+    ) -> None:
         """No rows, of the stream in this place of the join."""
         self._stream = stream
         self._layout = layout
+        self._condition = condition
         timed = RowLayout(layout.time, ())
         self._waiting = HoldBack((timed,), Kernel.MERGE, store)
         self._used = StreamBuffer(timed, Kernel.NESTED, store)
@@ -94,7 +98,7 @@ class HostedRows:
 
     def _tuples(self, rows: pa.RecordBatch) -> list[StreamTuple]:
         times, numbers = self._layout.times(rows).tolist(), rows.columns[-1].to_pylist()
-        keys = tuple_keys(rows, self._layout)
+        keys = tuple_keys(rows, self._layout, self._condition)
         fields = zip(times, keys, numbers, strict=True)
         return [StreamTuple(time, key, self._stream, number) for time, key, number in fields]
 

@@ -26,12 +26,14 @@ def condition_of(layouts: Sequence[RowLayout]) -> Condition:
     return SameKey() if shared else LinkedKeys()
 
 
-def tuple_keys(rows: pa.RecordBatch, layout: RowLayout) -> list[Hashable]:
-    """The key of the tuple of each row: a place for each key of the query, if it has several."""
+def tuple_keys(rows: pa.RecordBatch, layout: RowLayout, condition: Condition) -> list[Hashable]:
+    """The key of the tuple of each row, as the condition wants it."""
     if not layout.keys:
         return [None] * len(rows)
     places = [_key(rows, columns) for columns in layout.keys]
-    return places[0] if len(places) == 1 else list(zip(*places, strict=True))
+    if len(places) == 1 and isinstance(condition, SameKey):
+        return places[0]
+    return list(zip(*places, strict=True))
 
 
 def _key(rows: pa.RecordBatch, columns: tuple[int, ...] | None) -> list[Hashable]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from nilometer.algorithms.registry import find_algorithm
 from nilometer.errors import InputError, Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.model.network import TimeNetwork
@@ -17,7 +18,7 @@ from nilometer.spark.conditions import Where, read_conditions
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
 from nilometer.sql.catalog import Catalog, Engine, Relation
-from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan, Source
+from nilometer.sql.plan import RESULT_TIME, ChosenAlgorithm, Item, JoinPlan, Source
 from nilometer.sql.rules import apply_rules
 from nilometer.sql.scalars import ColumnRef, Scalar, column
 from nilometer.sql.scope import Scope, Unit
@@ -36,6 +37,7 @@ class JoinOptions:
     idle: Duration | Mapping[str, Duration] | None = None
     where: Where = None
     kernel: str = "auto"
+    algorithm: str | None = None
     buckets: int | None = None
 
 
@@ -46,7 +48,7 @@ def plan_window_join(
     joined = read_streams(inputs, options.on, options.time, options.lateness, options.idle)
     windows = read_windows(options.windows)
     TimeNetwork(tuple(inputs), windows)
-    kernel = _kernel(options.kernel, joined)
+    kernel, algorithm = _kernel(options.kernel, joined), _algorithm(options)
     buckets = partitions if options.buckets is None else options.buckets
     if buckets < 1:
         raise InputError(f"there must be at least one bucket, got {buckets}")
@@ -62,6 +64,7 @@ def plan_window_join(
         (*map(_struct, joined), Item(RESULT_TIME.column, Scalar(column(RESULT_TIME), _NOWHERE))),
         _NOWHERE,
         wanted_kernel=kernel,
+        algorithm=algorithm,
         buckets=buckets,
     )
     return apply_rules(plan)
@@ -95,6 +98,18 @@ def _struct(stream: JoinedStream) -> Item:
         fields += [exp.Literal.string(name), column(ColumnRef(stream.name, name))]
     tree = exp.Anonymous(this="named_struct", expressions=fields)
     return Item(stream.name, Scalar(tree, _NOWHERE))
+
+
+def _algorithm(options: JoinOptions) -> ChosenAlgorithm | None:
+    if options.algorithm is None:
+        return None
+    if options.kernel != "auto":
+        raise InputError(
+            "a join is run by a kernel or by an algorithm",
+            detail=f"got kernel={options.kernel!r} and algorithm={options.algorithm!r}",
+            hint="leave one of them out",
+        )
+    return ChosenAlgorithm(find_algorithm(options.algorithm).name)
 
 
 def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:

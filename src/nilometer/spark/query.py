@@ -74,6 +74,7 @@ def changes_query(plan: ChangesPlan) -> SparkQuery:
 def _describe_join(plan: JoinPlan, stage: Stage) -> dict[str, Any]:
     return {
         "streams": list(stage.names),
+        "algorithms": [] if plan.algorithm is None else [plan.algorithm.name],
         **_describe_sources(plan.sources, stage.clocks),
         "keys": [
             [[str(equal.of(s).ref) for equal in key.classes] for s in sorted(key.streams)]

@@ -27,6 +27,7 @@ def window_join(
     idle: Duration | Mapping[str, Duration] | None = None,
     where: Where = None,
     kernel: str = "auto",
+    algorithm: str | None = None,
     buckets: int | None = None,
 ) -> DataFrame:
     """All combinations of one row of each stream with equal keys and within their time windows.
@@ -47,6 +48,9 @@ def window_join(
     idle      after how long a silence a stream no longer holds up the others.
     where     further conditions: SQL over the streams' columns, or nm.predicate, or a list.
     kernel    "hash" (with a key), "merge" (without), "nested" (a plain scan), or "auto".
+    algorithm one of the papers' algorithms by name ("MW", "BEW_HASH"; docs/algorithms.md has
+              all), to run in the place of a kernel, one tuple at a time: for comparison, since
+              it is slower. Results come at the latest once all streams have passed them.
     buckets   how many parts the work has; by default Spark's shuffle partitions. It is kept in
               the state: a query must be restarted with the number it was started with.
 
@@ -64,7 +68,7 @@ def window_join(
                 f"stream {name} is not a DataFrame", detail=f"got {type(frame).__name__}"
             )
     inputs = {name: Input(frame.schema, frame.isStreaming) for name, frame in streams.items()}
-    options = JoinOptions(windows, on, time, lateness, idle, where, kernel, buckets)
+    options = JoinOptions(windows, on, time, lateness, idle, where, kernel, algorithm, buckets)
     session = next((frame.sparkSession for frame in streams.values()), None)
     partitions = 1 if session is None else shuffle_partitions(session)
     plan = plan_window_join(inputs, options, SparkEngine(streams), partitions)

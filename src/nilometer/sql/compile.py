@@ -11,10 +11,10 @@ from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.bind import bind
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
-from nilometer.sql.execution import refuse_hint, take_hint
+from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
 from nilometer.sql.modes import choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
 from nilometer.sql.statements import Statement
@@ -25,13 +25,15 @@ from nilometer.sql.windowed.bind_changes import bind_changes
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
     """The plan that runs a statement in so many buckets."""
     try:
-        tree, execution = take_hint(statement.tree, statement.sql)
+        tree, chosen, place = take_hint(statement.tree, statement.sql)
+        if isinstance(chosen, ChosenAlgorithm):
+            return _compile(tree, statement.sql, catalog, buckets, chosen)
         plan = _compile(tree, statement.sql, catalog, buckets)
-        if execution is None:
+        if chosen is None:
             return plan
         if not isinstance(plan, ChangesPlan):
-            raise refuse_hint(statement.sql, statement.tree)
-        return replace(plan, execution=execution)
+            raise refuse_execution(place)
+        return replace(plan, execution=chosen)
     except RecursionError:
         raise SqlSyntaxError(
             "the statement is nested too deeply",
@@ -40,23 +42,34 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
         ) from None
 
 
-def _compile(tree: exp.Expr, sql: str, catalog: Catalog, buckets: int) -> Plan:
+def _compile(
+    tree: exp.Expr,
+    sql: str,
+    catalog: Catalog,
+    buckets: int,
+    algorithm: ChosenAlgorithm | None = None,
+) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
     if mode.changes:
+        if algorithm is not None:
+            raise refuse_algorithm(algorithm)
         return bind_changes(tree, sql, catalog, buckets, mode)
     inner = unwrap(tree)
     if not is_union_all(inner):
-        return apply_rules(replace(bind(tree, sql, catalog), buckets=buckets))
-    return _union(inner, sql, catalog, buckets)
+        plan = bind(tree, sql, catalog)
+        return apply_rules(replace(plan, buckets=buckets, algorithm=algorithm))
+    return _union(inner, sql, catalog, buckets, algorithm)
 
 
-def _union(tree: exp.Expr, sql: str, catalog: Catalog, buckets: int) -> UnionPlan:
-    """UNION ALL of queries that are appended to."""
+def _union(
+    tree: exp.Expr, sql: str, catalog: Catalog, buckets: int, algorithm: ChosenAlgorithm | None
+) -> UnionPlan:
+    """UNION ALL of queries that are appended to; the algorithm is that of all their joins."""
     plans: list[JoinPlan] = []
     operators = []
     for operator, query, named in _sides(tree, sql, {}):
         plan = bind(query, sql, catalog, named)
-        plans.append(apply_rules(replace(plan, buckets=buckets)))
+        plans.append(apply_rules(replace(plan, buckets=buckets, algorithm=algorithm)))
         operators.append(operator)
     return unite_plans(plans, operators, sql)
 

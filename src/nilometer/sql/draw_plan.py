@@ -57,7 +57,8 @@ def _flow(plan: JoinPlan, query: str) -> Iterator[str]:
         for equal in key.classes
     ]
     tests = [str(condition) for condition in plan.residuals]
-    join = "\n".join(["window join", plan.kernel.value, *keys, *tests])
+    how = plan.kernel.value if plan.algorithm is None else plan.algorithm.name
+    join = "\n".join(["window join", how, *keys, *tests])
     for i, source in enumerate(plan.sources):
         kind = "table" if source.is_table else "stream"
         yield f"    {query}s{i} [label={quote(f'{kind} {source.relation.name} as {source.name}')}];"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nilometer.algorithms.registry import find_algorithm
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import FOREVER, format_duration
@@ -120,6 +121,8 @@ def _how_long(plan: JoinPlan, number: int) -> str:
         each = " of each partition" if source.rows.partition else ""
         many = "the last row" if source.rows.count == 1 else f"the last {source.rows.count} rows"
         return f"{many}{each}, until all streams have passed the next{late}"
+    if plan.algorithm is not None:
+        return f"until {plan.algorithm.name} removes it{late}"
     passing = [
         (other, plan.network.closed[number][j])
         for j, other in enumerate(plan.sources)
@@ -165,7 +168,10 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
         yield f"Asked by the join: {condition}"
     for condition in plan.after:
         yield f"Asked by Spark after the join: {condition}"
-    if len(plan.sources) > 1:
+    if plan.algorithm is not None:
+        chosen = find_algorithm(plan.algorithm.name)
+        yield f"Algorithm: {chosen.name} ({chosen.paper}), one tuple at a time"
+    elif len(plan.sources) > 1:
         how = {
             Kernel.HASH: "by key and time",
             Kernel.MERGE: "by time alone",
@@ -181,7 +187,7 @@ def _key(key: JoinKey) -> str:
 
 
 def _orders(plan: JoinPlan) -> Iterator[str]:
-    if len(plan.sources) < 2:
+    if len(plan.sources) < 2 or plan.algorithm is not None:
         return
     yield f"Order in which new rows look for partners ({_basis(plan)})"
     names = [source.name for source in plan.sources]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pat
 
+from nilometer.algorithms.hosted_join import HostedJoinSpec
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.rows_window import RowsWindow
 from nilometer.kernels.window_join import Residual
 from nilometer.operators.predicates import SqlTest
-from nilometer.operators.stage import Stage
+from nilometer.operators.stage import OperatorSpec, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.operators.window_join import WindowJoinSpec
 from nilometer.sql.carried_columns import partition_ref, selected_above
@@ -26,7 +27,12 @@ def build_stage(plan: JoinPlan) -> Stage:
         StreamClock(ended=True) if source.is_table else source.relation.clock
         for source in plan.sources
     )
-    return Stage(build_join(plan), clocks, plan.routing)
+    return Stage(_build_operator(plan), clocks, plan.routing)
+
+
+def _build_operator(plan: JoinPlan) -> OperatorSpec:
+    join = build_join(plan)
+    return join if plan.algorithm is None else HostedJoinSpec(join, plan.algorithm.name)
 
 
 def build_join(plan: JoinPlan) -> WindowJoinSpec:

@@ -116,6 +116,15 @@ class JoinKey:
 
 
 @dataclass(frozen=True)
+class ChosenAlgorithm:
+    """An algorithm of the papers that the user chose for a join."""
+
+    name: str
+    place: Place | None = None
+    """Where the hint stands, if it was chosen by one."""
+
+
+@dataclass(frozen=True)
 class JoinPlan:
     """A window join."""
 
@@ -140,6 +149,8 @@ class JoinPlan:
     wanted_kernel: Kernel | None = None
     """The kernel that the user chose, if any."""
     kernel: Kernel = Kernel.MERGE
+    algorithm: ChosenAlgorithm | None = None
+    """What runs in the place of the columnar join, if anything does."""
     buckets: int = 1
     routing: Routing | None = None
     routing_reason: str = ""

@@ -38,7 +38,7 @@ _ELSEWHERE: Final = {
     "pivots": "PIVOT",
     "by_name": "BY NAME",
     "connect": "START WITH",
-    "hint": "a hint to the optimizer",
+    "hint": "a hint inside a statement",
     "operation_modifiers": "this modifier of SELECT",
 }
 _COLLECT: Final = "collect the rows, and let Spark do the rest"
@@ -48,7 +48,7 @@ _HINTS: Final = {
     "qualify": "conditions on rows stand in WHERE",
     "by_name": "list the columns in the same order on both sides",
     "locks": "leave it out: streams are only read",
-    "hint": "leave it out: the plan is chosen from the declared rates",
+    "hint": "leave it out: a hint stands behind the first SELECT of a statement",
 }
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.rules.bound_times import bound_times
+from nilometer.sql.rules.check_algorithm import check_algorithm
 from nilometer.sql.rules.check_functions import check_functions
 from nilometer.sql.rules.check_types import check_types
 from nilometer.sql.rules.check_windows import check_windows
@@ -27,6 +28,7 @@ RULES: Final[tuple[Callable[[JoinPlan], JoinPlan], ...]] = (
     push_selections,
     place_residuals,
     prune_columns,
+    check_algorithm,
     choose_kernel,
     choose_routing,
     choose_orders,

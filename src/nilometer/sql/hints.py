@@ -1,0 +1,75 @@
+"""The hint of a statement: an algorithm for its join, or how its changing answer is executed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.algorithms.registry import find_algorithm
+from nilometer.errors import InputError, Place, SqlError
+from nilometer.operators.stage import Execution
+from nilometer.sql.modes import unwrap
+from nilometer.sql.plan import ChosenAlgorithm
+from nilometer.sql.scalars import place_of
+
+_EXECUTIONS: Final = ", ".join(f"/*+ {one.upper()} */" for one in Execution)
+
+
+def take_hint(
+    tree: exp.Query, sql: str
+) -> tuple[exp.Query, Execution | ChosenAlgorithm | None, Place | None]:
+    """A query without the hint of its first SELECT, what that says, and where it stands."""
+    first: exp.Expr = unwrap(tree)
+    while isinstance(first, exp.SetOperation):
+        first = unwrap(first.this)
+    hint = first.args.get("hint")
+    if hint is None:
+        return tree, None, None
+    place = place_of(hint, sql)
+    chosen = _read(hint, place)
+    bare = tree.copy()
+    found = bare.find(exp.Hint)
+    assert found is not None
+    found.pop()
+    return bare, chosen, place
+
+
+def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
+    names = [one.name for one in hint.expressions if isinstance(one, exp.Var)]
+    if len(hint.expressions) != 1 or not names:
+        raise SqlError(
+            "a hint is one name: of an algorithm, or of how an answer that changes is executed",
+            place=place,
+            hint=f"write one such as /*+ BEW */ or {_EXECUTIONS}, or leave it out",
+        )
+    name = names[0]
+    if name.lower() in [str(one) for one in Execution]:
+        return Execution(name.lower())
+    try:
+        return ChosenAlgorithm(find_algorithm(name).name, place)
+    except InputError as error:
+        raise at_hint(error, place) from None
+
+
+def at_hint(error: InputError, place: Place) -> SqlError:
+    """The error about an algorithm at the hint that names it."""
+    return SqlError(error.message, place=place, detail=error.detail, hint=error.hint)
+
+
+def refuse_execution(place: Place | None) -> SqlError:
+    """What is said to an execution where there is nothing to execute again."""
+    return SqlError(
+        "the answer of this query does not change, so there is no execution to choose",
+        place=place,
+        hint="leave the hint out",
+    )
+
+
+def refuse_algorithm(chosen: ChosenAlgorithm) -> SqlError:
+    """What is said to an algorithm where there is no join whose results are appended."""
+    return SqlError(
+        f"the answer of this query changes, and {chosen.name} only appends results",
+        place=chosen.place,
+        hint=f"leave the hint out, or write one of {_EXECUTIONS}",
+    )
