@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nilometer.algorithms.buffers import Buffer, BufferType
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.m_tuple import MTuple, one_tuple, with_all_times
+from nilometer.algorithms.partners import Found, partners
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.model.time import EARLIEST
 
@@ -24,7 +28,9 @@ class BackwardJoin(JoinAlgorithm):
         super().__init__(task)
         assert task.window is not None
         self._window = task.window
-        self._streams = task.streams
+        self._streams = streams = task.streams
+        self._visits = [[(i + k) % streams for k in range(1, streams)] for i in range(streams)]
+        """Which buffers the tuples of a stream visit: those of the streams that follow."""
         self._buffers: list[Buffer[StreamTuple]] = [
             kind(self.counters, task.window) for _ in range(task.streams)
         ]
@@ -38,8 +44,16 @@ class BackwardJoin(JoinAlgorithm):
         self._buffers[stream].add(arrival, self._oldest(stream))
         if self.removes_when_visited:
             self._buffers[stream].tidy(self._oldest(stream))
-        results: list[Result] = []
-        self._extend([arrival], arrival.time, arrival.time, results)
+        second, *others = self._visits[stream]
+        found = self._join(second, [one_tuple(arrival)])
+        for other in others:
+            joined = [with_all_times(one, each) for one, right in found for each in right]
+            found = self._join(other, joined)
+        # Members are in the order of the visits, which begins with the stream of the arrival.
+        end = self._streams - stream if stream else 0
+        results = [
+            (*one.members[end:], each, *one.members[:end]) for one, right in found for each in right
+        ]
         self.counters.results += len(results)
         return results
 
@@ -60,36 +74,21 @@ class BackwardJoin(JoinAlgorithm):
                 buffer.add(one)
         self._newest = list(saved.numbers["newest"])
 
-    def _extend(
-        self, partial: list[StreamTuple], first: int, last: int, results: list[Result]
-    ) -> None:
-        """Look for partners of a combination in the stream that follows its last one."""
-        stream = (partial[-1].stream + 1) % self._streams
-        partners = self._partners(partial, stream, last - self._window, first + self._window)
-        if len(partial) == self._streams - 1:
-            start = self._streams - partial[0].stream
-            before, after = partial[start:], partial[:start]
-            if stream > partial[0].stream:
-                before, after = after, before
-            results += [(*before, one, *after) for one in partners]
-            return
-        for one in partners:
-            self._extend([*partial, one], min(first, one.time), max(last, one.time), results)
-
-    def _partners(
-        self, partial: list[StreamTuple], stream: int, low: int, high: int
-    ) -> list[StreamTuple]:
-        """The tuples of a stream in a period that fit a combination."""
-        buffer, key = self._buffers[stream], partial[0].key
+    def _join(self, stream: int, joined: Sequence[MTuple]) -> Found:
+        """Join the combinations of one new tuple with the buffer of one more stream."""
+        if not joined:
+            return []
+        buffer, window = self._buffers[stream], self._window
         if self.removes_when_visited:
-            buffer.drop(key, self._oldest(stream))
-        candidates = buffer.look(key)
-        self.counters.time_tests += 2 * len(candidates)
-        inside = [one for one in candidates if low <= one.time <= high]
-        if buffer.by_key:
-            return inside
-        self.counters.value_tests += len(inside)
-        return self.task.condition.among(partial, inside)
+            buffer.drop(joined[0].key, self._oldest(stream))
+        condition, counters = self.task.condition, self.counters
+        return [
+            (
+                one,
+                partners(one, buffer, (one.last - window, one.time + window), condition, counters),
+            )
+            for one in joined
+        ]
 
     def _oldest(self, stream: int) -> int:
         """What is older than this is out of reach of all that is to come from other streams."""

@@ -10,6 +10,7 @@ from nilometer.algorithms.buffers import Buffer, BufferType
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.m_tuple import MTuple, one_tuple, with_all_times
+from nilometer.algorithms.partners import Found, partners
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.model.time import EARLIEST
 
@@ -34,27 +35,26 @@ class JoinNode:
         self._back, self._ahead = step
         self._newest = pipeline.newest
         """V_left is what comes before the place of the right stream, V_right what is there."""
-        self._combine = pipeline.combine
         self._condition, self._counters = task.condition, counters
         self._removes = pipeline.removes_when_visited
 
-    def from_left(self, one: MTuple) -> list[MTuple]:
-        """Take in a combination, and join it with the right stream."""
-        self.left.add(one, self.oldest_left)
+    def from_left(self, joined: Sequence[MTuple]) -> Found:
+        """Take in the combinations of one new tuple, and join them with the right stream."""
+        if not joined:
+            return []
+        for one in joined:
+            self.left.add(one, self.oldest_left)
         if self._removes:
             self.left.tidy(self.oldest_left)
-            self.right.drop(one.key, self.oldest_right)
-        low, high = one.last - self._back, one.time + self._ahead
-        right = self.right.look(one.key)
-        self._counters.time_tests += 2 * len(right)
-        inside = [each for each in right if low <= each.time <= high]
-        if not self.right.by_key:
-            self._counters.value_tests += len(inside)
-            inside = self._condition.among(one.members, inside)
-        combine = self._combine
-        return [combine(one, each) for each in inside]
+            self.right.drop(joined[0].key, self.oldest_right)
+        right, back, ahead = self.right, self._back, self._ahead
+        condition, counters = self._condition, self._counters
+        return [
+            (one, partners(one, right, (one.last - back, one.time + ahead), condition, counters))
+            for one in joined
+        ]
 
-    def from_right(self, one: StreamTuple) -> list[MTuple]:
+    def from_right(self, one: StreamTuple) -> Found:
         """Take in a tuple of the right stream, and join it with the combinations."""
         self.right.add(one, self.oldest_right)
         if self._removes:
@@ -67,8 +67,7 @@ class JoinNode:
         if not self.left.by_key:
             self._counters.value_tests += len(inside)
             inside = self._condition.combinations(one, inside)
-        combine = self._combine
-        return [combine(each, one) for each in inside]
+        return [(each, (one,)) for each in inside]
 
     @property
     def oldest_left(self) -> int:
@@ -109,7 +108,7 @@ class LeftDeepJoin(JoinAlgorithm):
         super().__init__(task)
         self.newest = [EARLIEST] * task.streams
         """The newest timestamp of each source stream, in the order of the pipeline."""
-        self.combine = combine
+        self._combine = combine
         self._order = tuple(order or range(task.streams))
         self._nodes = [JoinNode(self, i, step, kind) for i, step in enumerate(steps, 1)]
 
@@ -118,13 +117,15 @@ class LeftDeepJoin(JoinAlgorithm):
         place = self._order.index(arrival.stream)
         self.newest[place] = arrival.time
         if place == 0:
-            joined, above = [one_tuple(arrival)], self._nodes
+            found = self._nodes[0].from_left([one_tuple(arrival)])
         else:
-            joined, above = self._nodes[place - 1].from_right(arrival), self._nodes[place:]
-        for node in above:
-            joined = [each for one in joined for each in node.from_left(one)]
-        self.counters.results += len(joined)
-        return self._results(joined)
+            found = self._nodes[place - 1].from_right(arrival)
+        combine = self._combine
+        for node in self._nodes[max(place, 1) :]:
+            found = node.from_left([combine(one, each) for one, right in found for each in right])
+        results = [(*one.members, each) for one, right in found for each in right]
+        self.counters.results += len(results)
+        return results if self._order[0] == 0 else [one[::-1] for one in results]
 
     def reach(self, stream: int, time: int) -> list[Result]:
         place = self._order.index(stream)
@@ -145,15 +146,10 @@ class LeftDeepJoin(JoinAlgorithm):
         self.newest[:] = saved.numbers["newest"]
         for i, node in enumerate(self._nodes):
             for first, *rest in saved.tables[f"left {i}"]:
-                node.left.add(reduce(self.combine, rest, one_tuple(first)))
+                node.left.add(reduce(self._combine, rest, one_tuple(first)))
             for (one,) in saved.tables[f"right {i}"]:
                 node.right.add(one)
 
     def _sweep(self) -> None:
         for node in self._nodes:
             node.sweep()
-
-    def _results(self, joined: list[MTuple]) -> list[Result]:
-        if self._order[0] == 0:
-            return [one.members for one in joined]
-        return [one.members[::-1] for one in joined]

@@ -27,8 +27,11 @@ def one_tuple(first: StreamTuple) -> MTuple:
 
 def with_all_times(left: MTuple, right: StreamTuple) -> MTuple:
     """A combination with one more member, all of whose timestamps count."""
-    first, last = min(left.time, right.time), max(left.last, right.time)
-    return MTuple(first, left.key, last, (*left.members, right))
+    first, key, last, members = left
+    time = right.time
+    return MTuple(
+        time if time < first else first, key, time if time > last else last, (*members, right)
+    )
 
 
 def with_last_time(left: MTuple, right: StreamTuple) -> MTuple:

@@ -10,11 +10,13 @@ from typing import Final
 from nilometer.algorithms.bew_hash_join import BEWHashJoin
 from nilometer.algorithms.bew_join import BEWJoin
 from nilometer.algorithms.conditions import SameKey
+from nilometer.algorithms.graph_join import GraphBEWJoin
 from nilometer.algorithms.hw_join import HWJoin
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.mw_join import MWJoin
 from nilometer.algorithms.nlw_join import NLWJoin
+from nilometer.algorithms.path_join import HWPathJoin, NLWPathJoin
 from nilometer.algorithms.ripple_join import RippleJoin
 from nilometer.algorithms.xjoin import XJoin
 from nilometer.errors import InputError
@@ -67,6 +69,9 @@ ENTRIES: Final = (
     Algorithm("BEW_HASH", BEWHashJoin, "SSDBM section 3.1", Windows.UNIFORM, needs_key=True),
     Algorithm("RIPPLE", RippleJoin, "TR-010 section 4.3", Windows.UNIFORM),
     Algorithm("XJOIN", XJoin, "TR-010 section 4.3", Windows.UNIFORM, needs_key=True),
+    Algorithm("NLW_PATH", NLWPathJoin, "TR-010 section 5.2.1", Windows.PATH),
+    Algorithm("HW_PATH", HWPathJoin, "TR-010 section 5.2.1", Windows.PATH, needs_key=True),
+    Algorithm("GRAPH_BEW", GraphBEWJoin, "SSDBM section 4.2", Windows.ANY),
 )
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {one.name: one for one in ENTRIES}
