@@ -54,8 +54,9 @@ def serve_columnar(task: JoinTask, arrivals: Sequence[StreamTuple], batch: int =
             found = stage.feed(columns)
             spent = process_time_ns() - began
             processed += len(part)
-            blocks.append(Block(processed, spent / 1000 / len(part), 0.0))
-            results += sum(map(len, found))
+            came = sum(map(len, found))
+            blocks.append(Block(processed, spent / 1000 / len(part), 0.0, came))
+            results += came
             fingerprint = add_fingerprints(fingerprint, _fingerprint(found))
     return Service(tuple(blocks), results, fingerprint)
 

@@ -30,6 +30,8 @@ class Block:
     """CPU time per tuple."""
     comparisons: float
     """Comparisons per tuple."""
+    results: int = 0
+    """Results that came with these tuples."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def serve(algorithm: JoinAlgorithm, arrivals: Sequence[StreamTuple], block: int 
                 found += algorithm.process(arrival)
             spent = process_time_ns() - began
             compared = algorithm.counters.comparisons - compared
-            blocks.append(Block(first + len(part), spent / 1000 / len(part), compared / len(part)))
+            took, compared_each = spent / 1000 / len(part), compared / len(part)
+            blocks.append(Block(first + len(part), took, compared_each, len(found)))
             results += len(found)
             fingerprint = add_fingerprints(fingerprint, fingerprint_of(found))
     rest = algorithm.finish()

@@ -1,0 +1,1 @@
+"""The join algorithms on real captures: not a figure of the papers."""

@@ -1,0 +1,1 @@
+"""The figures of the SSDBM paper: BEW-join against FEW-join."""

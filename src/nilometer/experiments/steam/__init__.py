@@ -1,0 +1,1 @@
+"""The figure of the STEAM paper that measures joins."""

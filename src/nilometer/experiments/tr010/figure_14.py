@@ -1,0 +1,116 @@
+"""TR-010 Figure 14: the path W-join ABCD or DCBA, NLW-join both ways against LCA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from nilometer.algorithms.both_ways import BothWays
+from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved
+from nilometer.algorithms.join_task import JoinTask, names
+from nilometer.algorithms.lca import LCA
+from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer.experiments.columnar import COLUMNAR, serve_columnar
+from nilometer.experiments.contest import curve_rows
+from nilometer.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
+from nilometer.experiments.measured import select
+from nilometer.experiments.ratio_claims import batching_gains, ratio, told_ratio
+from nilometer.experiments.service import Block, Service, add_fingerprints, check_same, serve
+from nilometer.experiments.service_figure import draw_service_curves
+from nilometer.experiments.workloads.exponential import Rate, exponential_streams
+from nilometer.model.network import TimeNetwork
+from nilometer.model.windows import PairWindow
+
+STEP = 300_000
+VALUES = 200
+LIKE, UNLIKE = "comparable rates", "unlike rates"
+RATES = {LIKE: (1000, 950, 900, 850), UNLIKE: (1000, 700, 400, 100)}
+
+
+class LCABothWays(JoinAlgorithm):
+    """LCA under the windows of the path in any direction; refinement keeps what goes one way."""
+
+    def __init__(self, task: JoinTask) -> None:
+        super().__init__(task)
+        self._inner = LCA(task)
+        self.counters = self._inner.counters
+
+    def process(self, arrival: StreamTuple) -> list[Result]:
+        return [one for one in self._inner.process(arrival) if self._goes_one_way(one)]
+
+    def reach(self, stream: int, time: int) -> list[Result]:
+        return [one for one in self._inner.reach(stream, time) if self._goes_one_way(one)]
+
+    def save(self) -> Saved:
+        return self._inner.save()
+
+    def load(self, saved: Saved) -> None:
+        self._inner.load(saved)
+
+    def _goes_one_way(self, result: Result) -> bool:
+        times = [one.time for one in result]
+        self.counters.time_tests += 2 * (len(times) - 1)
+        return times in (sorted(times), sorted(times, reverse=True))
+
+
+def path(first: int, last: int) -> JoinTask:
+    """Four streams whose neighbours follow each other within these bounds."""
+    steps = pairwise(names(4))
+    return JoinTask(TimeNetwork(names(4), tuple(PairWindow(a, b, first, last) for a, b in steps)))
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Service times over the tuples processed, at comparable and at unlike rates."""
+    tuples = setting.choose(100_000, 20_000, 2_000)
+    rows: list[Row] = []
+    for rates, per_second in setting.progress.track(list(RATES.items()), "rates"):
+        streams = [Rate(one, VALUES) for one in per_second]
+        arrivals = exponential_streams(streams, tuples, setting.seed)
+        services = {
+            "NLW_PATH": serve(BothWays([STEP] * 3), arrivals),
+            "LCA": serve(LCABothWays(path(-STEP, STEP)), arrivals),
+            COLUMNAR: _serve_both_ways(arrivals),
+        }
+        check_same(services)
+        rows += curve_rows(services, rates=rates)
+    return rows
+
+
+def _serve_both_ways(arrivals: Sequence[StreamTuple]) -> Service:
+    """Both directions one after the other; no result is in both, as times to the µs differ."""
+    there, back = (serve_columnar(path(*way), arrivals) for way in ((0, STEP), (-STEP, 0)))
+    blocks = tuple(
+        Block(a.processed, a.microseconds + b.microseconds, 0.0, a.results + b.results)
+        for a, b in zip(there.blocks, back.blocks, strict=True)
+    )
+    fingerprint = add_fingerprints(there.fingerprint, back.fingerprint)
+    return Service(blocks, there.results + back.results, fingerprint)
+
+
+def _slower_at(rates: str, slow: str, fast: str, text: str, reason: str = "") -> Claim:
+    def check(rows: Sequence[Row]) -> Outcome:
+        group = select(rows, rates=rates)
+        return Outcome(ratio(group, slow, fast) >= 1, told_ratio(group, slow, fast))
+
+    return Claim(text, f"time({slow}) ≥ time({fast}) at {rates}", check, reason)
+
+
+CLAIMS = (
+    _slower_at(LIKE, "LCA", "NLW_PATH", "NLW-join outperforms LCA where rates vary little"),
+    _slower_at(UNLIKE, "NLW_PATH", "LCA", "LCA performs best where rates vary much"),
+    batching_gains("NLW_PATH", "LCA", by="rates"),
+)
+
+EXPERIMENT = Experiment(
+    "tr010-figure-14",
+    "TR-010",
+    "Figure 14",
+    "paths ABCD or DCBA by NLW-join and by LCA",
+    measure,
+    partial(draw_service_curves, by="rates"),
+    CLAIMS,
+    "four streams along a path in either direction (TR-010 section 5.3), 850-1000 tuples a second "
+    "and 100-1000; the windows (0.3 s for each step), rates and integers (200 distinct) are "
+    "ours, the paper does not tell them",
+)

@@ -1,0 +1,59 @@
+"""TR-010 Figure 7: the adapted ripple join, NLW-join and MW-join on 2, 3 and 4 stores."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nilometer.algorithms.ripple_join import RippleJoin
+from nilometer.experiments.contest import Starts, from_registry
+from nilometer.experiments.experiment import Experiment, Row, Setting
+from nilometer.experiments.ratio_claims import batching_gains, times_slower
+from nilometer.experiments.service_figure import draw_service_curves
+from nilometer.experiments.store_joins import PARAMETERS, measure_stores
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Service times over the tuples processed."""
+    return measure_stores(setting, _starts)
+
+
+def _starts(cleanup: int) -> Starts:
+    ripple = {"RIPPLE": partial(RippleJoin, cleanup=cleanup)}
+    return {**ripple, **from_registry("NLW", "MW")}
+
+
+CLAIMS = (
+    times_slower(
+        "RIPPLE",
+        "NLW",
+        least=1,
+        by="streams",
+        text="NLW-join outperforms the ripple join in all cases",
+    ),
+    times_slower(
+        "RIPPLE",
+        "MW",
+        least=1,
+        by="streams",
+        text="MW-join outperforms the ripple join in all cases",
+    ),
+    times_slower(
+        "NLW",
+        "MW",
+        least=5,
+        by="streams",
+        text="MW-join is almost an order of magnitude faster than NLW-join",
+    ),
+    batching_gains("NLW", "MW", by="streams"),
+)
+
+EXPERIMENT = Experiment(
+    "tr010-figure-7",
+    "TR-010",
+    "Figure 7",
+    "ripple join, NLW-join and MW-join on sales of 2, 3 and 4 stores",
+    measure,
+    partial(draw_service_curves, by="streams"),
+    CLAIMS,
+    PARAMETERS,
+)
