@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer.algorithms.join_task import JoinTask
@@ -22,7 +23,9 @@ class MWJoin(JoinAlgorithm):
     def __init__(self, task: JoinTask) -> None:
         super().__init__(task)
         self._windows = self._windows_of_streams()
-        self._buffers = [self._buffer() for _ in range(task.streams)]
+        self._buffers: Sequence[deque[StreamTuple]] = [
+            self._new_buffer() for _ in range(task.streams)
+        ]
         self._waiting: list[deque[StreamTuple]] = [deque() for _ in range(task.streams)]
         self._reached = [EARLIEST] * task.streams
         """Before which time a stream brings nothing any more."""
@@ -164,5 +167,5 @@ class MWJoin(JoinAlgorithm):
         assert self.task.window is not None
         return [self.task.window] * self.task.streams
 
-    def _buffer(self) -> deque[StreamTuple]:
+    def _new_buffer(self) -> deque[StreamTuple]:
         return deque()

@@ -10,11 +10,23 @@ from typing import Final
 from nilometer.algorithms.bew_hash_join import BEWHashJoin
 from nilometer.algorithms.bew_join import BEWJoin
 from nilometer.algorithms.conditions import SameKey
+from nilometer.algorithms.count_join import CountNLJ
+from nilometer.algorithms.eager_nlj import EagerNLJ
+from nilometer.algorithms.few_hash_join import FEWHashJoin
+from nilometer.algorithms.few_join import FEWJoin
+from nilometer.algorithms.gca import GCA
+from nilometer.algorithms.general_lazy_nlj import GeneralLazyNLJ
 from nilometer.algorithms.graph_join import GraphBEWJoin
 from nilometer.algorithms.hw_join import HWJoin
+from nilometer.algorithms.hybrid_join import HybridJoin
+from nilometer.algorithms.in_time_order import InTimeOrder
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.lazy_nlj import LazyNLJ
+from nilometer.algorithms.lca import LCA
+from nilometer.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer.algorithms.mw_join import MWJoin
+from nilometer.algorithms.naive_nlj import NaiveNLJ
 from nilometer.algorithms.nlw_join import NLWJoin
 from nilometer.algorithms.path_join import HWPathJoin, NLWPathJoin
 from nilometer.algorithms.ripple_join import RippleJoin
@@ -32,13 +44,17 @@ class Windows(Enum):
     ROWS = "the last rows of each stream"
 
 
+Make = Callable[[JoinTask], JoinAlgorithm]
+"""How a running algorithm is made."""
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """An algorithm, before it runs."""
 
     name: str
     """As it is written in `algorithm=` and in hints."""
-    make: Callable[[JoinTask], JoinAlgorithm]
+    make: Make
     paper: str
     windows: Windows
     needs_key: bool = False
@@ -61,6 +77,11 @@ class Algorithm:
         return self.make(task)
 
 
+def _in_time_order(make: Make) -> Make:
+    """For algorithms that take timestamps to be given as tuples arrive."""
+    return lambda task: InTimeOrder(make(task))
+
+
 ENTRIES: Final = (
     Algorithm("NLW", NLWJoin, "TR-010 section 3.1.1", Windows.UNIFORM),
     Algorithm("HW", HWJoin, "TR-010 section 3.1.2", Windows.UNIFORM, needs_key=True),
@@ -72,6 +93,25 @@ ENTRIES: Final = (
     Algorithm("NLW_PATH", NLWPathJoin, "TR-010 section 5.2.1", Windows.PATH),
     Algorithm("HW_PATH", HWPathJoin, "TR-010 section 5.2.1", Windows.PATH, needs_key=True),
     Algorithm("GRAPH_BEW", GraphBEWJoin, "SSDBM section 4.2", Windows.ANY),
+    Algorithm("FEW", FEWJoin, "SSDBM section 3.2", Windows.UNIFORM),
+    Algorithm("FEW_HASH", FEWHashJoin, "SSDBM section 3.2", Windows.UNIFORM, needs_key=True),
+    Algorithm("GCA", GCA, "TR-010 section 5.1", Windows.ANY),
+    Algorithm("LCA", LCA, "TR-010 section 5.1", Windows.ANY),
+    Algorithm("NAIVE_NLJ", _in_time_order(NaiveNLJ), "Golab section 3.1", Windows.PER_STREAM),
+    Algorithm("EAGER_NLJ", _in_time_order(EagerNLJ), "Golab section 3.2", Windows.PER_STREAM),
+    Algorithm("LAZY_NLJ", _in_time_order(LazyNLJ), "Golab section 3.3", Windows.PER_STREAM),
+    Algorithm(
+        "GENERAL_NLJ", _in_time_order(GeneralLazyNLJ), "Golab section 3.3", Windows.PER_STREAM
+    ),
+    Algorithm(
+        "MULTIWAY_HASH",
+        _in_time_order(MultiwayHashJoin),
+        "Golab section 3.4",
+        Windows.PER_STREAM,
+        needs_key=True,
+    ),
+    Algorithm("HYBRID", _in_time_order(HybridJoin), "Golab section 3.5", Windows.PER_STREAM),
+    Algorithm("COUNT_NLJ", _in_time_order(CountNLJ), "Golab section 3.6", Windows.ROWS),
 )
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {one.name: one for one in ENTRIES}
