@@ -17,6 +17,8 @@ class Counters:
     """Tests of the join condition on values."""
     probes: int = 0
     """Hash buckets looked up."""
+    visited: int = 0
+    """Tuples that for-loops compared with new ones or with combinations: Golab's unit of cost."""
     results: int = 0
     removed: int = 0
     """Tuples, or combinations of them, removed from buffers."""

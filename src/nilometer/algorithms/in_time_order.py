@@ -26,13 +26,10 @@ class InTimeOrder(JoinAlgorithm):
 
     def process(self, arrival: StreamTuple) -> list[Result]:
         self._waiting[arrival.stream].append(arrival)
-        return self.reach(arrival.stream, arrival.time)
+        return self._release(arrival.stream, arrival.time)
 
     def reach(self, stream: int, time: int) -> list[Result]:
-        self._reached[stream] = max(self._reached[stream], time)
-        results: list[Result] = []
-        while (first := self._first()) is not None:
-            results += self.inner.process(self._waiting[first].popleft())
+        results = self._release(stream, time)
         frontier = min(self._reached)
         for i in range(self.task.streams):
             results += self.inner.reach(i, frontier)
@@ -50,6 +47,17 @@ class InTimeOrder(JoinAlgorithm):
         for i, waiting in enumerate(self._waiting):
             waiting.extend(one for (one,) in saved.tables[f"waiting {i}"])
         self._reached = list(saved.numbers["reached"])
+
+    def _release(self, stream: int, time: int) -> list[Result]:
+        """Hand on what no stream can come before any more.
+
+        Arrivals alone are no reason to tell all that waits: a lazy algorithm has its own times.
+        """
+        self._reached[stream] = max(self._reached[stream], time)
+        results: list[Result] = []
+        while (first := self._first()) is not None:
+            results += self.inner.process(self._waiting[first].popleft())
+        return results
 
     def _first(self) -> int | None:
         """The stream whose tuple comes next, if it can be told."""
