@@ -100,7 +100,7 @@ def graph_cases(
     network = draw(_networks(names, static, rows))
     lateness = tuple(draw(st.sampled_from((0, 0, 1, 4))) for _ in names)
     streams = tuple(
-        draw(_rows(late, k == "static", 18 - 3 * n)) for late, k in zip(lateness, kind, strict=True)
+        draw(stream_rows(late, k == "static", 18 - 3 * n)) for late, k in zip(lateness, kind, strict=True)
     )
     ended = frozenset(i for i, k in enumerate(kind) if k != "plain")
     return GraphCase(network, keys, rows, streams, lateness, ended)
@@ -179,7 +179,7 @@ def _networks(
 
 
 @st.composite
-def _rows(draw: st.DrawFn, late: int, static: bool, most: int) -> tuple[GraphRow, ...]:
+def stream_rows(draw: st.DrawFn, late: int, static: bool, most: int) -> tuple[GraphRow, ...]:
     value = st.sampled_from((0, 1, 0, 1, 0, 1, 0, 1, None))
     real = st.sampled_from((0.0, 1.0, -0.0, 1.0, 0.0, 1.0, float("nan"), None))
     size = draw(st.sampled_from((most // 2, most, most - 1, 2 * most // 3, 1, 0)))

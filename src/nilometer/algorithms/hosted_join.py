@@ -53,8 +53,9 @@ class HostedJoinSpec:
             )
         if self.join.rows_windows:
             raise InputError(
-                f"{chosen.name} cannot take ROWS windows",
-                hint="leave it out: the columnar join can",
+                "the ROWS windows of a query are left to the columnar join",
+                detail=f"they order rows of equal time, which {chosen.name} does not",
+                hint="leave it out",
             )
         chosen.start(self.task)
 

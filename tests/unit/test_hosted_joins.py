@@ -1,0 +1,164 @@
+"""The papers' algorithms as operators: the naive join, for any split, order and restart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nilometer.algorithms.hosted_join import HostedJoinSpec
+from nilometer.algorithms.registry import ALGORITHMS, Windows
+from nilometer.kernels.window_join import Residual
+from nilometer.local.run_stage import LocalStage
+from nilometer.model.network import TimeNetwork
+from nilometer.model.windows import PairWindow, RangeWindow, UniformWindow
+from nilometer.operators.stage import Stage
+from tests import naive
+from tests.cases import JoinCase, join_cases, networks, splits
+from tests.graph_cases import GraphCase, key_graphs, stream_rows
+
+CASES = 12
+
+HOSTED = [name for name, one in ALGORITHMS.items() if one.windows is not Windows.ROWS]
+
+
+@st.composite
+def hosted_cases(draw: st.DrawFn, name: str) -> GraphCase:
+    """Joins that an algorithm can take: keys of all forms, streams that have ended, lateness."""
+    n = draw(st.integers(2, 4))
+    network = draw(_networks(ALGORITHMS[name].windows, n))
+    keys = draw(_common_keys(n) if ALGORITHMS[name].needs_key else key_graphs(n))
+    lateness = tuple(draw(st.sampled_from((0, 0, 1, 4))) for _ in range(n))
+    streams = tuple(draw(stream_rows(late, False, 18 - 3 * n)) for late in lateness)
+    ended = frozenset(i for i in range(n) if draw(st.integers(0, 4)) == 0)
+    return GraphCase(network, keys, (None,) * n, streams, lateness, ended)
+
+
+@st.composite
+def _networks(draw: st.DrawFn, windows: Windows, n: int) -> TimeNetwork:
+    names, length = tuple("ABCD"[:n]), st.integers(0, 8)
+    match windows:
+        case Windows.UNIFORM:
+            return TimeNetwork(names, (UniformWindow(draw(length)),))
+        case Windows.PER_STREAM:
+            return TimeNetwork(names, tuple(RangeWindow(one, draw(length)) for one in names))
+        case Windows.PATH:
+            steps = [PairWindow(a, b, 0, draw(length)) for a, b in pairwise(names)]
+            return TimeNetwork(names, tuple(steps))
+    return draw(networks(n))
+
+
+def _common_keys(n: int):
+    """One column, two of one key, two keys; of real numbers, too."""
+    forms = (((1,),), ((3,),), ((2, 3),), ((1,), (3,)))
+    return st.sampled_from([(form,) * n for form in forms])
+
+
+def host(stage: Stage, name: str) -> Stage:
+    return replace(stage, operator=HostedJoinSpec(stage.operator, name))
+
+
+def rows_of(batches: Sequence) -> list[tuple[int, ...]]:
+    columns = [[c.to_pylist() for c in batch.columns] for batch in batches]
+    return sorted(row for one in columns for row in zip(*one, strict=True))
+
+
+def check_store(running: LocalStage) -> None:
+    """Nothing is in the store but what the operator refers to."""
+    for store, bucket in zip(running.stores, running.buckets, strict=True):
+        refs = [ref.id for buffer in bucket.operator.stored for ref in buffer.refs]
+        assert sorted(store.chunks) == sorted(refs)
+
+
+def run(case: GraphCase, parts, stage: Stage, restarts: Sequence[bool]) -> tuple[list, int]:
+    """The results of micro-batches, and the watermark in the end."""
+    running, found = LocalStage(stage), []
+    for stream in case.ended:
+        running.hold(stream, case.batch(stream))
+    for part, restart in zip(parts, restarts, strict=True):
+        if restart:
+            running = running.resume(running.snapshot())
+        rows = [None if i in case.ended else case.batch(i, *own) for i, own in enumerate(part)]
+        found += running.feed(rows)
+        check_store(running)
+    return rows_of(found), min(running.buckets[0].watermarks.marks)
+
+
+def check_against_naive_join(name: str, data: st.DataObject) -> None:
+    case = data.draw(hosted_cases(name))
+    parts = data.draw(splits(case))
+    restarts = [data.draw(st.booleans()) for _ in parts]
+    stage = host(case.stage(buckets=data.draw(st.sampled_from((1, 2, 3)))), name)
+    found, watermark = run(case, parts, stage, restarts)
+    every = naive.graph_join(case)
+    assert [one for one in found if one[0] < watermark] == naive.graph_join(case, watermark)
+    assert len(set(found)) == len(found)
+    assert set(found) <= set(every)
+    everything = [case.batch(i) for i in range(len(case.streams))]
+    assert rows_of(LocalStage(stage).run_all(everything)) == every
+
+
+@pytest.mark.parametrize("name", HOSTED)
+@settings(max_examples=CASES)
+@given(data=st.data())
+def test_all_results_before_the_watermark_and_none_wrong_or_twice(
+    name: str, data: st.DataObject
+) -> None:
+    check_against_naive_join(name, data)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", HOSTED)
+@settings(max_examples=20 * CASES, derandomize=False)
+@given(data=st.data())
+def test_the_same_for_ever_new_cases(name: str, data: st.DataObject) -> None:
+    check_against_naive_join(name, data)
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTED if not ALGORITHMS[name].needs_key])
+@settings(max_examples=CASES // 3)
+@given(data=st.data())
+def test_predicates_are_asked_of_the_results(name: str, data: st.DataObject) -> None:
+    case = data.draw(join_cases(most_streams=3, most_rows=8))
+    network = data.draw(_networks(ALGORITHMS[name].windows, len(case.streams)))
+    case = JoinCase(network, case.streams, case.lateness)
+    close = Residual(((0, 2), (1, 2)), lambda c: abs(c[0].to_numpy() - c[1].to_numpy()) <= 1)
+    even = Residual(((1, 2),), lambda c: c[0].to_numpy() % 2 == 0)
+    stage = host(case.stage(residuals=(close, even)), name)
+    running, found = LocalStage(stage), []
+    for part in data.draw(splits(case)):
+        found += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
+    watermark = min(running.buckets[0].watermarks.marks)
+    told = [one for one in rows_of(found) if one[0] < watermark]
+    expected = naive.window_join(
+        case.streams,
+        network,
+        test=lambda rows: (
+            abs(rows[0][2] - rows[1][2]) <= 1
+            and rows[1][2] % 2 == 0
+            and max(row[0] for row in rows) < watermark
+        ),
+    )
+    assert sorted(one[1:] for one in told) == expected
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_rows_are_dropped_with_the_tuples_of_the_algorithm(name: str) -> None:
+    windows = ALGORITHMS[name].windows
+    window = PairWindow("A", "B", 0, 3) if windows is Windows.PATH else UniformWindow(3)
+    rows = tuple((10 * n, n % 2, 0, n) for n in range(100))
+    case = JoinCase(TimeNetwork(("A", "B"), (window,)), (rows, rows), (0, 0))
+    running = LocalStage(host(case.stage(), name))
+    for first in range(0, 100, 10):
+        running.feed([case.batch(i, first, first + 10) for i in range(2)])
+    hosted = running.buckets[0].operator
+    tables = hosted.algorithm.save().tables.values()
+    used = {one for table in tables for combination in table for one in combination}
+    for stream, held in enumerate(hosted.rows_held):
+        own = sum(one.stream == stream for one in used)
+        assert own <= held <= 2 * own
