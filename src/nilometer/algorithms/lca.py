@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from nilometer.algorithms.join_algorithm import Saved
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.mw_join import MWJoin
 from nilometer.algorithms.refinement import Refinement
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
-from nilometer.model.time import EARLIEST
+from nilometer.model.time import EARLIEST, FOREVER
 
 
 class LCA(MWJoin):
@@ -19,15 +20,31 @@ class LCA(MWJoin):
     def __init__(self, task: JoinTask) -> None:
         super().__init__(task)
         self._refinement = Refinement(task)
+        self._first, self._last = FOREVER, EARLIEST
+        """The oldest and the newest of the first tuples that are in the period."""
+
+    def save(self) -> Saved:
+        saved = super().save()
+        saved.numbers["extremes"] = [self._first, self._last]
+        return saved
+
+    def load(self, saved: Saved) -> None:
+        super().load(saved)
+        self._first, self._last = saved.numbers["extremes"]
 
     def _windows_of_streams(self) -> list[int]:
         """The largest window that each stream has with any other."""
         return [self.task.network.local_window(i) for i in range(self.task.streams)]
 
-    def _mode_1(self) -> bool:
+    def _drop_whose_window_ends(self) -> None:
+        super()._drop_whose_window_ends()
+        self._first, self._last = FOREVER, EARLIEST
+
+    def _mode_1(self) -> None:
         """As in MW-join; two tuples are apart if the smaller of their windows does not reach."""
         streams, counters = self.task.streams, self.counters
-        stream, included, first, high, last, low = self._sweeping, 0, 0, 0, EARLIEST, EARLIEST
+        stream, included, low, high = self._sweeping, self._included, self._low, self._high
+        first, last = self._first, self._last
         while included < streams:
             line, window = self._buffers[stream] or self._waiting[stream], self._windows[stream]
             time = line[0].time if line else self._reached[stream]
@@ -36,18 +53,18 @@ class LCA(MWJoin):
                 line.popleft()
                 counters.removed += 1
                 continue
-            # a new period keeps its left side: with windows that differ, it could be at an older
-            # tuple than the last period was, and the sweep would never end
-            last, low = max(last, time), max(low, time - window)
-            if not included or time > min(high, first + window):
-                included, first, high = 1, time, time + window
-            elif not line:
-                break
-            else:
+            # A new period keeps what the last one knew of the past: as windows differ, it may be
+            # around an older tuple than the last one, and the sweep could go on for ever.
+            low, last = max(low, time - window), max(last, time)
+            if time > min(high, first + window):
+                included, first, high = (1, time, time + window) if line else (0, FOREVER, FOREVER)
+            elif line:
                 included, first, high = included + 1, min(first, time), min(high, time + window)
+            else:
+                break
             stream = (stream + 1) % streams
-        self._sweeping = stream
-        return included == streams and bool(self._buffers[stream] or self._waiting[stream])
+        self._sweeping, self._included, self._low, self._high = stream, included, low, high
+        self._first, self._last = first, last
 
     def _join(self, arrival: StreamTuple) -> list[Result]:
         """The candidates of the filtering step, refined."""

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
-from nilometer.model.time import EARLIEST
+from nilometer.model.time import EARLIEST, FOREVER
 
 
 class MWJoin(JoinAlgorithm):
     """Sweeps to where the streams meet (Mode 1), and joins there without tests of time (Mode 2).
 
-    Mode 1 drops tuples until the first ones of all streams, the starting tuples, are within the
-    window of each other. Mode 2 admits to the buffers what follows them until the window after
-    the oldest of them ends: all that is buffered then lies within one window. A tuple waits in
-    the queue of its stream until it is admitted or dropped.
+    Mode 1 drops tuples until the first ones of all streams, the starting tuples, are in one
+    period: all that is within the window of each of them. Mode 2 admits to the buffers what
+    follows them in the period; so all that is buffered lies in the window after the oldest of
+    them. A tuple waits in the queue of its stream until it is admitted or dropped.
     """
 
     def __init__(self, task: JoinTask) -> None:
@@ -29,10 +29,12 @@ class MWJoin(JoinAlgorithm):
         self._waiting: list[deque[StreamTuple]] = [deque() for _ in range(task.streams)]
         self._reached = [EARLIEST] * task.streams
         """Before which time a stream brings nothing any more."""
-        self._end: int | None = None
-        """The last instant of the period of Mode 2; None in Mode 1."""
+        self._low, self._high = EARLIEST, FOREVER
+        """The first and the last instant of the period."""
+        self._included = 0
+        """How many streams have their first tuple in the period; with all of them it is Mode 2."""
         self._sweeping = 0
-        """The stream for whose next tuple Mode 1 waits."""
+        """The stream whose first tuple Mode 1 has to look at next."""
 
     def process(self, arrival: StreamTuple) -> list[Result]:
         stream = arrival.stream
@@ -43,9 +45,9 @@ class MWJoin(JoinAlgorithm):
             # the tuple before it is not admitted yet, so nothing changes
             waiting.append(arrival)
             return []
-        if self._end is not None:
+        if self._included == self.task.streams:
             self.counters.time_tests += 1
-            if arrival.time <= self._end:
+            if arrival.time <= self._high:
                 results = self._admit(arrival)
                 self.counters.results += len(results)
                 return results
@@ -59,8 +61,11 @@ class MWJoin(JoinAlgorithm):
     def save(self) -> Saved:
         tables = {str(i): singles(buffer) for i, buffer in enumerate(self._buffers)}
         tables |= {f"waiting {i}": singles(waiting) for i, waiting in enumerate(self._waiting)}
-        end = [] if self._end is None else [self._end]
-        numbers = {"reached": list(self._reached), "end": end, "sweeping": [self._sweeping]}
+        numbers = {
+            "reached": list(self._reached),
+            "period": [self._low, self._high],
+            "sweep": [self._included, self._sweeping],
+        }
         return Saved(tables, numbers)
 
     def load(self, saved: Saved) -> None:
@@ -69,68 +74,71 @@ class MWJoin(JoinAlgorithm):
                 self._buffers[i].append(one)
             self._waiting[i].extend(one for (one,) in saved.tables[f"waiting {i}"])
         self._reached = list(saved.numbers["reached"])
-        self._end = next(iter(saved.numbers["end"]), None)
-        (self._sweeping,) = saved.numbers["sweeping"]
+        self._low, self._high = saved.numbers["period"]
+        self._included, self._sweeping = saved.numbers["sweep"]
 
     def _go_on(self, stream: int) -> list[Result]:
-        """Change modes as often as the next tuples of all streams allow; one has news."""
-        results: list[Result] = []
-        if self._end is None and stream == self._sweeping and self._mode_1():
+        """Change modes as often as the first tuples of all streams allow; one has news."""
+        streams, results = self.task.streams, list[Result]()
+        if self._included < streams and stream == self._sweeping:
+            self._mode_1()
             results += self._mode_2()
-        while self._end is not None and self._all_are_right_of(self._end):
+        while self._included == streams and self._all_are_right_of_period():
             self._drop_whose_window_ends()
-            if self._mode_1():
-                results += self._mode_2()
+            self._mode_1()
+            results += self._mode_2()
         self.counters.results += len(results)
         return results
 
-    def _all_are_right_of(self, end: int) -> bool:
-        """Whether no stream can bring anything for the period any more; what waits is after it."""
-        return all(
-            waiting or reached > end
-            for waiting, reached in zip(self._waiting, self._reached, strict=True)
-        )
+    def _all_are_right_of_period(self) -> bool:
+        """Whether no stream brings anything for it any more; in Mode 2 what waits is after it."""
+        both = zip(self._waiting, self._reached, strict=True)
+        return all(waiting or reached > self._high for waiting, reached in both)
 
     def _drop_whose_window_ends(self) -> None:
-        """Leave Mode 2: nothing that comes can join the starting tuple that bounds the period."""
-        ends = self._ends()
-        self._sweeping, self._end = ends.index(min(ends)), None
-        self._buffers[self._sweeping].popleft()
+        """Leave Mode 2: nothing that comes can join the starting tuple that ends the period."""
+        both = zip(self._buffers, self._windows, strict=True)
+        ends = [buffer[0].time + window for buffer, window in both]
+        stream = ends.index(self._high)
+        self._buffers[stream].popleft()
         self.counters.removed += 1
+        self._included, self._sweeping = 0, stream
+        self._low, self._high = EARLIEST, FOREVER
 
-    def _mode_1(self) -> bool:
+    def _mode_1(self) -> None:
         """Sweep until the first tuples of all streams are in one period, or one has to come."""
         streams, window, counters = self.task.streams, self._windows[0], self.counters
-        stream, included, first, last = self._sweeping, 0, 0, 0
+        stream, included, low, high = self._sweeping, self._included, self._low, self._high
         while included < streams:
             line = self._buffers[stream] or self._waiting[stream]
-            # of a stream that is silent it is known when its next tuple comes at the earliest
+            # the next tuple of a silent stream is not earlier than what the stream has reached
             time = line[0].time if line else self._reached[stream]
             counters.time_tests += 2
-            if not included or time > first + window:
-                included, first, last = 1, time, time
-            elif time < last - window and line:
+            if time < low and line:
                 line.popleft()
                 counters.removed += 1
                 continue
-            elif not line:
-                break
+            if time > high:
+                included, low = int(bool(line)), time - window
+                high = time + window if line else FOREVER
+            elif line:
+                included += 1
+                low, high = max(low, time - window), min(high, time + window)
             else:
-                included, first, last = included + 1, min(first, time), max(last, time)
+                break
             stream = (stream + 1) % streams
-        self._sweeping = stream
-        return included == streams and bool(self._buffers[stream] or self._waiting[stream])
+        self._sweeping, self._included, self._low, self._high = stream, included, low, high
 
     def _mode_2(self) -> list[Result]:
-        """Begin a period: join the starting tuples, then what waits and lies in the period."""
-        results = self._start()
-        self._end = end = min(self._ends())
-        admitted = True
+        """Join the starting tuples, if Mode 1 has found them, then what waits in the period."""
+        if self._included < self.task.streams:
+            return []
+        results, high, admitted = self._start(), self._high, True
         while admitted:
             admitted = False
             for waiting in self._waiting:
                 self.counters.time_tests += len(waiting) > 0
-                if waiting and waiting[0].time <= end:
+                if waiting and waiting[0].time <= high:
                     results += self._admit(waiting.popleft())
                     admitted = True
         return results
@@ -156,11 +164,6 @@ class MWJoin(JoinAlgorithm):
             partial = [(*members, one) for members in partial for one in among(members, buffer)]
         turn = streams - start
         return [members[turn:] + members[:turn] for members in partial]
-
-    def _ends(self) -> list[int]:
-        """Until when the first tuple of each stream can find partners."""
-        both = zip(self._buffers, self._windows, strict=True)
-        return [buffer[0].time + window for buffer, window in both]
 
     def _windows_of_streams(self) -> list[int]:
         """The one window, for each stream."""
