@@ -1,0 +1,51 @@
+"""The end of a pipeline: the answer as changes, each from an instant on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nilometer.algorithms.nile.operator import Operator
+from nilometer.algorithms.nile.plan_tuple import PlanTuple, Values
+from nilometer.algorithms.nile.stateful import Stateful
+from nilometer.algorithms.nile.window_state import state_for
+
+
+class Change(NamedTuple):
+    """A row that comes to the answer (+1) or leaves it (-1)."""
+
+    values: Values
+    instant: int
+    """From when that holds."""
+    sign: int
+
+
+class Answer(Stateful):
+    """Stores the rows that end with time, and says so when they do: the paper's Stream C."""
+
+    def __init__(self, child: Operator) -> None:
+        super().__init__(child)
+        self.changes: list[Change] = []
+        """In the order in which they came out."""
+        self._state = state_for(self.windows, self.counters)
+
+    @property
+    def stored(self) -> int:
+        return len(self._state)
+
+    def expire(self) -> None:
+        self.changes += [
+            Change(held.values, end, -1) for end, held in self._state.expire(self.local_clock)
+        ]
+
+    def add(self, new: PlanTuple, side: int) -> None:
+        self._state.add(new.held)
+        self.changes.append(Change(new.held.values, new.time, 1))
+
+    def invalidate(self, negative: PlanTuple, side: int) -> None:
+        self._state.remove(negative.held)
+        self.changes.append(Change(negative.held.values, negative.time, -1))
+
+    def probe(self) -> None:
+        """Nobody asks for its time: it probes only if it stores anything."""
+        if len(self._state):
+            super().probe()

@@ -1,0 +1,75 @@
+"""StreamScan, with W-Expire in it (Nile sections 3.2.1 and 5)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from nilometer.algorithms.nile.operator import Operator
+from nilometer.algorithms.nile.plan_tuple import Held, PlanTuple, Values
+from nilometer.model.time import EARLIEST, FOREVER
+
+
+class StreamScan(Operator):
+    """Brings the tuples of a stream into the pipeline; its time is that of the last of them.
+
+    Under NTA it stores the tuples of the window, and each new one makes it put out a negative
+    tuple for every one that has expired.
+    """
+
+    def __init__(self, stream: int, window: int) -> None:
+        super().__init__()
+        self.stream = stream
+        self.windows = (window,)
+        self.arrivals: deque[tuple[int, Values]] = deque()
+        self.time = EARLIEST
+        self._window = window
+        self._emits_negatives = False
+        self._stamps = False
+        self._held: deque[tuple[int, Held]] = deque()
+        """W-Expire's window: (the first instant without it, the tuple)."""
+
+    def start(self, emits_negatives: bool, stamps: bool) -> None:
+        """Choose how tuples end, and whether each carries the timestamp of its source."""
+        self._emits_negatives = emits_negatives
+        self._stamps = stamps
+
+    @property
+    def has_input(self) -> bool:
+        return bool(self.arrivals)
+
+    @property
+    def stored(self) -> int:
+        """How many tuples W-Expire stores."""
+        return len(self._held)
+
+    def step(self) -> bool:
+        """Take in one arrival."""
+        if not self.arrivals:
+            return False
+        self.counters.tuples += 1
+        time, values = self.arrivals.popleft()
+        if self._emits_negatives:
+            self.reach(time)
+            held = Held(FOREVER, values)
+            self._held.append((time + self._window + 1, held))
+        else:
+            self.time = time
+            held = Held(time, values, (time,)) if self._stamps else Held(time, values)
+        self.output.append(PlanTuple(held, time))
+        return True
+
+    def reach(self, time: int) -> None:
+        """Learn that the stream brings nothing before a time any more."""
+        self.time = time
+        held = self._held
+        while held and held[0][0] <= time:
+            end, one = held.popleft()
+            self.output.append(PlanTuple(one, end, -1))
+
+    def get_time(self) -> int:
+        """The time of what the next arrival will put out first, else that of the last one."""
+        self.counters.probes += 1
+        if not self.arrivals:
+            return self.time
+        time = self.arrivals[0][0]
+        return min(time, self._held[0][0]) if self._held else time
