@@ -11,7 +11,7 @@ class HWJoin(LeftDeepJoin):
     """A pipeline whose joins look up one bucket, and remove what is out there.
 
     The update routine for rarely probed buckets runs on the hash table to which a tuple is added,
-    since only that one grows, so a tuple is gone at the latest when it is twice out of reach.
+    since only that one grows; it leaves nothing there that has been out for more than the window.
     """
 
     def __init__(self, task: JoinTask) -> None:
