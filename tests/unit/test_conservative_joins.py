@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -19,7 +20,7 @@ from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow
 from tests.arrivals import Case, arrive, generate
-from tests.unit.test_merge_joins import named, tuples
+from tests.unit.test_merge_joins import buffers, check_nothing_is_lost, mode, named, tuples
 
 
 @pytest.mark.parametrize("base", [MWJoin, NLWJoin, HWJoin, BEWJoin])
@@ -45,16 +46,17 @@ def test_windows_that_are_missing_follow_from_those_that_are_given() -> None:
     assert found > 0
 
 
+def c_is_closer(scale: int = 1) -> JoinTask:
+    """A and B may be twice as far from each other as from C."""
+    lengths = {("A", "B"): 10 * scale, ("A", "C"): 5 * scale, ("B", "C"): 5 * scale}
+    windows = tuple(PairWindow(a, b, -w, w) for (a, b), w in lengths.items())
+    return JoinTask(TimeNetwork(names(3), windows))
+
+
 def test_lca_keeps_an_older_tuple_whose_window_is_longer() -> None:
     """The period of a1, b1, c1 ends with c1's window; a1 is older and still meets b2 and c2."""
-    windows = (
-        PairWindow("A", "B", -10, 10),
-        PairWindow("A", "C", -5, 5),
-        PairWindow("B", "C", -5, 5),
-    )
-    task = JoinTask(TimeNetwork(names(3), windows))
     arrivals = [*tuples(0, 0, 20), *tuples(1, 0, 9, 20), *tuples(2, 1, 5, 30)]
-    algorithm = LCA(task)
+    algorithm = LCA(c_is_closer())
     for one in arrivals[:5]:
         algorithm.process(one)
     assert named(algorithm.process(arrivals[5])) == ["a1 b1 c1"]
@@ -63,17 +65,38 @@ def test_lca_keeps_an_older_tuple_whose_window_is_longer() -> None:
     assert named(algorithm.process(arrivals[7])) == ["a1 b2 c2"]
 
 
+def test_lca_begins_a_period_at_a_tuple_whose_own_window_does_not_reach_back() -> None:
+    """c1 is in the windows of a1 and b1, but they are not in its own."""
+    algorithm = LCA(c_is_closer())
+    for one in (*tuples(0, 0), *tuples(1, 0), *tuples(2, 7)):
+        assert algorithm.process(one) == []
+    assert mode(algorithm) == 1
+    assert algorithm.save().numbers["period"] == [7 - 5, 7 + 5]
+
+
 def test_lca_filters_with_shorter_windows_than_gca() -> None:
-    network = TimeNetwork(
-        names(3),
-        (
-            PairWindow("A", "B", -100, 100),
-            PairWindow("A", "C", -50, 50),
-            PairWindow("B", "C", -50, 50),
-        ),
-    )
     random = Random("filters")
-    arrivals = sorted(StreamTuple(time, 0, random.randrange(3), time) for time in range(0, 2000, 5))
-    gca, lca = GCA(JoinTask(network)), LCA(JoinTask(network))
+    arrivals = [StreamTuple(time, 0, random.randrange(3), time) for time in range(0, 2000, 5)]
+    gca, lca = GCA(c_is_closer(10)), LCA(c_is_closer(10))
     assert sorted(run(gca, arrivals)) == sorted(run(lca, arrivals))
     assert lca.counters.comparisons < gca.counters.comparisons
+
+
+def test_lca_starts_where_the_windows_of_both_of_any_two_reach() -> None:
+    random, periods = Random("starting tuples of LCA"), 0
+    for _ in range(40):
+        case = generate(random, Windows.ANY)
+        algorithm, to_come = LCA(case.task), set(case.results)
+        reach = [case.task.network.local_window(i) for i in range(case.task.streams)]
+        for count, arrival in enumerate(case.arrivals, 1):
+            to_come -= set(algorithm.process(arrival))
+            check_nothing_is_lost(algorithm, to_come, case.arrivals[:count])
+            if mode(algorithm) == 1:
+                continue
+            starting = [line[0].time for line in buffers(algorithm)]
+            periods += 1
+            for i, j in combinations(range(case.task.streams), 2):
+                assert abs(starting[i] - starting[j]) <= min(reach[i], reach[j])
+            end = min(time + window for time, window in zip(starting, reach, strict=True))
+            assert all(one.time <= end for line in buffers(algorithm) for one in line)
+    assert periods > 0

@@ -159,6 +159,16 @@ def test_what_a_silent_stream_cannot_meet_any_more_is_dropped(name: str) -> None
     assert algorithm.counters.removed == 85
 
 
+def test_a_period_that_a_silent_stream_begins_has_no_end_yet() -> None:
+    algorithm = MWJoin(JoinTask.uniform(2, 10))
+    algorithm.process(StreamTuple(50, 0, 0, 0))
+    algorithm.reach(1, 100)
+    assert queues(algorithm) == [[], []]
+    algorithm.process(StreamTuple(105, 0, 0, 1))
+    assert len(algorithm.process(StreamTuple(103, 0, 1, 0))) == 1
+    assert algorithm.save().numbers["period"] == [105 - 10, 103 + 10]
+
+
 @pytest.mark.parametrize("name", FORWARD)
 def test_buffers_hold_what_can_still_join_and_what_is_within_a_window(name: str) -> None:
     random, both_modes = Random(f"buffers of {name}"), set()
@@ -167,11 +177,23 @@ def test_buffers_hold_what_can_still_join_and_what_is_within_a_window(name: str)
         algorithm, to_come = ALGORITHMS[name].start(case.task), set(case.results)
         for count, arrival in enumerate(case.arrivals, 1):
             to_come -= set(algorithm.process(arrival))
+            if random.random() < 0.3:
+                to_come -= set(pass_silence(algorithm, random, case.arrivals[count:]))
             assert case.task.window is not None
             check_periods(algorithm, case.task.window)
             check_nothing_is_lost(algorithm, to_come, case.arrivals[:count])
             both_modes.add(mode(algorithm))
     assert both_modes == {1, 2}
+
+
+def pass_silence(
+    algorithm: JoinAlgorithm, random: Random, rest: Sequence[StreamTuple]
+) -> list[Result]:
+    """One of the streams says when it will go on, at the earliest."""
+    stream = random.randrange(algorithm.task.streams)
+    return algorithm.reach(
+        stream, min((one.time for one in rest if one.stream == stream), default=99)
+    )
 
 
 def check_periods(algorithm: JoinAlgorithm, window: int) -> None:
