@@ -74,6 +74,20 @@ def test_lca_begins_a_period_at_a_tuple_whose_own_window_does_not_reach_back() -
     assert algorithm.save().numbers["period"] == [7 - 5, 7 + 5]
 
 
+def test_the_sweep_of_lca_ends() -> None:
+    """c1 is right of b1, and e1 of d1: periods that forget would begin at c1 and e1 for ever."""
+    length = {"C": 3, "D": 4}
+    windows = [
+        PairWindow(a, b, -w, w)
+        for a, b in combinations(names(5), 2)
+        for w in [min(length.get(a, 6), length.get(b, 6))]
+    ]
+    algorithm = LCA(JoinTask(TimeNetwork(names(5), tuple(windows))))
+    lines = (tuples(1, 0, 5), tuples(2, 4), tuples(3, 1, 5), tuples(4, 6), tuples(0, 3))
+    found = [result for line in lines for one in line for result in algorithm.process(one)]
+    assert named(found) == ["a1 b2 c1 d2 e1"]
+
+
 def test_lca_filters_with_shorter_windows_than_gca() -> None:
     random = Random("filters")
     arrivals = [StreamTuple(time, 0, random.randrange(3), time) for time in range(0, 2000, 5)]
