@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -34,8 +35,8 @@ def instants(case: ChangeCase, data: ChangeData) -> range:
 
 def answers(case: ChangeCase, data: ChangeData) -> dict[int, Counter[Row]]:
     """What the plain query answers at every instant."""
-    _load(data)
     times = instants(case, data)
+    _load(data)
     asked = pa.table({"_t": pa.array(sorted({_pace(t, case.every) for t in times}), pa.int64())})
     _connection.register("_instants", asked)
     sql = f"SELECT _i._t, _q.* FROM _instants _i, LATERAL ({case.oracle}) _q"
@@ -50,6 +51,15 @@ def plain_answer(case: ChangeCase, data: ChangeData, at: int) -> Counter[Row]:
     _load(data)
     sql = case.oracle.replace("_i._t", f"({_pace(at, case.every)})")
     return Counter(canonical(row) for row in _connection.execute(sql).fetchall())
+
+
+def may_lose_rows(sql: str) -> bool:
+    """Whether DuckDB, asked for all instants at once, may lose the row of an aggregate of nothing.
+
+    It does so in an operand of a set operator: LATERAL (… UNION SELECT min(k) FROM nothing).
+    """
+    combines = re.search(r"\b(UNION|INTERSECT|EXCEPT)\b", sql) is not None
+    return combines and re.search(r"\b(min|max|sum|count)\(", sql) is not None
 
 
 def _pace(instant: int, every: int | None) -> int:
@@ -133,6 +143,8 @@ def check_against(case: ChangeCase, data: ChangeData, changes: Sequence[Change])
         for key, count in held.items():
             if count:
                 found[canonical(rows[key])] += count
+        if not is_same(found, right) and may_lose_rows(case.oracle):
+            right = plain_answer(case, data, at)
         assert is_same(found, right), f"at {at}: found {dict(found)}, right is {dict(right)}"
 
 
