@@ -49,6 +49,8 @@ class Pipeline:
         self.operators = _below(answer)
         """From scans to the answer."""
         self.clock = 0.0
+        self.worked = 0.0
+        """How much of the time it worked (microseconds)."""
         self.clocks: list[float] = []
         """When each change of the answer came out."""
         self._answer = answer
@@ -93,7 +95,9 @@ class Pipeline:
         """Let one operator run; whether any could."""
         began = self._meter()
         done = self._scheduler.step()
-        self.clock += (self._meter() - began) / 1000
+        spent = (self._meter() - began) / 1000
+        self.clock += spent
+        self.worked += spent
         if len(self.clocks) < len(self._answer.changes):
             self.clocks += [self.clock] * (len(self._answer.changes) - len(self.clocks))
         return done

@@ -72,7 +72,7 @@ class OrderedState:
         last = first
         while last < len(tuples) and tuples[last].min_ts < oldest:
             last += 1
-        self._counters.comparisons += last - first + 1
+        self._counters.comparisons += last - first + (last < len(tuples))
         if last == first:
             return []
         after = self._window + 1
