@@ -74,14 +74,30 @@ def check_store(running: LocalStage) -> None:
         assert sorted(store.chunks) == sorted(refs)
 
 
+def watch(running: LocalStage, latest: dict[tuple[int, int], int]) -> None:
+    """Let every tuple be compared with the latest of its stream so far."""
+    for number, bucket in enumerate(running.buckets):
+        algorithm = bucket.operator.algorithm
+
+        def process(arrival, bucket=number, given=algorithm.process):
+            before = latest.get((bucket, arrival.stream), arrival.time)
+            assert arrival.time >= before
+            latest[bucket, arrival.stream] = arrival.time
+            return given(arrival)
+
+        algorithm.process = process
+
+
 def run(case: GraphCase, parts, stage: Stage, restarts: Sequence[bool]) -> tuple[list, int]:
     """The results of micro-batches, and the watermark in the end."""
-    running, found = LocalStage(stage), []
+    running, found, latest = LocalStage(stage), [], {}
+    watch(running, latest)
     for stream in case.ended:
         running.hold(stream, case.batch(stream))
     for part, restart in zip(parts, restarts, strict=True):
         if restart:
             running = running.resume(running.snapshot())
+            watch(running, latest)
         rows = [None if i in case.ended else case.batch(i, *own) for i, own in enumerate(part)]
         found += running.feed(rows)
         check_store(running)
@@ -162,3 +178,14 @@ def test_rows_are_dropped_with_the_tuples_of_the_algorithm(name: str) -> None:
     for stream, held in enumerate(hosted.rows_held):
         own = sum(one.stream == stream for one in used)
         assert own <= held <= 2 * own
+
+
+def test_rows_that_waited_come_once_however_their_chunks_lie() -> None:
+    late = tuple((time, 1, 0, n) for n, time in enumerate((10, 9, 8, 7, 6, 12, 13, 40)))
+    case = JoinCase(TimeNetwork(("A", "B"), (UniformWindow(20),)), (late, ((9, 1, 0, 0),)), (4, 0))
+    running, found = LocalStage(host(case.stage(), "BEW")), []
+    for first, last in ((0, 5), (5, 6), (6, 7), (7, 8)):
+        running = running.resume(running.snapshot())
+        found += running.feed([case.batch(0, first, last), case.batch(1, first, last)])
+    expected = [(max(time, 9), number, 0) for time, _, _, number in late[:-1]]
+    assert rows_of(found) == sorted(expected)

@@ -29,7 +29,8 @@ VALUES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.decimal128(10, 2), [Decimal("1.00"), Decimal("-1.00")]),
     (pa.decimal128(38, 2), [Decimal("1.00"), Decimal("-1.00")]),
     (POINT, [{"x": 0.0, "name": "a"}, {"x": -0.0, "name": "a"}, {"x": nan, "name": None}]),
-    (pa.list_(pa.float64()), [[], [0.0], [-0.0], [nan, None], [nan, None], [None]]),
+    (POINT, [{"x": None, "name": None}, {"x": nan, "name": None}]),
+    (pa.list_(pa.float64()), [[], [0.0], [-0.0], [nan, None], [nan, None], [None], [nan]]),
     (pa.list_(POINT), [[{"x": nan, "name": "a"}], [None], []]),
 ]
 

@@ -21,10 +21,10 @@ from nilometer.operators.watermarks import NEVER
 
 
 class HostedRows:
-    """Rows become tuples in the order of time, and stay for as long as an algorithm refers to them.
+    """Rows become tuples when they are due, and stay for as long as an algorithm refers to them.
 
-    A row waits until its stream's watermark has reached it: what comes later is not earlier. Then
-    it gets a number, which is kept with it, behind its columns.
+    A row is due when its stream's watermark has reached it. Then it gets a number, which is kept
+    with it, behind its columns.
     """
 
     def __init__(
@@ -55,13 +55,15 @@ class HostedRows:
         self._waiting.hold(0, rows)
 
     def take(self, rows: pa.RecordBatch, watermark: int) -> tuple[list[StreamTuple], Side]:
-        """The tuples that are due after these rows have come, and all rows in use."""
+        """The tuples that are due after these rows have come, in any order, and all rows in use.
+
+        None that is due later is earlier.
+        """
         due = self._waiting.release([rows], watermark + 1)[0]
-        ordered = due.take(pa.array(np.argsort(self._layout.times(due), kind="stable")))
-        numbers = np.arange(self._next, self._next + len(ordered))
-        self._next += len(ordered)
-        arrays = [*ordered.columns, pa.array(numbers)]
-        numbered = pa.RecordBatch.from_arrays(arrays, [*ordered.schema.names, "number"])
+        numbers = np.arange(self._next, self._next + len(due))
+        self._next += len(due)
+        arrays = [*due.columns, pa.array(numbers)]
+        numbered = pa.RecordBatch.from_arrays(arrays, [*due.schema.names, "number"])
         new = make_chunk(numbered, self._timed, Kernel.NESTED) if len(numbered) else None
         return self._tuples(numbered), Side(self._used.chunks(), new)
 
