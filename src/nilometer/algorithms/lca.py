@@ -42,7 +42,7 @@ class LCA(MWJoin):
 
     def _mode_1(self) -> None:
         """As in MW-join; two tuples are apart if the smaller of their windows does not reach."""
-        streams, counters = self.task.streams, self.counters
+        streams, counters = self._streams, self.counters
         stream, included, low, high = self._sweeping, self._included, self._low, self._high
         first, last = self._first, self._last
         while included < streams:

@@ -22,6 +22,7 @@ class MWJoin(JoinAlgorithm):
 
     def __init__(self, task: JoinTask) -> None:
         super().__init__(task)
+        self._streams = task.streams
         self._windows = self._windows_of_streams()
         self._buffers: Sequence[deque[StreamTuple]] = [
             self._new_buffer() for _ in range(task.streams)
@@ -45,7 +46,7 @@ class MWJoin(JoinAlgorithm):
             # the tuple before it is not admitted yet, so nothing changes
             waiting.append(arrival)
             return []
-        if self._included == self.task.streams:
+        if self._included == self._streams:
             self.counters.time_tests += 1
             if arrival.time <= self._high:
                 results = self._admit(arrival)
@@ -69,7 +70,7 @@ class MWJoin(JoinAlgorithm):
         return Saved(tables, numbers)
 
     def load(self, saved: Saved) -> None:
-        for i in range(self.task.streams):
+        for i in range(self._streams):
             for (one,) in saved.tables[str(i)]:
                 self._buffers[i].append(one)
             self._waiting[i].extend(one for (one,) in saved.tables[f"waiting {i}"])
@@ -79,7 +80,7 @@ class MWJoin(JoinAlgorithm):
 
     def _go_on(self, stream: int) -> list[Result]:
         """Change modes as often as the first tuples of all streams allow; one has news."""
-        streams, results = self.task.streams, list[Result]()
+        streams, results = self._streams, list[Result]()
         if self._included < streams and stream == self._sweeping:
             self._mode_1()
             results += self._mode_2()
@@ -92,8 +93,11 @@ class MWJoin(JoinAlgorithm):
 
     def _all_are_right_of_period(self) -> bool:
         """Whether no stream brings anything for it any more; in Mode 2 what waits is after it."""
-        both = zip(self._waiting, self._reached, strict=True)
-        return all(waiting or reached > self._high for waiting, reached in both)
+        return all(
+            reached > self._high
+            for waiting, reached in zip(self._waiting, self._reached, strict=True)
+            if not waiting
+        )
 
     def _drop_whose_window_ends(self) -> None:
         """Leave Mode 2: nothing that comes can join the starting tuple that ends the period."""
@@ -107,7 +111,7 @@ class MWJoin(JoinAlgorithm):
 
     def _mode_1(self) -> None:
         """Sweep until the first tuples of all streams are in one period, or one has to come."""
-        streams, window, counters = self.task.streams, self._windows[0], self.counters
+        streams, window, counters = self._streams, self._windows[0], self.counters
         stream, included, low, high = self._sweeping, self._included, self._low, self._high
         while included < streams:
             line = self._buffers[stream] or self._waiting[stream]
@@ -131,16 +135,16 @@ class MWJoin(JoinAlgorithm):
 
     def _mode_2(self) -> list[Result]:
         """Join the starting tuples, if Mode 1 has found them, then what waits in the period."""
-        if self._included < self.task.streams:
+        if self._included < self._streams:
             return []
-        results, high, admitted = self._start(), self._high, True
-        while admitted:
-            admitted = False
-            for waiting in self._waiting:
-                self.counters.time_tests += len(waiting) > 0
-                if waiting and waiting[0].time <= high:
-                    results += self._admit(waiting.popleft())
-                    admitted = True
+        results, high = self._start(), self._high
+        lines = [waiting for waiting in self._waiting if waiting]
+        while lines:
+            self.counters.time_tests += len(lines)
+            lines = [waiting for waiting in lines if waiting[0].time <= high]
+            for waiting in lines:
+                results += self._admit(waiting.popleft())
+            lines = [waiting for waiting in lines if waiting]
         return results
 
     def _start(self) -> list[Result]:
@@ -156,12 +160,14 @@ class MWJoin(JoinAlgorithm):
 
     def _join(self, arrival: StreamTuple) -> list[Result]:
         """Nested loops over all that the other streams have buffered, in their order."""
-        streams, start, among = self.task.streams, arrival.stream, self.task.condition.among
+        streams, start, among = self._streams, arrival.stream, self.task.condition.among
         partial: list[Result] = [(arrival,)]
         for i in range(start + 1, start + streams):
             buffer = self._buffers[i % streams]
             self.counters.value_tests += len(partial) * len(buffer)
             partial = [(*members, one) for members in partial for one in among(members, buffer)]
+            if not partial:
+                return []
         turn = streams - start
         return [members[turn:] + members[:turn] for members in partial]
 
