@@ -50,7 +50,12 @@ def _draw_grid(figure: Figure, rows: Sequence[Row], by: str, x: str, x_label: st
 def _curves(rows: Sequence[Row], x: str, y: str) -> list[Curve]:
     """A curve per algorithm; the engine has no comparisons to show."""
     return [
-        Curve(str(one), values(rows, x, algorithm=one), values(rows, y, algorithm=one))
+        Curve(
+            str(one),
+            values(rows, x, algorithm=one),
+            values(rows, y, algorithm=one),
+            style="--" if "," in str(one) else "-",
+        )
         for one in distinct(rows, "algorithm")
         if not (one == COLUMNAR and y == "comparisons")
     ]

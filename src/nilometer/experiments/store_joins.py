@@ -21,7 +21,7 @@ PARAMETERS: Final = (
 
 def measure_stores(setting: Setting, starts: Callable[[int], Starts]) -> list[Row]:
     """Service over some days of sales; the algorithms are told how often to clean up."""
-    tuples = setting.choose(125_000, 32_000, 2_000)
+    tuples = setting.choose(125_000, 20_000, 2_000)
     share = setting.choose(1, 4, 20)
     rows: list[Row] = []
     for streams in setting.progress.track(STREAMS, "number of streams"):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import partial
 from itertools import combinations
 
+from nilometer.algorithms.gca import GCA
 from nilometer.algorithms.join_task import JoinTask, names
-from nilometer.experiments.contest import contest, curve_rows, from_registry
+from nilometer.algorithms.lca import LCA
+from nilometer.algorithms.mw_join import MWJoin
+from nilometer.experiments.contest import Starts, contest, curve_rows
 from nilometer.experiments.experiment import Experiment, Row, Setting
 from nilometer.experiments.ratio_claims import batching_gains, times_slower
 from nilometer.experiments.service_figure import draw_service_curves
@@ -32,14 +35,35 @@ def windows_of(smaller: int) -> JoinTask:
     )
 
 
+class LCAAsGiven(LCA):
+    """LCA as in the paper, with the windows that are given, also where shorter ones follow."""
+
+    def _windows_of_streams(self) -> list[int]:
+        smaller = min(self.task.bounds[0][1:])
+        return [smaller, smaller, SECOND, SECOND]
+
+
+def _given_window(task: JoinTask) -> MWJoin:
+    """The filter of GCA as in the paper: MW-join with the largest window that is given."""
+    return MWJoin(JoinTask.uniform(task.streams, SECOND, task.condition))
+
+
+STARTS: Starts = {
+    "GCA": partial(GCA, base=_given_window),
+    "LCA": LCAAsGiven,
+    "GCA, derived windows": GCA,
+    "LCA, derived windows": LCA,
+}
+
+
 def measure(setting: Setting) -> list[Row]:
     """Service times over the tuples processed, for both lengths of the smaller windows."""
-    tuples = setting.choose(120_000, 24_000, 3_000)
+    tuples = setting.choose(120_000, 10_000, 2_000)
     arrivals = exponential_streams([Rate(1000, 1000)] * 4, tuples, setting.seed)
     rows: list[Row] = []
     for windows, smaller in SMALLER_WINDOWS.items():
-        task, starts = windows_of(smaller), from_registry("GCA", "LCA")
-        rows += curve_rows(contest(setting, windows, task, arrivals, starts), windows=windows)
+        services = contest(setting, windows, windows_of(smaller), arrivals, STARTS)
+        rows += curve_rows(services, windows=windows)
     return rows
 
 
@@ -51,7 +75,7 @@ CLAIMS = (
         by="windows",
         text="LCA outperforms GCA even for small differences between the windows",
     ),
-    batching_gains("GCA", "LCA", by="windows"),
+    batching_gains(*STARTS, by="windows"),
 )
 
 EXPERIMENT = Experiment(
@@ -63,6 +87,7 @@ EXPERIMENT = Experiment(
     partial(draw_service_curves, by="windows"),
     CLAIMS,
     "four streams of 1000 tuples a second; windows of 0.8 s, then of 0.1 s, but 1 s between one "
-    "pair (TR-010 section 5.3); GCA and LCA are based on MW-join; the integers (1000 distinct) "
-    "are ours",
+    "pair (TR-010 section 5.3); GCA and LCA are based on MW-join. They take the windows as given, "
+    "as in the paper, and once more the derived ones: from 0.1 s between all others it follows "
+    "that the pair is never more than 0.2 s apart. The integers (1000 distinct) are ours",
 )

@@ -21,7 +21,7 @@ def unlike_rates(streams: int, values: int = VALUES) -> list[Rate]:
 
 def measure(setting: Setting) -> list[Row]:
     """Service times once windows are full, by the number of streams."""
-    tuples = setting.choose(60_000, 16_000, 2_000)
+    tuples = setting.choose(60_000, 8_000, 2_000)
     rows: list[Row] = []
     for streams in setting.progress.track((2, 3, 4, 5, 6), "number of streams"):
         arrivals = exponential_streams(unlike_rates(streams), tuples, setting.seed)

@@ -14,7 +14,9 @@ from nilometer.experiments.service_figure import draw_service_curves
 from nilometer.experiments.workloads.exponential import SECOND, Rate, exponential_streams
 
 LIKE, CHANGING = "all 1000/s", "D 10/s or 1000/s"
-VALUES = 1000
+SHORT, LONG = "0.05 s", "1 s"
+WINDOWS = {SHORT: SECOND // 20, LONG: SECOND}
+VALUES_PER_SECOND = 1000
 
 
 def slow_or_fast(number: int) -> float:
@@ -24,47 +26,59 @@ def slow_or_fast(number: int) -> float:
 
 def measure(setting: Setting) -> list[Row]:
     """Service times over the tuples processed, at like rates and with a changing stream."""
-    tuples = setting.choose(120_000, 24_000, 3_000)
-    task, fast = JoinTask.uniform(4, SECOND), Rate(1000, VALUES)
     rows: list[Row] = []
-    for rates, last in ((LIKE, fast), (CHANGING, Rate(slow_or_fast, VALUES))):
-        arrivals = exponential_streams([fast, fast, fast, last], tuples, setting.seed)
-        starts = from_registry("NLW", "HW", "MW")
-        rows += curve_rows(contest(setting, rates, task, arrivals, starts), rates=rates)
+    for window, length in setting.progress.track(list(WINDOWS.items()), "windows"):
+        values = VALUES_PER_SECOND * length // SECOND
+        fast, changing = Rate(1000, values), Rate(slow_or_fast, values)
+        tuples = setting.choose(120_000, 30_000 if window == SHORT else 8_000, 2_000)
+        for rates, last in ((LIKE, fast), (CHANGING, changing)):
+            arrivals = exponential_streams([fast, fast, fast, last], tuples, setting.seed)
+            task, title = JoinTask.uniform(4, length), f"{window}, {rates}"
+            starts = from_registry("NLW", "HW", "MW")
+            services = contest(setting, title, task, arrivals, starts)
+            rows += curve_rows(services, case=title, window=window, rates=rates)
     return rows
 
 
-def _gain(rows: Sequence[Row], name: str) -> float:
-    like, changing = (mean(rows, TIME, algorithm=name, rates=one) for one in (LIKE, CHANGING))
+def _gain(rows: Sequence[Row], name: str, window: str) -> float:
+    """How many times as fast it is with the changing stream."""
+    like, changing = (
+        mean(rows, TIME, algorithm=name, rates=one, window=window) for one in (LIKE, CHANGING)
+    )
     return like / changing
 
 
-def _reacts(rows: Sequence[Row]) -> Outcome:
-    gain = _gain(rows, "MW")
-    return Outcome(gain >= 3, f"MW: {brief(gain)} times as fast with the changing stream")
+def _reacts(window: str, reason: str = "") -> Claim:
+    def check(rows: Sequence[Row]) -> Outcome:
+        gain = _gain(rows, "MW", window)
+        return Outcome(gain >= 3, f"MW: {brief(gain)} times as fast with the changing stream")
+
+    text = f"MW-join improves greatly as soon as a stream gets slow (window {window})"
+    inequality = f"time(MW, {LIKE}) ≥ 3 × time(MW, {CHANGING})"
+    return Claim(text, inequality, check, reason)
 
 
-def _stay(rows: Sequence[Row]) -> Outcome:
-    gains = {name: _gain(rows, name) for name in ("NLW", "HW")}
-    told = "; ".join(
-        f"{name}: {brief(gain)} times as fast with the changing stream"
-        for name, gain in gains.items()
-    )
-    return Outcome(all(0.5 <= gain <= 2 for gain in gains.values()), told)
+def _stay(window: str, reason: str = "") -> Claim:
+    def check(rows: Sequence[Row]) -> Outcome:
+        gains = {name: _gain(rows, name, window) for name in ("NLW", "HW")}
+        told = "; ".join(f"{name}: {brief(gain)} times as fast" for name, gain in gains.items())
+        return Outcome(all(0.5 <= gain <= 2 for gain in gains.values()), told)
+
+    text = f"NLW-join and HW-join do not change significantly (window {window})"
+    inequality = f"1/2 ≤ time({LIKE}) / time({CHANGING}) ≤ 2 for NLW and HW"
+    return Claim(text, inequality, check, reason)
 
 
 CLAIMS = (
-    Claim(
-        "MW-join improves greatly as soon as a stream gets slow",
-        f"time(MW, {LIKE}) ≥ 3 × time(MW, {CHANGING})",
-        _reacts,
+    _reacts(SHORT),
+    _stay(SHORT),
+    _reacts(
+        LONG,
+        "a second holds some tuples of the slow stream, too: MW-join stays in Mode 2, and gains "
+        "only as there are fewer of them",
     ),
-    Claim(
-        "NLW-join and HW-join do not change significantly",
-        f"1/2 ≤ time({LIKE}) / time({CHANGING}) ≤ 2 for NLW and HW",
-        _stay,
-    ),
-    batching_gains("NLW", "HW", "MW", by="rates"),
+    _stay(LONG, "with fewer tuples of a stream in the window nested loops have less to do"),
+    batching_gains("NLW", "HW", "MW", by="case"),
 )
 
 EXPERIMENT = Experiment(
@@ -73,9 +87,10 @@ EXPERIMENT = Experiment(
     "Figure 9(c)",
     "four streams, one of which changes its rate",
     measure,
-    partial(draw_service_curves, by="rates"),
+    partial(draw_service_curves, by="case"),
     CLAIMS,
     "four streams of 1000 tuples a second; the last changes between 10 and 1000 with every 100 "
-    "of its tuples (TR-010 section 4.3); the window (1 s) and the integers (1000 distinct) are "
-    "ours",
+    "of its tuples (TR-010 section 4.3). The paper does not tell the window; as it finds MW-join "
+    "mostly in Mode 1, it must be shorter than the 0.1 s between tuples of the slow stream: here "
+    "0.05 s, and 1 s for comparison. 1000 distinct integers for each second of the window are ours",
 )

@@ -1,0 +1,88 @@
+"""The largest rate of arrivals that an algorithm can bear (SSDBM, section on throughput)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, sqrt
+
+from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.stream_tuple import StreamTuple
+from nilometer.experiments.columnar import COLUMNAR, serve_columnar
+from nilometer.experiments.contest import Starts, second_half
+from nilometer.experiments.experiment import Row, Setting
+from nilometer.experiments.service import Service, check_same, serve
+from nilometer.experiments.workloads.exponential import SECOND, Rate, exponential_streams
+
+FIRST_RATE = 2000.0
+LEAST_TUPLES = 2000
+STEEPEST = 6.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """Joins of so many streams of equal rates under one window (microseconds)."""
+
+    streams: int
+    window: int
+    values: int
+
+    @property
+    def task(self) -> JoinTask:
+        """The join."""
+        return JoinTask.uniform(self.streams, self.window)
+
+    def arrivals(self, rate: float, tuples: int, seed: int) -> list[StreamTuple]:
+        """So many tuples at a total rate."""
+        streams = [Rate(rate / self.streams, self.values)] * self.streams
+        return exponential_streams(streams, tuples, seed)
+
+    def serve(self, name: str, starts: Starts, rate: float, seed: int) -> Service:
+        """Service at a total rate, over as many tuples as come in two windows."""
+        tuples = max(LEAST_TUPLES, int(2 * rate * self.window / SECOND))
+        arrivals = self.arrivals(rate, tuples, seed)
+        if name == COLUMNAR:
+            return serve_columnar(self.task, arrivals)
+        return serve(starts[name](self.task), arrivals, block=500)
+
+    def largest_rate(self, name: str, starts: Starts, setting: Setting) -> float:
+        """The rate up to which an algorithm serves all that comes."""
+
+        def microseconds(rate: float) -> float:
+            return second_half(self.serve(name, starts, rate, setting.seed)).microseconds
+
+        return largest_rate(microseconds, steps=setting.choose(6, 4, 1))
+
+
+def measure_throughput(setting: Setting, starts: Starts, window: int, values: int) -> list[Row]:
+    """The largest rate for each algorithm and the engine, by the number of streams."""
+    rows: list[Row] = []
+    streams = setting.choose((2, 3, 4, 5, 6), (2, 3, 4), (2, 3))
+    for number in setting.progress.track(streams, "number of streams"):
+        load, names = Load(number, window, values), [*starts, COLUMNAR]
+        check_same({name: load.serve(name, starts, FIRST_RATE, setting.seed) for name in names})
+        for name in setting.progress.track(names, f"{number} streams"):
+            rate = load.largest_rate(name, starts, setting)
+            rows.append({"streams": number, "algorithm": name, "per_second": round(rate)})
+    return rows
+
+
+def largest_rate(microseconds: Callable[[float], float], steps: int) -> float:
+    """The rate at which the service of a tuple takes as long as the next needs to come.
+
+    Service times grow with rates as windows hold more: a power of the rate through the last two
+    points tells where to look next.
+
+    >>> round(largest_rate(lambda rate: 0.01 * rate, steps=3))
+    10000
+    """
+    rate, took = FIRST_RATE, microseconds(FIRST_RATE)
+    following = sqrt(rate * SECOND / took)
+    for _ in range(steps):
+        after = microseconds(following)
+        slope = min(max(log(after / took) / log(following / rate), 0.0), STEEPEST)
+        rate, took = following, after
+        following = (SECOND / took * rate**slope) ** (1 / (slope + 1))
+        if abs(following / rate - 1) < 0.01:
+            break
+    return float(following)
