@@ -10,18 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nilometer.algorithms import hosted_join
 from nilometer.algorithms.hosted_join import HostedJoinSpec
 from nilometer.algorithms.registry import ALGORITHMS, Windows
 from nilometer.kernels.window_join import Residual
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow, RangeWindow, UniformWindow
+from nilometer.operators import stream_buffer
 from nilometer.operators.stage import Stage
 from tests import naive
 from tests.cases import JoinCase, join_cases, networks, splits
 from tests.graph_cases import GraphCase, key_graphs, stream_rows
 
-CASES = 12
+CASES = 18
 
 HOSTED = [name for name, one in ALGORITHMS.items() if one.windows is not Windows.ROWS]
 
@@ -161,6 +163,30 @@ def test_predicates_are_asked_of_the_results(name: str, data: st.DataObject) -> 
         ),
     )
     assert sorted(one[1:] for one in told) == expected
+
+
+@pytest.mark.parametrize("name", ["MW", "BEW_HASH", "GENERAL_NLJ"])
+@settings(max_examples=CASES // 2)
+@given(data=st.data())
+def test_many_micro_batches_merge_chunks_and_many_results_come_in_blocks(
+    name: str, data: st.DataObject
+) -> None:
+    case = data.draw(join_cases(most_streams=3, most_rows=40))
+    network = data.draw(_networks(Windows.UNIFORM, len(case.streams)))
+    case = JoinCase(network, case.streams, case.lateness)
+    running, found = LocalStage(host(case.stage(), name)), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream_buffer, "FANOUT", 3)
+        patch.setattr(hosted_join, "MOST_RESULTS", 4)
+        for part in data.draw(splits(case, most=30)):
+            running = running.resume(running.snapshot())
+            found += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
+            check_store(running)
+    watermark = min(running.buckets[0].watermarks.marks)
+    expected = naive.window_join(
+        case.streams, network, test=lambda rows: max(row[0] for row in rows) < watermark
+    )
+    assert sorted(one[1:] for one in rows_of(found) if one[0] < watermark) == expected
 
 
 @pytest.mark.parametrize("name", HOSTED)

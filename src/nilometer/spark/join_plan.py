@@ -109,7 +109,7 @@ def _algorithm(options: JoinOptions) -> ChosenAlgorithm | None:
             detail=f"got kernel={options.kernel!r} and algorithm={options.algorithm!r}",
             hint="leave one of them out",
         )
-    return ChosenAlgorithm(find_algorithm(options.algorithm).name)
+    return ChosenAlgorithm(find_algorithm(str(options.algorithm)).name)
 
 
 def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:
