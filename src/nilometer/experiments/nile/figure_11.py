@@ -1,0 +1,51 @@
+"""Nile Figure 11: response times of Q3 against the input rate."""
+
+from __future__ import annotations
+
+from nilometer.experiments.experiment import Experiment, Row, Setting
+from nilometer.experiments.nile.loads import PARAMETERS, Lengths, measure_synthetic
+from nilometer.experiments.nile.queries import q3
+from nilometer.experiments.nile.response_claims import (
+    AS_GOOD,
+    batches_wait,
+    converges,
+    times_faster,
+)
+from nilometer.experiments.nile.response_figure import curves_by
+
+RATES = (5, 10, 20, 40)
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Response times, by tuples a second."""
+    query = q3(Lengths.of(setting).window)
+    rows: list[Row] = []
+    for rate in setting.progress.track(RATES, "rates"):
+        rows += measure_synthetic(setting, query, rate, rate=rate)
+    return rows
+
+
+CLAIMS = (
+    times_faster(
+        "TPA",
+        "NTA",
+        AS_GOOD,
+        "rate",
+        RATES,
+        text="TPA has the better performance, followed by NTA",
+    ),
+    times_faster("NTA", "ITA", 1, "rate", RATES, text="NTA is followed by ITA"),
+    converges("rate", RATES[0], RATES[-1], text="the approaches converge as rates increase"),
+    batches_wait("rate", RATES),
+)
+
+EXPERIMENT = Experiment(
+    "nile-figure-11",
+    "Nile",
+    "Figure 11",
+    "response times of Q3 (GROUP BY) by input rate",
+    measure,
+    curves_by("rate", "tuples per second"),
+    CLAIMS,
+    f"5 to 40 tuples a second; join with favourites 0.1; {PARAMETERS}",
+)

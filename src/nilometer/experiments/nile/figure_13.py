@@ -1,0 +1,43 @@
+"""Nile Figure 13: CPU time of Q4 against the tuples produced, at a high input rate."""
+
+from __future__ import annotations
+
+from nilometer.experiments.experiment import Experiment, Row, Setting
+from nilometer.experiments.nile.production import (
+    PARAMETERS,
+    PER_SECOND,
+    alike,
+    batching_gains,
+    draw_production,
+    faster,
+    measure_production,
+)
+from nilometer.experiments.nile.queries import q4
+from nilometer.experiments.workloads.exponential import SECOND
+
+
+def measure(setting: Setting) -> list[Row]:
+    """CPU time and tuples produced."""
+    window = setting.choose(60, 10, 1) * SECOND
+    tuples = setting.choose(500_000, 120_000, 10_000)
+    return measure_production(setting, q4(window, PER_SECOND), tuples)
+
+
+CLAIMS = (
+    alike("ITA", "TPA", text="ITA and TPA take comparable times"),
+    faster("ITA", "NTA", text="NTA takes longer than ITA"),
+    faster("TPA", "NTA", text="NTA takes longer than TPA"),
+    batching_gains(),
+)
+
+EXPERIMENT = Experiment(
+    "nile-figure-13",
+    "Nile",
+    "Figure 13",
+    "throughput of Q4 (W-join, one window)",
+    measure,
+    draw_production,
+    CLAIMS,
+    f"{PARAMETERS}; selections 0.25, W-join 0.6. The window is ours: 1 minute, with --quick 10 s, "
+    "with --smoke 1 s",
+)

@@ -1,0 +1,68 @@
+"""Nile Figure 14: response times of Q5 against the input rate."""
+
+from __future__ import annotations
+
+from nilometer.experiments.experiment import Experiment, Row, Setting
+from nilometer.experiments.nile.figure_10 import NO_SCAN
+from nilometer.experiments.nile.loads import PARAMETERS, Lengths, measure_synthetic
+from nilometer.experiments.nile.queries import q5
+from nilometer.experiments.nile.response_claims import (
+    AS_GOOD,
+    BETTER,
+    MAXIMUM,
+    batches_wait,
+    same,
+    scans_cost,
+    times_faster,
+)
+from nilometer.experiments.nile.response_figure import curves_by
+
+RATES = (10, 20, 30, 40)
+SELECTIVITY = 0.2
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Response times, by tuples a second of each stream."""
+    windows = Lengths.of(setting).two_windows
+    rows: list[Row] = []
+    for rate in setting.progress.track(RATES, "rates"):
+        rows += measure_synthetic(setting, q5(windows, rate, SELECTIVITY), rate, rate=rate)
+    return rows
+
+
+CLAIMS = (
+    times_faster(
+        "NTA",
+        "TPA",
+        BETTER,
+        "rate",
+        RATES,
+        text="NTA has the best average, followed by TPA",
+        reason=NO_SCAN,
+    ),
+    times_faster("TPA", "ITA", AS_GOOD, "rate", RATES, text="TPA is followed by ITA"),
+    same(
+        "NTA",
+        "TPA",
+        "rate",
+        RATES,
+        text="NTA and TPA have almost the same maximum",
+        column=MAXIMUM,
+    ),
+    times_faster(
+        "NTA", "ITA", AS_GOOD, "rate", RATES, text="ITA has the largest maximum", column=MAXIMUM
+    ),
+    scans_cost("rate", RATES),
+    batches_wait("rate", RATES),
+)
+
+EXPERIMENT = Experiment(
+    "nile-figure-14",
+    "Nile",
+    "Figure 14 (a) and (b)",
+    "response times of Q5 (MAX, two windows) by input rate",
+    measure,
+    curves_by("rate", "tuples per second of each stream"),
+    CLAIMS,
+    f"10 to 40 tuples a second of each stream, W-join 0.2; {PARAMETERS}",
+)

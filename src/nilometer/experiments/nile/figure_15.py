@@ -1,0 +1,64 @@
+"""Nile Figure 15: response times of Q5 against the selectivity of its W-join."""
+
+from __future__ import annotations
+
+from nilometer.experiments.experiment import Experiment, Row, Setting
+from nilometer.experiments.nile.figure_10 import NO_SCAN, PER_SECOND
+from nilometer.experiments.nile.loads import PARAMETERS, Lengths, measure_synthetic
+from nilometer.experiments.nile.queries import q5
+from nilometer.experiments.nile.response_claims import (
+    AS_GOOD,
+    BETTER,
+    batches_wait,
+    converges,
+    scans_cost,
+    times_faster,
+)
+from nilometer.experiments.nile.response_figure import curves_by
+
+SELECTIVITIES = (0.1, 0.2, 0.4, 0.8)
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Response times, by join selectivity."""
+    windows = Lengths.of(setting).two_windows
+    rows: list[Row] = []
+    for selectivity in setting.progress.track(SELECTIVITIES, "selectivities"):
+        query = q5(windows, PER_SECOND, selectivity)
+        rows += measure_synthetic(setting, query, PER_SECOND, selectivity=selectivity)
+    return rows
+
+
+CLAIMS = (
+    times_faster(
+        "NTA",
+        "TPA",
+        BETTER,
+        "selectivity",
+        SELECTIVITIES,
+        text="NTA has the best performance, followed by TPA",
+        reason=NO_SCAN,
+    ),
+    times_faster(
+        "TPA", "ITA", AS_GOOD, "selectivity", SELECTIVITIES, text="TPA is followed by ITA"
+    ),
+    converges(
+        "selectivity",
+        SELECTIVITIES[0],
+        SELECTIVITIES[-1],
+        text="the approaches converge as the selectivity increases",
+    ),
+    scans_cost("selectivity", SELECTIVITIES),
+    batches_wait("selectivity", SELECTIVITIES),
+)
+
+EXPERIMENT = Experiment(
+    "nile-figure-15",
+    "Nile",
+    "Figure 15",
+    "response times of Q5 (MAX, two windows) by join selectivity",
+    measure,
+    curves_by("selectivity", "join selectivity (partners per tuple)"),
+    CLAIMS,
+    f"{PER_SECOND} tuples a second of each stream, W-join 0.1 to 0.8; {PARAMETERS}",
+)

@@ -1,0 +1,96 @@
+"""Claims about response times under the three approaches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+from nilometer.experiments.experiment import Claim, Outcome, Row
+from nilometer.experiments.measured import Label, brief, mean, select
+
+AVERAGE, MAXIMUM, CPU = "average_ms", "maximum_ms", "cpu_us"
+UNITS = {AVERAGE: "ms", MAXIMUM: "ms", CPU: "µs"}
+NEARLY = 0.05
+"""By how much two may differ that are as good as each other."""
+AS_GOOD = 1 / (1 + NEARLY)
+"""How many times faster one is at least that is as good as another."""
+BETTER = 1 + NEARLY
+"""How many times faster one is at least that is better than another."""
+
+
+def times_faster(
+    fast: str, slow: str, least: float, by: str, at: Sequence[Label], text: str, **more: str
+) -> Claim:
+    """One approach is at least so many times faster than another, at some points."""
+    column, reason = more.get("column", AVERAGE), more.get("reason", "")
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        holds, told = True, []
+        for value in at:
+            point = select(rows, **{by: value})
+            first, second = (mean(point, column, algorithm=one) for one in (fast, slow))
+            holds = holds and first * least <= second
+            told.append(f"{value}: {fast} {brief(first)}, {slow} {brief(second)} {UNITS[column]}")
+        return Outcome(holds, "; ".join(told))
+
+    less, more_of = (f"{brief(least)} × ", "") if least > 1 else ("", f"{brief(1 / least)} × ")
+    less, more_of = less.removeprefix("1 × "), more_of.removeprefix("1 × ")
+    inequality = f"{less}{column}({fast}) ≤ {more_of}{column}({slow}) for {by} in {_listed(at)}"
+    return Claim(text, inequality, check, reason)
+
+
+def same(first: str, second: str, by: str, at: Sequence[Label], text: str, **more: str) -> Claim:
+    """Two approaches have response times that nearly equal each other, at some points."""
+    column, reason = more.get("column", AVERAGE), more.get("reason", "")
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        holds, told = True, []
+        for value in at:
+            point = select(rows, **{by: value})
+            one, other = (mean(point, column, algorithm=name) for name in (first, second))
+            holds = holds and max(one, other) <= min(one, other) * (1 + NEARLY)
+            told.append(f"{value}: {first} {brief(one)} ms, {second} {brief(other)} ms")
+        return Outcome(holds, "; ".join(told))
+
+    inequality = f"{column} of {first} and {second} differ by ≤ 5 % for {by} in {_listed(at)}"
+    return Claim(text, inequality, check, reason)
+
+
+def scans_cost(by: str, at: Sequence[Label]) -> Claim:
+    """The paper's reason for NTA's lead under several windows."""
+    text = "with several windows TPA scans the buffer of MAX: that costs more than negative tuples"
+    return times_faster("NTA", "TPA", 1, by, at, text, column=CPU)
+
+
+def converges(by: str, first: Label, last: Label, text: str, reason: str = "") -> Claim:
+    """ITA's lag behind the best of the others is smaller at the last point than at the first."""
+
+    def lag(rows: Sequence[Row], value: Label) -> float:
+        point = select(rows, **{by: value})
+        ita, *others = (mean(point, AVERAGE, algorithm=one) for one in ("ITA", "TPA", "NTA"))
+        return ita - min(others)
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        lags = lag(rows, first), lag(rows, last)
+        told = f"{first}: {brief(lags[0])} ms, {last}: {brief(lags[1])} ms"
+        return Outcome(lags[1] < lags[0], told)
+
+    inequality = f"(average_ms(ITA) - min(TPA, NTA)) at {by} {last} < at {by} {first}"
+    return Claim(text, inequality, check, reason)
+
+
+def batches_wait(by: str, at: Sequence[Label]) -> Claim:
+    """What the columnar engine's micro-batches cost in response time."""
+    text = "ours: the columnar engine answers within twice the length of a micro-batch (0.5 s)"
+    told_in = "no change while it took micro-batches"
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        found = {v: mean(rows, AVERAGE, algorithm="columnar", **{by: v}) for v in at}
+        told = [f"{v}: {told_in if isnan(t) else f'{brief(t)} ms'}" for v, t in found.items()]
+        return Outcome(not any(time > 1000 for time in found.values()), "; ".join(told))
+
+    return Claim(text, f"average_ms(columnar) ≤ 1000 for {by} in {_listed(at)}", check)
+
+
+def _listed(at: Sequence[Label]) -> str:
+    return ", ".join(str(one) for one in at)
