@@ -100,7 +100,8 @@ def graph_cases(
     network = draw(_networks(names, static, rows))
     lateness = tuple(draw(st.sampled_from((0, 0, 1, 4))) for _ in names)
     streams = tuple(
-        draw(stream_rows(late, k == "static", 18 - 3 * n)) for late, k in zip(lateness, kind, strict=True)
+        draw(stream_rows(late, k == "static", 18 - 3 * n))
+        for late, k in zip(lateness, kind, strict=True)
     )
     ended = frozenset(i for i, k in enumerate(kind) if k != "plain")
     return GraphCase(network, keys, rows, streams, lateness, ended)
