@@ -8,9 +8,11 @@ from nilometer.experiments.nile.loads import PARAMETERS, Lengths, measure_synthe
 from nilometer.experiments.nile.queries import q5
 from nilometer.experiments.nile.response_claims import (
     AS_GOOD,
+    AVERAGE,
     BETTER,
     MAXIMUM,
     batches_wait,
+    grows,
     same,
     scans_cost,
     times_faster,
@@ -53,6 +55,15 @@ CLAIMS = (
         "NTA", "ITA", AS_GOOD, "rate", RATES, text="ITA has the largest maximum", column=MAXIMUM
     ),
     scans_cost("rate", RATES),
+    grows(
+        "TPA",
+        AVERAGE,
+        "rate",
+        (RATES[0], RATES[-1]),
+        text="at high rates response times increase",
+        reason="at these rates the pipelines are idle nearly all the time (see cpu_us): what they "
+        "wait for, the next arrivals, comes sooner at higher rates",
+    ),
     batches_wait("rate", RATES),
 )
 

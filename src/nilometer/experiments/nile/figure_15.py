@@ -9,8 +9,10 @@ from nilometer.experiments.nile.queries import q5
 from nilometer.experiments.nile.response_claims import (
     AS_GOOD,
     BETTER,
+    CPU,
     batches_wait,
     converges,
+    grows,
     scans_cost,
     times_faster,
 )
@@ -49,6 +51,13 @@ CLAIMS = (
         text="the approaches converge as the selectivity increases",
     ),
     scans_cost("selectivity", SELECTIVITIES),
+    grows(
+        "TPA",
+        CPU,
+        "selectivity",
+        (SELECTIVITIES[0], SELECTIVITIES[-1]),
+        text="processing takes longer at high selectivities: there is more to scan",
+    ),
     batches_wait("selectivity", SELECTIVITIES),
 )
 

@@ -62,6 +62,20 @@ def scans_cost(by: str, at: Sequence[Label]) -> Claim:
     return times_faster("NTA", "TPA", 1, by, at, text, column=CPU)
 
 
+def grows(
+    algorithm: str, column: str, by: str, ends: tuple[Label, Label], text: str, reason: str = ""
+) -> Claim:
+    """What an approach takes is more at the last of two points than at the first."""
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        first, last = (mean(rows, column, algorithm=algorithm, **{by: end}) for end in ends)
+        told = f"{ends[0]}: {brief(first)}, {ends[1]}: {brief(last)} {UNITS[column]}"
+        return Outcome(first < last, told)
+
+    inequality = f"{column}({algorithm}) at {by} {ends[0]} < at {by} {ends[1]}"
+    return Claim(text, inequality, check, reason)
+
+
 def converges(by: str, first: Label, last: Label, text: str, reason: str = "") -> Claim:
     """ITA's lag behind the best of the others is smaller at the last point than at the first."""
 

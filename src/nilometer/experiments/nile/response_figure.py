@@ -23,12 +23,18 @@ def curves_by(by: str, label: str) -> Callable[[Figure, Sequence[Row]], None]:
         panels = list(figure.subplots(1, 2, squeeze=False)[0])
         for axes, column in zip(panels, (AVERAGE, MAXIMUM), strict=True):
             curves = [
-                Curve(name, values(rows, by, algorithm=name), values(rows, column, algorithm=name))
-                for name in map(str, distinct(rows, "algorithm"))
+                Curve(
+                    name,
+                    values(rows, by, algorithm=name),
+                    values(rows, column, algorithm=name),
+                    "--" if name == "NTA" else "-",  # It often lies upon TPA.
+                )
+                for name in _shown(rows, column)
             ]
-            y = Axis("milliseconds", log=True)
+            y = Axis("milliseconds")
             draw_curves(axes, curves, Axis(label), y, _TITLES[column], markers=True)
             axes.set_ylabel("milliseconds")
+            axes.tick_params(labelleft=True)
         share_legend(figure, panels)
 
     return draw
@@ -37,9 +43,10 @@ def curves_by(by: str, label: str) -> Callable[[Figure, Sequence[Row]], None]:
 def bars_by_query(figure: Figure, rows: Sequence[Row]) -> None:
     """Average and maximum of each query, a bar for each approach."""
     panels = list(figure.subplots(1, 2, squeeze=False)[0])
-    queries, names = distinct(rows, "query"), [str(n) for n in distinct(rows, "algorithm")]
-    width = 0.8 / len(names)
+    queries = distinct(rows, "query")
     for axes, column in zip(panels, (AVERAGE, MAXIMUM), strict=True):
+        names = _shown(rows, column)
+        width = 0.8 / len(names)
         for place, name in enumerate(names):
             xs = [i + (place - (len(names) - 1) / 2) * width for i in range(len(queries))]
             heights = values(rows, column, algorithm=name)
@@ -51,3 +58,14 @@ def bars_by_query(figure: Figure, rows: Sequence[Row]) -> None:
         axes.set_title(_TITLES[column], fontsize=10)
         axes.grid(visible=True, which="major", axis="y", alpha=0.3)
     share_legend(figure, panels)
+
+
+def _shown(rows: Sequence[Row], column: str) -> list[str]:
+    """Whom a panel shows: maxima can be compared only over the same changes."""
+    names = [str(name) for name in distinct(rows, "algorithm")]
+    all_changes = values(rows, "changes", algorithm=names[0])
+    return [
+        name
+        for name in names
+        if column != MAXIMUM or values(rows, "changes", algorithm=name) == all_changes
+    ]
