@@ -48,7 +48,7 @@ def measure(setting: Setting) -> list[Row]:
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
     """Bars of service times, a panel for each capture."""
     captures = distinct(rows, "capture")
-    axes = list(figure.subplots(1, len(captures), sharey=True))
+    axes = list(figure.subplots(1, len(captures), sharex=True, sharey=True))
     for one, capture in zip(axes, captures, strict=True):
         group = select(rows, capture=capture)
         names = [str(name) for name in distinct(group, "algorithm")]
@@ -59,7 +59,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
         one.margins(x=0.25)
         one.set_xlabel("service time per tuple (µs)")
         one.set_title(f"{capture}: {group[0]['results']} results", fontsize=10)
-        one.invert_yaxis()
+    axes[0].invert_yaxis()
 
 
 CLAIMS = (
@@ -71,10 +71,22 @@ CLAIMS = (
         text="as in TR-010, NLW-join outperforms the ripple join",
     ),
     times_slower(
-        "XJOIN", "HW", least=1, by="capture", text="as in TR-010, HW-join outperforms XJoin"
+        "XJOIN",
+        "HW",
+        least=1,
+        by="capture",
+        text="as in TR-010, HW-join outperforms XJoin",
+        reason="the rooms have less than 1500 events in two months, in short buckets: nothing is "
+        "gained by removing old ones",
     ),
     times_slower(
-        "NLW", "MW", least=1, by="capture", text="as in TR-010, MW-join outperforms NLW-join"
+        "NLW",
+        "MW",
+        least=1,
+        by="capture",
+        text="as in TR-010, MW-join outperforms NLW-join",
+        reason="packets come in clumps of equal times: MW-join has 2.6 times fewer comparisons, but "
+        "most time goes into 23 results a tuple, and clumps wait to be admitted one by one",
     ),
     times_slower(
         "BEW_HASH",
@@ -83,13 +95,18 @@ CLAIMS = (
         by="capture",
         text="as in SSDBM, FEW-join takes less time than BEW-join",
     ),
-    batching_gains(*ALGORITHMS, by="capture"),
+    batching_gains(
+        *ALGORITHMS,
+        by="capture",
+        reason="the events of three rooms fill but two micro-batches: their fixed cost, a few "
+        "milliseconds, is not spread over many tuples",
+    ),
 )
 
 EXPERIMENT = Experiment(
     "captures-joins",
     "captures",
-    "none of the papers'",
+    "joins",
     "one-window joins of rooms of a lab and of packets",
     measure,
     draw,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STREAMS = 4
 VALUES_PER_SECOND = 2000
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2)
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 1.0, 1.1, 1.2)
 """Rates, as shares of the largest that BEW-join bears."""
 FORWARD, BACKWARD = "FEW_HASH", "BEW_HASH"
 

@@ -9,11 +9,17 @@ from nilometer.experiments.throughput_claims import draw_throughput, throughput_
 from nilometer.experiments.workloads.exponential import SECOND
 
 VALUES_PER_SECOND = 2000
+REASONS = (
+    "at equal rates FEW-join changes modes with almost every tuple and pays 6-13 tests of time for "
+    "it; BEW-join with hash tables has only 5-6 to make, so there is little to save",
+    "the more streams, the more tests of time BEW-join makes for each combination, and FEW-join "
+    "has none there: what it saves grows here with the streams",
+)
 
 
 def measure(setting: Setting) -> list[Row]:
     """The largest rates, by the number of streams."""
-    seconds = setting.choose(60, 0.5, 0.05)
+    seconds = setting.choose(60, 0.2, 0.05)
     values, window = int(VALUES_PER_SECOND * seconds), int(seconds * SECOND)
     return measure_throughput(setting, from_registry("BEW_HASH", "FEW_HASH"), window, values)
 
@@ -25,8 +31,8 @@ EXPERIMENT = Experiment(
     "the largest rate that the hash implementations bear",
     measure,
     draw_throughput,
-    throughput_claims("FEW_HASH", "BEW_HASH", ("", "")),
+    throughput_claims("FEW_HASH", "BEW_HASH", REASONS),
     "a window of 1 minute and streams of equal rates; the paper's numbers are lost in the text we "
     "have: 2-6 streams, 2000 distinct integers for each second of the window are ours. "
-    "The window is 0.5 s with --quick, 0.05 s with --smoke",
+    "The window is 0.2 s with --quick, 0.05 s with --smoke",
 )

@@ -43,6 +43,10 @@ CLAIMS = (
         least=5,
         by="streams",
         text="MW-join is almost an order of magnitude faster than NLW-join",
+        reason="for a tuple that it visits NLW-join tests the time twice and then the value, "
+        "MW-join the value only: three times the comparisons with two streams. With more, the "
+        "pipeline of NLW-join stops early where nothing joins. Stores sell at like rates, so "
+        "Mode 1 skips little",
     ),
     batching_gains("NLW", "MW", by="streams"),
 )
