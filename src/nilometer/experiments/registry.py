@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nilometer.experiments import captures, nile, ssdbm, steam, tr010
+from nilometer.experiments import captures, golab, nile, ssdbm, steam, tr010
 from nilometer.experiments.experiment import Experiment
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     *ssdbm.EXPERIMENTS,
     *tr010.EXPERIMENTS,
     *steam.EXPERIMENTS,
+    *golab.EXPERIMENTS,
     *nile.EXPERIMENTS,
     *captures.EXPERIMENTS,
 )

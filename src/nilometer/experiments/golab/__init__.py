@@ -1,1 +1,24 @@
 """The tables and figures of Golab and Özsu, "Processing Sliding Window Multi-Joins" (VLDB 2003)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nilometer.experiments.experiment import Experiment
+from nilometer.experiments.golab import (
+    figure_2,
+    figure_3,
+    figure_4a,
+    figure_4b,
+    order_tables,
+    table_8,
+)
+
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    figure_2.EXPERIMENT,
+    *figure_3.EXPERIMENTS,
+    *order_tables.EXPERIMENTS,
+    table_8.EXPERIMENT,
+    figure_4a.EXPERIMENT,
+    figure_4b.EXPERIMENT,
+)

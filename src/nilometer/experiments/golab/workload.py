@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from random import Random
 
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
@@ -11,6 +12,9 @@ from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.model.join_order import StreamLoad
 from nilometer.model.time import EARLIEST
+
+_AFTER_ALL = 1 << 40
+"""Numbers from here on are of tuples that no stream has."""
 
 SCALE = (
     "A loop makes one tuple of a random stream, chosen with probability lambda_i / sum of "
@@ -33,7 +37,7 @@ class Workload:
 
     def fill(self, algorithm: JoinAlgorithm) -> JoinAlgorithm:
         """The algorithm, just built, with full windows; nothing is joined for that."""
-        algorithm.load(self._saved())
+        algorithm.load(self._saved)
         return algorithm
 
     @property
@@ -41,24 +45,46 @@ class Workload:
         """All tuples, for what cannot be filled."""
         return self.filling + self.measured
 
+    @cached_property
     def _saved(self) -> Saved:
         streams = range(self.task.streams)
         tables = {str(i): singles(one for one in self.filling if one.stream == i) for i in streams}
         return Saved(tables | {f"new {i}": [] for i in streams}, {"interval": [EARLIEST]})
 
 
-def make_workload(
-    loads: Sequence[StreamLoad], tuples: int, seed: int, stale: float = 0
-) -> Workload:
-    """So many tuples to measure, after windows that are full and hold some units of old tuples."""
+def make_workload(loads: Sequence[StreamLoad], tuples: int, seed: int, part: int = 0) -> Workload:
+    """So many tuples to measure, after others that fill the windows."""
     unit = round(sum(load.rate for load in loads))
     task = JoinTask.per_stream([round(load.window * unit) for load in loads])
-    lengths = [round((load.window + stale) * unit) for load in loads]
-    start = max(lengths)
-    stream = generate(loads, Random(seed))
-    first = [next(stream) for _ in range(start)]
-    filling = tuple(one for one in first if one.time >= start - lengths[one.stream])
+    lengths = task.stream_windows
+    assert lengths is not None
+    stream = generate(loads, Random(f"{seed} {part}"))
+    first = [next(stream) for _ in range(max(lengths))]
+    filling = tuple(one for one in first if one.time >= len(first) - lengths[one.stream])
     return Workload(task, unit, filling, tuple(next(stream) for _ in range(tuples)))
+
+
+def make_workloads(
+    loads: Sequence[StreamLoad], parts: int, tuples: int, seed: int
+) -> list[Workload]:
+    """Several workloads: windows change slowly, so what is in one of them is a small sample."""
+    return [make_workload(loads, tuples, seed, part) for part in range(parts)]
+
+
+def with_even_origins(workload: Workload, loads: Sequence[StreamLoad], seed: int) -> Workload:
+    """The same windows, then as many new tuples of one stream as of another.
+
+    Tuples of slow streams are few and each costs much: to estimate a cost by its origins, all
+    of them are sampled alike.
+    """
+    random, streams = Random(f"{seed} even"), len(loads)
+    measured = tuple(
+        StreamTuple(
+            one.time, _value(loads[place % streams], random), place % streams, _AFTER_ALL + place
+        )
+        for place, one in enumerate(workload.measured)
+    )
+    return replace(workload, measured=measured)
 
 
 def generate(loads: Sequence[StreamLoad], random: Random) -> Iterator[StreamTuple]:
@@ -67,7 +93,10 @@ def generate(loads: Sequence[StreamLoad], random: Random) -> Iterator[StreamTupl
     streams, numbers, time = range(len(loads)), [0] * len(loads), 0
     while True:
         (stream,) = random.choices(streams, rates)
-        value = random.randint(1, round(loads[stream].distinct_of(0)))
-        yield StreamTuple(time, value, stream, numbers[stream])
+        yield StreamTuple(time, _value(loads[stream], random), stream, numbers[stream])
         numbers[stream] += 1
         time += 1
+
+
+def _value(load: StreamLoad, random: Random) -> int:
+    return random.randint(1, round(load.distinct_of(0)))

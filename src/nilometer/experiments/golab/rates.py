@@ -1,0 +1,90 @@
+"""The maximum input rate: tuples per second of CPU time, windows being full (Golab section 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import process_time_ns
+
+from nilometer.algorithms.join_algorithm import JoinAlgorithm
+from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.multiway_hash_join import MultiwayHashJoin
+from nilometer.algorithms.stream_tuple import Result
+from nilometer.experiments.columnar import serve_columnar
+from nilometer.experiments.golab.workload import Workload
+from nilometer.experiments.service import (
+    Block,
+    Service,
+    check_same,
+    fingerprint_of,
+    no_garbage_collection,
+    serve,
+)
+
+Make = Callable[[JoinTask], JoinAlgorithm]
+
+BATCH = 1000
+"""How many tuples a micro-batch of the columnar engine has."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One algorithm on a workload."""
+
+    rate: float
+    """Tuples per second."""
+    visited: float
+    """Tuples compared per tuple that came."""
+    service: Service
+
+
+def run(make: Make, workloads: Sequence[Workload]) -> Run:
+    """Measure from full windows; what waits for the end of an interval counts, too."""
+    spent = visited = compared = 0
+    found: list[Result] = []
+    with no_garbage_collection():
+        for workload in workloads:
+            algorithm = workload.fill(make(workload.task))
+            began = process_time_ns()
+            for arrival in workload.measured:
+                found += algorithm.process(arrival)
+            found += algorithm.finish()
+            spent += process_time_ns() - began
+            visited += algorithm.counters.visited
+            compared += algorithm.counters.comparisons
+    tuples = sum(len(workload.measured) for workload in workloads)
+    block = Block(tuples, spent / 1000 / tuples, compared / tuples, len(found))
+    service = Service((block,), len(found), fingerprint_of(found))
+    return Run(1e9 * tuples / spent, visited / tuples, service)
+
+
+def median_rates(
+    makes: Mapping[str, Make], workloads: Sequence[Workload], repeats: int
+) -> dict[str, Run]:
+    """Each algorithm so many times, in turns; all must give the same results.
+
+    The paper averages; the median is not moved by what else the machine does at times.
+    """
+    rounds = [{name: run(make, workloads) for name, make in makes.items()} for _ in range(repeats)]
+    for one in rounds:
+        check_same({name: result.service for name, result in one.items()})
+    first = rounds[0]
+    return {
+        name: Run(
+            median(one[name].rate for one in rounds),
+            first[name].visited,
+            first[name].service,
+        )
+        for name in makes
+    }
+
+
+def columnar_rate(workload: Workload) -> float:
+    """The rate of the columnar engine over the last half of all tuples, its results checked."""
+    batch = min(BATCH, len(workload.arrivals) // 4)
+    arrivals = workload.arrivals[: len(workload.arrivals) // batch * batch]
+    columnar = serve_columnar(workload.task, arrivals, batch)
+    check_same({"columnar": columnar, "hash": serve(MultiwayHashJoin(workload.task), arrivals)})
+    half = columnar.blocks[len(columnar.blocks) // 2 :]
+    return 1e6 * len(half) / sum(block.microseconds for block in half)
