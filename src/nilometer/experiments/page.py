@@ -15,6 +15,10 @@ Written by `nilometer experiments all --page`; do not edit. Each figure of the p
 command. A claim is what the paper says about the figure, in our words; it is judged by the
 inequality beside it on the numbers measured here, and nothing is tuned until it holds. Claims
 marked *ours* are not the papers': they say what the columnar engine does with the same streams.
+
+Times are CPU times of one process. Where algorithms are compared on the same arrivals they run in
+turns, three times (`full`) or twice (`quick`), and of each thousand tuples the least time counts.
+All of them must have given the same results, or nothing is reported.
 """
 
 

@@ -85,8 +85,9 @@ CLAIMS = (
         least=1,
         by="capture",
         text="as in TR-010, MW-join outperforms NLW-join",
-        reason="packets come in clumps of equal times: MW-join has 2.6 times fewer comparisons, but "
-        "most time goes into 23 results a tuple, and clumps wait to be admitted one by one",
+        reason="packets come in clumps of equal times: MW-join makes 2.6 times fewer "
+        "comparisons, but most time goes into 23 results a tuple, and clumps are admitted one by "
+        "one",
     ),
     times_slower(
         "BEW_HASH",

@@ -40,8 +40,8 @@ CLAIMS = (
         text="at unlike rates MW-join is more than an order of magnitude better than NLW-join, "
         "and stays so as streams are added",
         reason="NLW-join makes 3-5 times the comparisons of MW-join. With 100 tuples a second a "
-        "window of 1 s holds 100 of the slowest stream, so MW-join is always in Mode 2; with windows "
-        "down to 0.01 s the factor is smaller still (2-4)",
+        "window of 1 s holds 100 of the slowest stream, so MW-join is always in Mode 2; with "
+        "windows down to 0.01 s the factor is smaller still (2-4)",
     ),
     times_slower("MW", "HW", least=1, by="streams", text="HW-join scales better and performs best"),
     batching_gains("NLW", "MW", "HW", by="streams"),

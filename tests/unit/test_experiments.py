@@ -1,0 +1,220 @@
+"""Every figure of the papers has an experiment, and every experiment runs and judges its claims."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from nilometer import cli
+from nilometer.errors import InputError
+from nilometer.experiments import run_experiment as running
+from nilometer.experiments.experiment import (
+    Claim,
+    Experiment,
+    Outcome,
+    Profile,
+    Row,
+    Setting,
+    SkippedError,
+)
+from nilometer.experiments.page import render_page, write_page
+from nilometer.experiments.registry import BY_NAME, EXPERIMENTS
+from nilometer.experiments.report import Report, Verdict, read_report
+from nilometer.experiments.run_experiment import run_experiment
+
+FIGURES = (
+    *(f"tr010-figure-{one}" for one in ("7", "8", "9a", "9b", "9c", "13", "14")),
+    "ssdbm-throughput-hash",
+    "ssdbm-throughput-nested-loop",
+    "ssdbm-response-time",
+    "ssdbm-transactions",
+    *(f"golab-table-{one}" for one in ("5", "6", "7", "8")),
+    *(f"golab-figure-{one}" for one in ("2", "3", "4a", "4b")),
+    *(f"nile-figure-{one}" for one in range(10, 17)),
+    "steam-figure-7",
+    "captures-joins",
+)
+"""What issue and papers name."""
+
+
+def test_every_figure_has_one_experiment() -> None:
+    names = [one.name for one in EXPERIMENTS]
+    assert sorted(names) == sorted(set(names))
+    assert sorted(names) == sorted(FIGURES)
+
+
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_an_experiment_is_in_the_module_of_its_figure(name: str) -> None:
+    paper, _, figure = name.partition("-")
+    module = import_module(f"nilometer.experiments.{paper}.{figure.replace('-', '_')}")
+    assert module.EXPERIMENT is BY_NAME[name]
+
+
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_every_experiment_runs_and_judges_all_its_claims(name: str, tmp_path: Path) -> None:
+    experiment = BY_NAME[name]
+    report = run_experiment(experiment, Setting(Profile.SMOKE), tmp_path)
+    if report.skipped:
+        pytest.skip(report.skipped)
+    with (tmp_path / f"{name}.csv").open() as file:
+        assert len(list(csv.DictReader(file))) > 1
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert [one.text for one in report.claims] == [one.text for one in experiment.claims]
+    assert all(one.figures and one.inequality for one in report.claims)
+    assert read_report(tmp_path, name) == report
+
+
+@pytest.mark.parametrize("paper", ["tr010", "ssdbm", "steam", "captures"])
+def test_what_batching_gains_is_told_with_every_join_figure(paper: str) -> None:
+    for one in EXPERIMENTS:
+        if one.name.startswith(f"{paper}-"):
+            assert any(claim.text.startswith("ours: ") for claim in one.claims)
+
+
+ROWS: list[Row] = [{"n": 1, "time": 2.5}, {"n": 2, "time": 5.0}]
+
+
+def holds(rows: list[Row]) -> Outcome:
+    return Outcome(True, f"{len(rows)} rows")
+
+
+def fails(rows: list[Row]) -> Outcome:
+    return Outcome(False, "5 > 2.5")
+
+
+def small(measured: list[Row] | Exception) -> Experiment:
+    def measure(setting: Setting) -> list[Row]:
+        if isinstance(measured, Exception):
+            raise measured
+        return measured
+
+    claims = (
+        Claim("it is measured", "rows > 0", holds, "never shown"),
+        Claim("a | grows", "time(2) ≤ time(1)", fails, "it is larger"),
+    )
+    return Experiment(
+        "paper-figure-1",
+        "Paper",
+        "Figure 1",
+        "a small one",
+        measure,
+        lambda figure, rows: figure.subplots().plot([1, 2]),
+        claims,
+        "none",
+    )
+
+
+def test_reasons_are_told_of_claims_that_do_not_hold(tmp_path: Path) -> None:
+    report = run_experiment(small(ROWS), Setting(Profile.QUICK), tmp_path)
+    assert report.claims == (
+        Verdict("it is measured", "rows > 0", True, "2 rows"),
+        Verdict("a | grows", "time(2) ≤ time(1)", False, "5 > 2.5", "it is larger"),
+    )
+    assert (tmp_path / "paper-figure-1.csv").read_text() == "n,time\n1,2.5\n2,5.0\n"
+    assert read_report(tmp_path, "paper-figure-2") is None
+
+
+def test_what_is_skipped_says_why(tmp_path: Path) -> None:
+    skipped = small(SkippedError("there is no data"))
+    report = run_experiment(skipped, Setting(Profile.SMOKE), tmp_path)
+    assert (report.skipped, report.claims) == ("there is no data", ())
+    write_page([report], tmp_path, tmp_path / "page.md")
+    assert "Skipped: there is no data." in (tmp_path / "page.md").read_text()
+
+
+def test_the_page_shows_figures_verdicts_and_commands(tmp_path: Path) -> None:
+    report = run_experiment(small(ROWS), Setting(Profile.QUICK), tmp_path)
+    write_page([report], tmp_path, tmp_path / "docs.md")
+    assert (tmp_path / "docs" / "paper-figure-1.png").exists()
+    fixed = Report(**{**vars(report), "seconds": 12.0, "cores": 2, "python": "3.11.0"})
+    page = render_page([fixed], "docs")
+    for line in (
+        "Measured with profile `quick` on 2 cores with Python 3.11.0.",
+        "1 experiments in 0 minutes; of 2 claims 1 held, 1 did not.",
+        "| [paper-figure-1](#paper-figure-1) | Paper | Figure 1 | a small one | 1 of 2 | 12 |",
+        "nilometer experiments run paper-figure-1 --quick",
+        "![a small one](docs/paper-figure-1.png)",
+        "| it is measured | rows > 0 | held | 2 rows |",
+        "| a \\| grows | time(2) ≤ time(1) | **did not hold** | 5 > 2.5 Why: it is larger |",
+    ):
+        assert line in page.splitlines()
+    assert str(tmp_path) not in page
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["nilometer", "experiments", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    return int(caught.value.code or 0)
+
+
+def test_all_experiments_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert call(monkeypatch, "list") == 0
+    listed = capsys.readouterr().out
+    for one in EXPERIMENTS:
+        assert f"{one.name} " in listed
+        assert one.title in listed
+
+
+def test_verdicts_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("nilometer.experiments.registry.BY_NAME", {"small": small(ROWS)})
+    output = tmp_path / "out"
+    assert call(monkeypatch, "run", "small", "--smoke", "--output", str(output)) == 0
+    said = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert said[0].startswith("paper-figure-1 (0.0 s)")
+    assert said[1:7] == [
+        "held: it is measured",
+        "2 rows",
+        "did not hold: a | grows",
+        "5 > 2.5",
+        "why: it is larger",
+        "1 experiment: 2 claims, 1 held, 1 did not",
+    ]
+    assert said[7] == f"CSV, PNG and verdicts are in {output}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ("run", "tr010-figure-77"),
+            "error: there is no experiment tr010-figure-77\n"
+            "  detail: did you mean tr010-figure-7?\n"
+            "  hint: nilometer experiments list shows all\n",
+        ),
+        (
+            ("all", "--quick", "--smoke"),
+            "error: --quick and --smoke do not go together\n  hint: choose one of them\n",
+        ),
+        (
+            ("all", "--page", "no/page.md"),
+            "error: cannot write no/page.md\n  detail: there is no folder no\n",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_kindly(
+    arguments: tuple[str, ...],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call(monkeypatch, *arguments) == 1
+    assert capsys.readouterr().err == told
+
+
+def test_without_matplotlib_nothing_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="matplotlib is not installed") as caught:
+        run_experiment(small(AssertionError("measured")), Setting(Profile.SMOKE), tmp_path)
+    assert caught.value.hint == "pip install 'nilometer[experiments]'"
