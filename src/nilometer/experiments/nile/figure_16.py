@@ -18,8 +18,8 @@ from nilometer.experiments.workloads.exponential import SECOND
 
 def measure(setting: Setting) -> list[Row]:
     """CPU time and tuples produced."""
-    window = setting.choose(60, 10, 1) * SECOND
-    tuples = setting.choose(500_000, 120_000, 10_000)
+    window = setting.choose(20, 10, 1) * SECOND
+    tuples = setting.choose(250_000, 120_000, 10_000)
     return measure_production(setting, q5((window, window // 2), PER_SECOND), tuples)
 
 
@@ -38,6 +38,6 @@ EXPERIMENT = Experiment(
     measure,
     draw_production,
     CLAIMS,
-    f"{PARAMETERS}; W-join 0.1. The windows are ours: 1 minute and 30 s, with --quick 10 s and "
+    f"{PARAMETERS}; W-join 0.1. The windows are ours: 20 s and 10 s, with --quick 10 s and "
     "5 s, with --smoke 1 s and 0.5 s",
 )
