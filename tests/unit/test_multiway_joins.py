@@ -222,6 +222,13 @@ def test_a_lazy_join_waits_for_its_interval_but_not_after_streams_say_they_passe
     assert len(algorithm.reach(0, 14)) == 10
 
 
+def test_what_expired_before_a_tuple_came_does_not_join_it() -> None:
+    # as Golab quotes the binary join: scan, insert, and only then invalidate
+    task = JoinTask.per_stream([10, 10])
+    for algorithm in (NaiveNLJ(task), EagerNLJ(task), EagerNLJ(task, expire_every=100)):
+        assert times(run(algorithm, streams_at([0, 1], [11]))) == [(1, 11)]
+
+
 def test_a_tuple_on_the_border_of_an_interval_is_joined_once() -> None:
     # [NOW - tau, NOW] is closed at both ends in the paper: 5 and 10 would belong to two intervals
     arrivals = streams_at([3, 5, 10], [4, 7, 12])
