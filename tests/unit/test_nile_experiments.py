@@ -32,7 +32,7 @@ RATE = 20
 
 @pytest.mark.parametrize(
     "query",
-    [q1(WINDOW), q2(WINDOW), q3(WINDOW), q4(WINDOW, RATE), q5((WINDOW, SECOND), RATE, 0.8)],
+    [q1(WINDOW), q2(WINDOW, RATE), q3(WINDOW), q4(WINDOW, RATE), q5((WINDOW, SECOND), RATE, 0.8)],
     ids=lambda query: query.name,
 )
 def test_a_query_answers_the_same_in_all_pipelines_and_in_sql(query: Query) -> None:

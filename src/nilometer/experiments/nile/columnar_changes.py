@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from nilometer.algorithms.nile.answer import Change
 from nilometer.algorithms.nile.pipeline import Arrival
-from nilometer.experiments.nile.queries import FAVOURITE_ITEMS, FAVOURITE_STORES, Query
+from nilometer.experiments.nile.queries import FAVOURITE_STORES, Query, favourite_items
 from nilometer.experiments.service import no_garbage_collection
 from nilometer.experiments.workloads.exponential import SECOND
 from nilometer.local.database import LocalDatabase
@@ -39,7 +39,7 @@ class ColumnarQuery:
         db = LocalDatabase()
         for stream in range(query.streams):
             db.create_stream(f"S{stream}", _SCHEMA.empty_table(), time="ts")
-        db.create_table("FavoriteItems", _table("item", FAVOURITE_ITEMS))
+        db.create_table("FavoriteItems", _table("item", favourite_items(query.items)))
         db.create_table("FavoriteStores", _table("store", FAVOURITE_STORES))
         running = db.query(query.statement)
         assert isinstance(running, LocalChanges)

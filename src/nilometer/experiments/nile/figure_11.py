@@ -32,7 +32,7 @@ CLAIMS = (
         AS_GOOD,
         "rate",
         RATES,
-        text="TPA has the better performance, followed by NTA",
+        text="NTA does not have a smaller response time than TPA",
     ),
     times_faster("NTA", "ITA", 1, "rate", RATES, text="NTA is followed by ITA"),
     converges("rate", RATES[0], RATES[-1], text="the approaches converge as rates increase"),

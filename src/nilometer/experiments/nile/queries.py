@@ -28,7 +28,6 @@ SELECTIVITY: Final = 0.25
 Q4_JOIN: Final = 0.6
 Q5_JOIN: Final = 0.1
 
-FAVOURITE_ITEMS: Final = [(item,) for item in range(int(ITEMS * FAVOURITES))]
 FAVOURITE_STORES: Final = [(store,) for store in range(int(STORES * FAVOURITES))]
 
 
@@ -43,7 +42,7 @@ class Query:
     """The same over the streams S0, S1… and the tables of favourites."""
     streams: int = 1
     items: int = ITEMS
-    """How many items there must be for its join to be as selective as wanted."""
+    """How many items there must be for it to be as selective as wanted."""
 
     @property
     def statement(self) -> str:
@@ -62,17 +61,21 @@ def q1(window: int, selectivity: float = SELECTIVITY) -> Query:
     return Query("Q1", plan, sql)
 
 
-def q2(window: int) -> Query:
-    """DISTINCT after a join with the favourite items."""
+def q2(window: int, per_second: float) -> Query:
+    """DISTINCT after a join with the favourite items.
+
+    There are as many items as sales in the window: with fewer, nearly all are always there.
+    """
+    items = round(per_second * window / 1_000_000)
 
     def plan() -> Operator:
-        joined = TableJoin(StreamScan(0, window), _item, FAVOURITE_ITEMS, _first)
+        joined = TableJoin(StreamScan(0, window), _item, favourite_items(items), _first)
         return WDistinct(Project(joined, lambda values: values[1:2]))
 
     sql = (
         f"SELECT DISTINCT S0.item FROM {_stream(0, window)}, FavoriteItems F WHERE S0.item = F.item"
     )
-    return Query("Q2", plan, sql)
+    return Query("Q2", plan, sql, items=items)
 
 
 def q3(window: int) -> Query:
@@ -120,6 +123,11 @@ def q5(windows: tuple[int, int], per_second: float, selectivity: float = Q5_JOIN
         f"{_stream(1, windows[1])} WHERE S0.item = S1.item"
     )
     return Query("Q5", plan, sql, 2, _items(stored, selectivity))
+
+
+def favourite_items(items: int) -> list[Values]:
+    """The favourites among so many items."""
+    return [(item,) for item in range(int(items * FAVOURITES))]
 
 
 def _stream(number: int, window: int) -> str:
