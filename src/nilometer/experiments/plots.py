@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -69,11 +70,11 @@ def panels(figure: Figure, count: int) -> list[Axes]:
 def draw_curves(
     axes: Axes, curves: Sequence[Curve], x: Axis, y: Axis, title: str = "", markers: bool = False
 ) -> None:
-    """A family of curves; label the vertical axis of the leftmost of several panels only."""
+    """A family of curves; where an axis is logarithmic, there is a gap in place of a zero."""
     for curve in curves:
         axes.plot(
             curve.xs,
-            curve.ys,
+            [value if value > 0 or not y.log else nan for value in curve.ys],
             curve.style,
             color=colour_of(curve.label),
             label=curve.label,
@@ -90,16 +91,18 @@ def draw_curves(
     axes.set_ylabel(y.label)
     axes.set_title(title, fontsize=10)
     axes.grid(visible=True, which="major", alpha=0.3)
-    axes.label_outer()
 
 
 def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """One legend below all panels, each label once."""
+    """One legend below all panels, each label once; panels that share an axis share its label."""
     found = {
         label: handle
         for one in axes
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True)
     }
+    for one in axes:
+        if one.get_shared_y_axes().get_siblings(one) != [one]:
+            one.label_outer()
     figure.legend(
         list(found.values()),
         list(found),

@@ -76,8 +76,8 @@ CLAIMS = (
         least=1,
         by="capture",
         text="as in TR-010, HW-join outperforms XJoin",
-        reason="the rooms have less than 1500 events in two months, in short buckets: nothing is "
-        "gained by removing old ones",
+        reason="with less than 1500 events of the rooms in two months the comparisons that "
+        "HW-join saves are few, and looking for old events costs as much",
     ),
     times_slower(
         "NLW",
@@ -85,9 +85,8 @@ CLAIMS = (
         least=1,
         by="capture",
         text="as in TR-010, MW-join outperforms NLW-join",
-        reason="packets come in clumps of equal times: MW-join makes 2.6 times fewer "
-        "comparisons, but most time goes into 23 results a tuple, and clumps are admitted one by "
-        "one",
+        reason="packets come in clumps of equal times, and MW-join begins a new period with 18 410 "
+        "of 19 793 of them: that costs more than the 2.6 times fewer comparisons save",
     ),
     times_slower(
         "BEW_HASH",

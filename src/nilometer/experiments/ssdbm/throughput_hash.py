@@ -10,10 +10,11 @@ from nilometer.experiments.workloads.exponential import SECOND
 
 VALUES_PER_SECOND = 5000
 REASONS = (
-    "at equal rates FEW-join changes modes with almost every tuple and pays 6-13 tests of time for "
-    "it; BEW-join with hash tables has only 5-6 to make, so there is little to save",
-    "the more streams, the more tests of time BEW-join makes for each combination, and FEW-join "
-    "has none there: what it saves grows here with the streams",
+    "with two streams both probe one bucket a tuple; FEW-join saves only tests of time (6 "
+    "against 20 at the largest rate)",
+    "BEW-join probes a bucket again for every combination so far, FEW-join each bucket once: at "
+    "the largest rates of BEW-join 1, 3.7 and 5.3 probes a tuple against 1, 1.9 and 2.3 for 2, 3 "
+    "and 4 streams, so what FEW-join saves grows with the streams",
 )
 
 

@@ -40,18 +40,23 @@ def measure(setting: Setting) -> list[Row]:
     return rows
 
 
-def _gain(rows: Sequence[Row], name: str, window: str) -> float:
-    """How many times as fast it is with the changing stream."""
+def _gain(rows: Sequence[Row], name: str, window: str, column: str = TIME) -> float:
+    """How many times as fast it is with the changing stream, or as few comparisons it makes."""
     like, changing = (
-        mean(rows, TIME, algorithm=name, rates=one, window=window) for one in (LIKE, CHANGING)
+        mean(rows, column, algorithm=name, rates=one, window=window) for one in (LIKE, CHANGING)
     )
     return like / changing
 
 
+def _told(rows: Sequence[Row], name: str, window: str) -> str:
+    fewer = _gain(rows, name, window, "comparisons")
+    fast = brief(_gain(rows, name, window))
+    return f"{name}: {fast} times as fast with the changing stream, comparisons {brief(fewer)}"
+
+
 def _reacts(window: str, reason: str = "") -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
-        gain = _gain(rows, "MW", window)
-        return Outcome(gain >= 3, f"MW: {brief(gain)} times as fast with the changing stream")
+        return Outcome(_gain(rows, "MW", window) >= 3, _told(rows, "MW", window))
 
     text = f"MW-join improves greatly as soon as a stream gets slow (window {window})"
     inequality = f"time(MW, {LIKE}) ≥ 3 × time(MW, {CHANGING})"
@@ -60,9 +65,9 @@ def _reacts(window: str, reason: str = "") -> Claim:
 
 def _stay(window: str, reason: str = "") -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
-        gains = {name: _gain(rows, name, window) for name in ("NLW", "HW")}
-        told = "; ".join(f"{name}: {brief(gain)} times as fast" for name, gain in gains.items())
-        return Outcome(all(0.5 <= gain <= 2 for gain in gains.values()), told)
+        gains = [_gain(rows, name, window) for name in ("NLW", "HW")]
+        told = "; ".join(_told(rows, name, window) for name in ("NLW", "HW"))
+        return Outcome(all(0.5 <= gain <= 2 for gain in gains), told)
 
     text = f"NLW-join and HW-join do not change significantly (window {window})"
     inequality = f"1/2 ≤ time({LIKE}) / time({CHANGING}) ≤ 2 for NLW and HW"
@@ -74,8 +79,8 @@ CLAIMS = (
     _stay(SHORT),
     _reacts(
         LONG,
-        "a second holds some tuples of the slow stream, too: MW-join stays in Mode 2, and gains "
-        "only as there are fewer of them",
+        "Mode 1 skips little: a second holds some tuples of the slow stream, too, and 97 % of all "
+        "tuples are admitted and joined (counted; 53 % with the window of 0.05 s)",
     ),
     _stay(LONG, "with fewer tuples of a stream in the window nested loops have less to do"),
     batching_gains("NLW", "HW", "MW", by="case"),
