@@ -46,13 +46,14 @@ def measure(setting: Setting) -> list[Row]:
     units, repeats = setting.choose((2000, 10), (300, 5), (50, 1))
     workload = make_workload(LOADS, units * len(LOADS), setting.seed)
     engine = columnar_rate(make_workload(LOADS, setting.choose(40_000, 10_000, 1000), setting.seed))
-    rows: list[Row] = []
-    for tau in setting.progress.track(taus, "tau"):
-        makes = {name: _make(number, tau * workload.unit) for name, number in BUCKETS.items()}
-        runs = median_rates(makes, [workload], repeats)
-        rows += [_row(tau, name, one.visited, one.rate) for name, one in runs.items()]
-        rows.append(_row(tau, COLUMNAR, 0, engine))
-    return rows
+    makes = {
+        (tau, name): _make(number, tau * workload.unit)
+        for tau in taus
+        for name, number in BUCKETS.items()
+    }
+    runs = median_rates(makes, [workload], setting.progress.track(range(repeats), "turns"))
+    rows = [_row(tau, name, one.visited, one.rate) for (tau, name), one in runs.items()]
+    return rows + [_row(tau, COLUMNAR, 0, engine) for tau in taus]
 
 
 def _row(tau: int, name: str, compared: float, rate: float) -> Row:

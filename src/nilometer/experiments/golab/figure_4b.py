@@ -40,15 +40,14 @@ def measure(setting: Setting) -> list[Row]:
     averages = setting.choose(tuple(range(1, 21)), tuple(range(1, 15)), (4, 8, 12))
     units, repeats = setting.choose((100, 10), (20, 4), (5, 1))
     workload = make_workload(LOADS, units * sum(int(load.rate) for load in LOADS), setting.seed)
-    rows: list[Row] = []
-    for average in setting.progress.track(averages, "buckets"):
-        makes = {
-            name: _make(buckets, TAU * workload.unit)
-            for name, slow in STRATEGIES.items()
-            if (buckets := allot(average, slow)) is not None
-        }
-        runs = median_rates(makes, [workload], repeats)
-        rows += [_row(average, name, one.visited, one.rate) for name, one in runs.items()]
+    makes = {
+        (average, name): _make(buckets, TAU * workload.unit)
+        for average in averages
+        for name, slow in STRATEGIES.items()
+        if (buckets := allot(average, slow)) is not None
+    }
+    runs = median_rates(makes, [workload], setting.progress.track(range(repeats), "turns"))
+    rows = [_row(average, name, one.visited, one.rate) for (average, name), one in runs.items()]
     engine = columnar_rate(make_workload(LOADS, setting.choose(40_000, 5_000, 500), setting.seed))
     return rows + [_row(average, COLUMNAR, 0, engine) for average in averages]
 

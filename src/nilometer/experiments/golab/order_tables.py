@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
@@ -66,17 +66,19 @@ def model_cost(loads: Loads, order: Order) -> float:
     return cost_of_orders(loads, orders_of(order)).total
 
 
-def _measure(loads: Loads) -> Callable[[Setting], list[Row]]:
+def _measure(loads: Loads, quoted: Iterable[str]) -> Callable[[Setting], list[Row]]:
     def measure(setting: Setting) -> list[Row]:
-        parts, tuples = setting.choose((600, 20), (24, 12), (3, 8))
+        parts, tuples = setting.choose((600, 20), (60, 12), (3, 8))
         workloads = [
             with_even_origins(one, loads, setting.seed + part)
             for part, one in enumerate(make_workloads(loads, parts, tuples, setting.seed))
         ]
         orders = all_orders(loads)
+        ranked = list(orders)
+        some = [one for one in ranked if one in (*ranked[:3], *ranked[3::5], *quoted, ranked[-1])]
         counts = {
             name: count(orders[name], loads, workloads)
-            for name in setting.progress.track(list(orders), "global orders")
+            for name in setting.progress.track(setting.choose(ranked, some, some), "global orders")
         }
         if len({found for _, found in counts.values()}) > 1:
             raise WrongResultsError("global orders give different results")
@@ -155,7 +157,7 @@ def _heuristic(loads: Loads) -> Claim:
 
     return Claim(
         "the heuristic with fast streams moved up finds the best global order",
-        "model(chosen) = min(model) and counted(chosen) ≤ 1.1 min(counted) over all orders",
+        "model(chosen) = min(model) and counted(chosen) ≤ 1.1 min(counted) over the orders counted",
         check,
     )
 
@@ -169,7 +171,7 @@ def _check_close(rows: Sequence[Row]) -> Outcome:
 
 _CLOSE: Final = Claim(
     "the cost model tells how many comparisons each order takes",
-    "mean over all orders of |counted / model - 1| ≤ 15 %",
+    "mean over orders of |counted / model - 1| ≤ 15 %",
     _check_close,
     reason="a few tuples with the values that all streams have cause most of the cost: the "
     "error is that of the sample, and smaller in longer profiles",
@@ -184,12 +186,12 @@ def _table(
         "Golab",
         f"Table {number}",
         "What the global orders of a four-way join cost",
-        _measure(loads),
+        _measure(loads, quoted),
         _draw,
         (_costs(quoted, least, most), _heuristic(loads), _CLOSE),
         f"The rates, windows and numbers of values of Table {number}; the model is that of "
         f"section 4.2, comparisons are counted in EAGER MULTI-WAY NLJ, "
-        "for as many new tuples of each stream, weighted by the rates. "
+        "for as many new tuples of each stream, weighted by the rates (quick: for some orders). "
         f"{SCALE}",
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import process_time_ns
+from typing import TypeVar
 
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
@@ -23,6 +24,7 @@ from nilometer.experiments.service import (
 )
 
 Make = Callable[[JoinTask], JoinAlgorithm]
+Name = TypeVar("Name", bound=Hashable)
 
 BATCH = 1000
 """How many tuples a micro-batch of the columnar engine has."""
@@ -60,23 +62,18 @@ def run(make: Make, workloads: Sequence[Workload]) -> Run:
 
 
 def median_rates(
-    makes: Mapping[str, Make], workloads: Sequence[Workload], repeats: int
-) -> dict[str, Run]:
-    """Each algorithm so many times, in turns; all must give the same results.
+    makes: Mapping[Name, Make], workloads: Sequence[Workload], turns: Iterable[int]
+) -> dict[Name, Run]:
+    """All algorithms in turns, so many times; they must give the same results.
 
     The paper averages; the median is not moved by what else the machine does at times.
     """
-    rounds = [{name: run(make, workloads) for name, make in makes.items()} for _ in range(repeats)]
+    rounds = [{name: run(make, workloads) for name, make in makes.items()} for _ in turns]
     for one in rounds:
-        check_same({name: result.service for name, result in one.items()})
-    first = rounds[0]
+        check_same({str(name): result.service for name, result in one.items()})
     return {
-        name: Run(
-            median(one[name].rate for one in rounds),
-            first[name].visited,
-            first[name].service,
-        )
-        for name in makes
+        name: Run(median(one[name].rate for one in rounds), first.visited, first.service)
+        for name, first in rounds[0].items()
     }
 
 
