@@ -67,14 +67,19 @@ def _feed(task: JoinTask, arrivals: Sequence[StreamTuple]) -> float:
     return sum(spent) / (len(arrivals) - middle)
 
 
+def check_at_first_rate(load: Load, starts: Starts, setting: Setting) -> None:
+    """Refuse to go on if the algorithms and the engine do not agree."""
+    arrivals = load.arrivals(FIRST_RATE, LEAST_TUPLES, setting.seed)
+    check_same({name: load.serve(name, starts, arrivals) for name in [*starts, COLUMNAR]})
+
+
 def measure_throughput(setting: Setting, starts: Starts, window: int, values: int) -> list[Row]:
     """The largest rate for each algorithm and the engine, by the number of streams."""
     rows: list[Row] = []
     streams = setting.choose((2, 3, 4, 5, 6), (2, 3, 4), (2, 3))
     for number in setting.progress.track(streams, "number of streams"):
         load, names = Load(number, window, values), [*starts, COLUMNAR]
-        arrivals = load.arrivals(FIRST_RATE, LEAST_TUPLES, setting.seed)
-        check_same({name: load.serve(name, starts, arrivals) for name in names})
+        check_at_first_rate(load, starts, setting)
         for name in setting.progress.track(names, f"{number} streams"):
             rate = load.largest_rate(name, starts, setting)
             rows.append({"streams": number, "algorithm": name, "per_second": round(rate)})

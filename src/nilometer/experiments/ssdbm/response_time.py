@@ -14,7 +14,7 @@ from nilometer.experiments.experiment import Claim, Experiment, Outcome, Row, Se
 from nilometer.experiments.measured import brief, distinct, mean, values
 from nilometer.experiments.plots import Axis, Curve, draw_curves, share_legend
 from nilometer.experiments.simulated_clock import response_times, response_times_in_batches
-from nilometer.experiments.throughput import Load
+from nilometer.experiments.throughput import Load, check_at_first_rate
 from nilometer.experiments.workloads.exponential import SECOND
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def measure(setting: Setting) -> list[Row]:
     """Mean response times once windows are full, by the total rate."""
     seconds = setting.choose(60, 0.5, 0.05)
     load = Load(STREAMS, int(seconds * SECOND), int(VALUES_PER_SECOND * seconds))
+    check_at_first_rate(load, from_registry(BACKWARD, FORWARD), setting)
     largest = load.largest_rate(BACKWARD, from_registry(BACKWARD), setting)
     shares, least = setting.choose(SHARES, SHARES, SHARES[1::3]), setting.choose(2000, 2000, 500)
     rows: list[Row] = []
