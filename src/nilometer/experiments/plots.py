@@ -29,6 +29,18 @@ _COLOURS: Final[Mapping[str, str]] = {
     "ITA": "tab:red",
     "TPA": "tab:blue",
     "NTA": "tab:green",
+    "MULTI-WAY": "tab:blue",
+    "NAIVE": "tab:red",
+    "LAZY": "tab:blue",
+    "GENERAL": "tab:green",
+    "NLJ": "tab:red",
+    "HASH2": "tab:orange",
+    "HASH10": "tab:green",
+    "HASH30": "tab:blue",
+    "Equal": "tab:blue",
+    "1": "tab:red",
+    "5": "tab:green",
+    "10": "tab:orange",
 }
 
 _OTHERS: Final = ("slateblue", "teal", "goldenrod", "indianred", "tab:gray", "orchid", "peru")

@@ -12,7 +12,7 @@ from nilometer.algorithms.lazy_nlj import LazyNLJ
 from nilometer.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer.experiments.columnar import COLUMNAR
 from nilometer.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
-from nilometer.experiments.golab.rates import BATCH, Make, columnar_rate, median_rates
+from nilometer.experiments.golab.rates import BATCH, Make, best_rates, columnar_rate
 from nilometer.experiments.golab.workload import SCALE, make_workload
 from nilometer.experiments.measured import brief, select, values
 from nilometer.experiments.plots import Axis, Curve, draw_curves
@@ -43,7 +43,7 @@ def measure(setting: Setting) -> list[Row]:
         (EAGER, 1, 2, 4, 7, 10, 15, 20, 30, 50),
         (EAGER, 5, 50),
     )
-    units, repeats = setting.choose((2000, 10), (300, 5), (50, 1))
+    units, repeats = setting.choose((1000, 10), (150, 8), (50, 1))
     workload = make_workload(LOADS, units * len(LOADS), setting.seed)
     engine = columnar_rate(make_workload(LOADS, setting.choose(40_000, 10_000, 1000), setting.seed))
     makes = {
@@ -51,7 +51,7 @@ def measure(setting: Setting) -> list[Row]:
         for tau in taus
         for name, number in BUCKETS.items()
     }
-    runs = median_rates(makes, [workload], setting.progress.track(range(repeats), "turns"))
+    runs = best_rates(makes, [workload], setting.progress.track(range(repeats), "turns"))
     rows = [_row(tau, name, one.visited, one.rate) for (tau, name), one in runs.items()]
     return rows + [_row(tau, COLUMNAR, 0, engine) for tau in taus]
 
@@ -76,7 +76,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     x = Axis("tau (units of time; 0: eager)")
     draw_curves(axes, curves, x, Axis("maximum input rate (tuples per CPU second)", log=True),
                 markers=True)  # fmt: skip
-    axes.legend()
+    axes.legend(ncols=2)
 
 
 Rates = dict[str, dict[int, float]]
@@ -186,6 +186,6 @@ EXPERIMENT: Final = Experiment(
     draw,
     CLAIMS,
     "Four windows of 100 units, one tuple per unit, 50 values; 2, 10, 30 buckets (section 6.3); "
-    f"CPU time, from full windows. {SCALE} The columnar engine takes micro-batches of {BATCH} "
-    "tuples, whatever tau.",
+    f"CPU time, from full windows, the fastest of 10 turns (quick: 8). {SCALE} "
+    f"The columnar engine takes micro-batches of {BATCH} tuples, whatever tau.",
 )
