@@ -37,11 +37,10 @@ def list_experiments() -> None:
     from nilometer.experiments.registry import EXPERIMENTS  # noqa: PLC0415  takes its time
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("name", "paper", "figure"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("name", no_wrap=True)
     table.add_column("shows")
     for one in EXPERIMENTS:
-        table.add_row(one.name, one.paper, one.figure, one.title)
+        table.add_row(one.name, f"{one.paper}, {one.figure}: {one.title}")
     _screen().print(table)
 
 
