@@ -91,14 +91,16 @@ def draw_curves(
             color=colour_of(curve.label),
             label=curve.label,
             linewidth=2.2 if curve.label.startswith("columnar") else 1.6,
-            marker="o" if markers else "",
+            marker="o" if markers or len(curve.xs) == 1 else "",
             markersize=4,
         )
     for axis, scale in ((x, axes.set_xscale), (y, axes.set_yscale)):
         if axis.log:
             scale("log")
     if not y.log:
-        axes.set_ylim(bottom=0)
+        # Panels on one scale are drawn one after the other: the highest of all must fit.
+        shared = axes.get_shared_y_axes().get_siblings(axes)
+        axes.set_ylim(0, 1.05 * max(one.dataLim.y1 for one in shared))
     axes.set_xlabel(x.label)
     axes.set_ylabel(y.label)
     axes.set_title(title, fontsize=10)

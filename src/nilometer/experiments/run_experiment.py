@@ -48,7 +48,7 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
 
     figure = Figure(figsize=(11, 5), layout="constrained")
     experiment.draw(figure, rows)
-    figure.suptitle(f"{experiment.paper}, {experiment.figure}: {experiment.title}")
+    figure.suptitle(f"{experiment.paper}, {experiment.figure}: {experiment.title}", wrap=True)
     figure.savefig(path, dpi=_DOTS_PER_INCH, metadata={"Software": None})
 
 

@@ -12,7 +12,7 @@ from nilometer.experiments.golab.loop_costs import lazy_plans, naive_plans, tota
 from nilometer.experiments.golab.rates import Make, run
 from nilometer.experiments.golab.workload import SCALE, make_workloads
 from nilometer.experiments.measured import brief, select, values
-from nilometer.experiments.plots import Axis, Curve, draw_curves
+from nilometer.experiments.plots import Axis, Curve, draw_curves, share_legend
 from nilometer.experiments.service import check_same
 from nilometer.model.join_order import Order, StreamLoad
 
@@ -65,7 +65,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     x, y = Axis("number of windows"), Axis("comparisons per unit of time", log=True)
     draw_curves(axes, curves, x, y, markers=True)
     axes.set_xticks(sorted({int(row["windows"]) for row in rows}))
-    axes.legend()
+    share_legend(figure, [axes])
 
 
 def _ratios(rows: Sequence[Row], source: str) -> dict[int, float]:

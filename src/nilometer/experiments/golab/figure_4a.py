@@ -15,7 +15,7 @@ from nilometer.experiments.experiment import Claim, Experiment, Outcome, Row, Se
 from nilometer.experiments.golab.rates import BATCH, Make, best_rates, columnar_rate
 from nilometer.experiments.golab.workload import SCALE, make_workload
 from nilometer.experiments.measured import brief, select, values
-from nilometer.experiments.plots import Axis, Curve, draw_curves
+from nilometer.experiments.plots import Axis, Curve, draw_curves, share_legend
 from nilometer.model.join_order import StreamLoad
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     x = Axis("tau (units of time; 0: eager)")
     draw_curves(axes, curves, x, Axis("maximum input rate (tuples per CPU second)", log=True),
                 markers=True)  # fmt: skip
-    axes.legend(ncols=2)
+    share_legend(figure, [axes])
 
 
 Rates = dict[str, dict[int, float]]

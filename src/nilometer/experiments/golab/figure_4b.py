@@ -12,7 +12,7 @@ from nilometer.experiments.experiment import Claim, Experiment, Outcome, Row, Se
 from nilometer.experiments.golab.rates import BATCH, Make, best_rates, columnar_rate
 from nilometer.experiments.golab.workload import SCALE, make_workload
 from nilometer.experiments.measured import brief, distinct, select, values
-from nilometer.experiments.plots import Axis, Curve, draw_curves
+from nilometer.experiments.plots import Axis, Curve, draw_curves, share_legend
 from nilometer.model.join_order import StreamLoad
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     x = Axis("average number of buckets per window")
     y = Axis("maximum input rate (tuples per CPU second)", log=True)
     draw_curves(axes, curves, x, y, markers=True)
-    axes.legend()
+    share_legend(figure, [axes])
 
 
 Rates = dict[str, dict[int, float]]

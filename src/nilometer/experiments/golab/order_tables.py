@@ -15,7 +15,7 @@ from nilometer.experiments.golab.workload import (
     with_even_origins,
 )
 from nilometer.experiments.measured import brief, values
-from nilometer.experiments.plots import Axis, Curve, draw_curves
+from nilometer.experiments.plots import Axis, Curve, draw_curves, share_legend
 from nilometer.experiments.service import WrongResultsError, add_fingerprints, fingerprint_of
 from nilometer.model.join_order import (
     Order,
@@ -117,7 +117,7 @@ def _draw(figure: Figure, rows: Sequence[Row]) -> None:
         axes, curves, Axis("global order"), Axis("comparisons per unit of time"), markers=True
     )
     axes.set_xticks(places, [str(row["order"]) for row in rows], rotation=90)
-    axes.legend()
+    share_legend(figure, [axes])
 
 
 def _costs(quoted: Mapping[str, int], least: int, most: int) -> Claim:

@@ -16,6 +16,7 @@ from nilometer.experiments.golab.order_tables import TABLE_5, all_orders, model_
 from nilometer.experiments.golab.rates import BATCH, Make, Run, best_rates, columnar_rate
 from nilometer.experiments.golab.workload import SCALE, make_workload, make_workloads
 from nilometer.experiments.measured import brief, select
+from nilometer.experiments.plots import share_legend
 from nilometer.model.join_order import Order
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     axes.set_yscale("log")
     axes.set_ylabel("maximum input rate (tuples per CPU second)")
     axes.grid(visible=True, axis="y", alpha=0.3)
-    axes.legend(ncols=2)
+    share_legend(figure, [axes])
 
 
 def _rates(rows: Sequence[Row], name: str) -> dict[str, float]:
