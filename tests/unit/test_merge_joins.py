@@ -150,6 +150,22 @@ def test_a_silent_stream_is_passed_when_it_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORWARD)
+@pytest.mark.parametrize("silent", range(3))
+def test_nothing_is_kept_for_what_a_silent_stream_cannot_bring_any_more(
+    name: str, silent: int
+) -> None:
+    algorithm = ALGORITHMS[name].start(JoinTask.uniform(3, 10))
+    for time in range(100):
+        for stream in range(3):
+            if stream == silent:
+                algorithm.reach(stream, time)
+            else:
+                algorithm.process(StreamTuple(time, 0, stream, time))
+        # The window, and the instant itself, in two streams; one more that came after the clock.
+        assert sum(map(len, algorithm.save().tables.values())) <= 2 * 12
+
+
+@pytest.mark.parametrize("name", FORWARD)
 def test_what_a_silent_stream_cannot_meet_any_more_is_dropped(name: str) -> None:
     algorithm = ALGORITHMS[name].start(JoinTask.uniform(2, 10))
     for one in tuples(0, *range(100)):

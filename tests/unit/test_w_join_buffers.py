@@ -89,7 +89,7 @@ def test_only_a_cleanup_removes_and_it_removes_all_that_is_out(name: str) -> Non
     assert ever_removed > 30
 
 
-@pytest.mark.parametrize("name", ["NLW", "HW", "BEW", "BEW_HASH"])
+@pytest.mark.parametrize("name", ["NLW", "HW", "BEW", "BEW_HASH", "GRAPH_BEW"])
 def test_buffers_stay_small_where_no_key_comes_twice(name: str) -> None:
     algorithm = ALGORITHMS[name].start(JoinTask.uniform(3, 10))
     for time in range(600):

@@ -33,6 +33,7 @@ class GraphBEWJoin(JoinAlgorithm):
         self.counters.tuples += 1
         self._newest[arrival.stream] = arrival.time
         self._buffers[arrival.stream].add(arrival)
+        self._buffers[arrival.stream].tidy(self._oldest(arrival.stream))
         found: list[list[StreamTuple]] = [[arrival]]
         for stream in self._orders[arrival.stream]:
             if not found:

@@ -57,7 +57,12 @@ class MWJoin(JoinAlgorithm):
 
     def reach(self, stream: int, time: int) -> list[Result]:
         self._reached[stream] = max(self._reached[stream], time)
-        return [] if self._waiting[stream] else self._go_on(stream)
+        if self._waiting[stream]:
+            return []
+        results = self._go_on(stream)
+        if self._included < self._streams:
+            self._drop_out_of_reach()
+        return results
 
     def save(self) -> Saved:
         tables = {str(i): singles(buffer) for i, buffer in enumerate(self._buffers)}
@@ -132,6 +137,21 @@ class MWJoin(JoinAlgorithm):
                 break
             stream = (stream + 1) % streams
         self._sweeping, self._included, self._low, self._high = stream, included, low, high
+
+    def _drop_out_of_reach(self) -> None:
+        """Drop what is too old for all that the stream for which Mode 1 waits can still bring.
+
+        The sweep would drop it, too, but not before that stream brings a tuple, if it ever does.
+        """
+        reached, own = self._reached[self._sweeping], self._windows[self._sweeping]
+        for i, window in enumerate(self._windows):
+            oldest = reached - min(own, window)
+            for line in (self._buffers[i], self._waiting[i]):
+                self.counters.time_tests += 1
+                while line and line[0].time < oldest:
+                    line.popleft()
+                    self.counters.removed += 1
+                    self.counters.time_tests += 1
 
     def _mode_2(self) -> list[Result]:
         """Join the starting tuples, if Mode 1 has found them, then what waits in the period."""
