@@ -104,7 +104,8 @@ def small(measured: list[Row] | Exception) -> Experiment:
 
     claims = (
         Claim("it is measured", "rows > 0", holds, "never shown"),
-        Claim("a | grows", "time(2) ≤ time(1)", fails, "it is larger"),
+        Claim("a grows", "time(2) ≤ time(1)", fails, "it is larger"),
+        Claim("ours: all are counted", "rows = 2", lambda rows: Outcome(True, "2 | 2 rows")),
     )
     return Experiment(
         "paper-figure-1",
@@ -122,7 +123,8 @@ def test_reasons_are_told_of_claims_that_do_not_hold(tmp_path: Path) -> None:
     report = run_experiment(small(ROWS), Setting(Profile.QUICK), tmp_path)
     assert report.claims == (
         Verdict("it is measured", "rows > 0", True, "2 rows"),
-        Verdict("a | grows", "time(2) ≤ time(1)", False, "5 > 2.5", "it is larger"),
+        Verdict("a grows", "time(2) ≤ time(1)", False, "5 > 2.5", "it is larger"),
+        Verdict("ours: all are counted", "rows = 2", True, "2 | 2 rows"),
     )
     assert (tmp_path / "paper-figure-1.csv").read_text() == "n,time\n1,2.5\n2,5.0\n"
     assert read_report(tmp_path, "paper-figure-2") is None
@@ -143,13 +145,18 @@ def test_the_page_shows_figures_verdicts_and_commands(tmp_path: Path) -> None:
     fixed = Report(**{**vars(report), "seconds": 12.0, "cores": 2, "python": "3.11.0"})
     page = render_page([fixed], "docs")
     for line in (
-        "Measured with profile `quick` on 2 cores with Python 3.11.0.",
-        "1 experiments in 0 minutes; of 2 claims 1 held, 1 did not.",
-        "| [paper-figure-1](#paper-figure-1) | Paper | Figure 1 | a small one | 1 of 2 | 12 |",
+        "on 2 cores with Python 3.11.0.",
+        "1 experiments in 0 minutes: of the papers' claims 1 of 2 held, of ours 1 of 1.",
+        "| [paper-figure-1](#paper-figure-1) | Paper, Figure 1: a small one | 2 of 3 | 12 |",
+        "- [paper-figure-1](#paper-figure-1): a grows",
+        "| [paper-figure-1](#paper-figure-1) | 2 \\| 2 rows |",
         "nilometer experiments run paper-figure-1 --quick",
         "![a small one](docs/paper-figure-1.png)",
-        "| it is measured | rows > 0 | held | 2 rows |",
-        "| a \\| grows | time(2) ≤ time(1) | **did not hold** | 5 > 2.5 Why: it is larger |",
+        "- **held**: it is measured",
+        "  - judged by: rows > 0",
+        "  - measured: 2 rows",
+        "- **did not hold**: a grows",
+        "  - why: it is larger",
     ):
         assert line in page.splitlines()
     assert str(tmp_path) not in page
@@ -181,15 +188,17 @@ def test_verdicts_are_told(
     assert call(monkeypatch, "run", "small", "--smoke", "--output", str(output)) == 0
     said = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert said[0].startswith("paper-figure-1 (0.0 s)")
-    assert said[1:7] == [
+    assert said[1:9] == [
         "held: it is measured",
         "2 rows",
-        "did not hold: a | grows",
+        "did not hold: a grows",
         "5 > 2.5",
         "why: it is larger",
-        "1 experiment: 2 claims, 1 held, 1 did not",
+        "held: ours: all are counted",
+        "2 | 2 rows",
+        "1 experiment: 3 claims, 2 held, 1 did not",
     ]
-    assert said[7] == f"CSV, PNG and verdicts are in {output}"
+    assert said[9] == f"CSV, PNG and verdicts are in {output}"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,11 @@ class Verdict:
     reason: str = ""
     """Why it did not hold, where that is known."""
 
+    @property
+    def ours(self) -> bool:
+        """Whether no paper says so: it is about the columnar engine."""
+        return self.text.startswith("ours: ")
+
 
 @dataclass(frozen=True)
 class Report:
