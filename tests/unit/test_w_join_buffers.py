@@ -9,10 +9,13 @@ import pytest
 
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved
 from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.registry import ALGORITHMS
+from nilometer.algorithms.registry import ALGORITHMS, Windows
 from nilometer.algorithms.ripple_join import RippleJoin
 from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.algorithms.xjoin import XJoin
+from nilometer.model.network import TimeNetwork
+from nilometer.model.time import FOREVER
+from nilometer.model.windows import PairWindow
 from tests.arrivals import Case, generate
 from tests.w_join_buffers import HASHED, Books
 
@@ -98,6 +101,17 @@ def test_buffers_stay_small_where_no_key_comes_twice(name: str) -> None:
         held = sum(len(table) for table in algorithm.save().tables.values())
         # Twice the window, and the tuple itself, in four buffers.
         assert held <= 4 * 22
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_nothing_is_kept_for_a_stream_that_has_ended(name: str) -> None:
+    path = TimeNetwork(("A", "B"), (PairWindow("A", "B", 0, 10),))
+    uniform = ALGORITHMS[name].windows is not Windows.PATH
+    algorithm = ALGORITHMS[name].start(JoinTask.uniform(2, 10) if uniform else JoinTask(path))
+    algorithm.reach(0, FOREVER)
+    for time in range(50):
+        algorithm.process(StreamTuple(time, time, 1, time))
+        assert not any(algorithm.save().tables.values())
 
 
 @pytest.mark.parametrize("name", EAGER)

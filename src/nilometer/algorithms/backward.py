@@ -41,10 +41,10 @@ class BackwardJoin(JoinAlgorithm):
         self.counters.tuples += 1
         stream = arrival.stream
         self._newest[stream] = arrival.time
-        oldest = self._oldest(stream)
-        self._buffers[stream].add(arrival, oldest)
         if self.removes_when_visited:
-            self._buffers[stream].tidy(oldest)
+            self._buffers[stream].take_in((arrival,), self._oldest(stream))
+        else:
+            self._buffers[stream].add(arrival)
         second, *others = self._visits[stream]
         found = self._join(second, [one_tuple(arrival)])
         for other in others:

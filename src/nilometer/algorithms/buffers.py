@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from nilometer.algorithms.counters import Counters
@@ -28,8 +28,12 @@ class Buffer(ABC, Generic[Entry]):
         """Whether entries come in the order of time, as the tuples of a stream do."""
 
     @abstractmethod
-    def add(self, entry: Entry, oldest: int = EARLIEST) -> None:
-        """Take in an entry at a time when nothing before `oldest` is needed."""
+    def add(self, entry: Entry) -> None:
+        """Take in an entry."""
+
+    @abstractmethod
+    def take_in(self, entries: Sequence[Entry], oldest: int) -> None:
+        """Take in what is not older, and remove what is, where nobody has looked for long."""
 
     @abstractmethod
     def look(self, key: Hashable) -> Collection[Entry]:
@@ -38,10 +42,6 @@ class Buffer(ABC, Generic[Entry]):
     @abstractmethod
     def drop(self, key: Hashable, oldest: int) -> None:
         """Remove what is older, where entries with this key are."""
-
-    @abstractmethod
-    def tidy(self, oldest: int) -> None:
-        """Remove what is older, where nobody has looked for long."""
 
     @abstractmethod
     def sweep(self, oldest: int) -> None:
@@ -78,17 +78,18 @@ class ListBuffer(Buffer[Entry]):
         super().__init__(counters, window, in_order)
         self._entries: deque[Entry] = deque()
 
-    def add(self, entry: Entry, oldest: int = EARLIEST) -> None:
+    def add(self, entry: Entry) -> None:
         self._entries.append(entry)
+
+    def take_in(self, entries: Sequence[Entry], oldest: int) -> None:
+        self._entries.extend(entries)
+        self._remove_heads(self._entries, oldest)
 
     def look(self, key: Hashable) -> Collection[Entry]:
         return self._entries
 
     def drop(self, key: Hashable, oldest: int) -> None:
         self._remove(self._entries, oldest)
-
-    def tidy(self, oldest: int) -> None:
-        self._remove_heads(self._entries, oldest)
 
     def sweep(self, oldest: int) -> None:
         self._remove(self._entries, oldest)
@@ -110,8 +111,8 @@ class _Bucket(Generic[Entry]):
 class HashBuffer(Buffer[Entry]):
     """A hash table whose buckets hold the entries with one key.
 
-    `tidy` is the update routine of TR-010 section 3.1.2: a bucket is rarely probed if what is
-    needed has moved on by more than the window since the bucket was last updated.
+    A bucket is rarely probed if what is needed has moved on by more than the window since the
+    bucket was last updated.
     """
 
     by_key = True
@@ -121,11 +122,15 @@ class HashBuffer(Buffer[Entry]):
         self._buckets: OrderedDict[Hashable, _Bucket[Entry]] = OrderedDict()
         """The bucket that was not updated for longest comes first."""
 
-    def add(self, entry: Entry, oldest: int = EARLIEST) -> None:
-        bucket = self._buckets.get(entry.key)
-        if bucket is None:
-            bucket = self._buckets[entry.key] = _Bucket(oldest)
-        bucket.entries.append(entry)
+    def add(self, entry: Entry) -> None:
+        self._put(entry, EARLIEST)
+
+    def take_in(self, entries: Sequence[Entry], oldest: int) -> None:
+        self._counters.time_tests += len(entries)
+        for entry in entries:
+            if entry.time >= oldest:
+                self._put(entry, oldest)
+        self._update_rarely_probed(oldest)
 
     def look(self, key: Hashable) -> Collection[Entry]:
         self._counters.probes += 1
@@ -137,20 +142,27 @@ class HashBuffer(Buffer[Entry]):
         if bucket is not None:
             self._update(key, bucket, oldest)
 
-    def tidy(self, oldest: int) -> None:
-        while self._buckets:
-            key, bucket = next(iter(self._buckets.items()))
-            self._counters.time_tests += 1
-            if bucket.updated >= oldest - self._window:
-                return
-            self._update(key, bucket, oldest)
-
     def sweep(self, oldest: int) -> None:
         for key, bucket in list(self._buckets.items()):
             self._update(key, bucket, oldest)
 
     def __iter__(self) -> Iterator[Entry]:
         return (one for bucket in self._buckets.values() for one in bucket.entries)
+
+    def _put(self, entry: Entry, oldest: int) -> None:
+        bucket = self._buckets.get(entry.key)
+        if bucket is None:
+            bucket = self._buckets[entry.key] = _Bucket(oldest)
+        bucket.entries.append(entry)
+
+    def _update_rarely_probed(self, oldest: int) -> None:
+        """The update routine of TR-010 section 3.1.2."""
+        while self._buckets:
+            key, bucket = next(iter(self._buckets.items()))
+            self._counters.time_tests += 1
+            if bucket.updated >= oldest - self._window:
+                return
+            self._update(key, bucket, oldest)
 
     def _update(self, key: Hashable, bucket: _Bucket[Entry], oldest: int) -> None:
         self._remove(bucket.entries, oldest)

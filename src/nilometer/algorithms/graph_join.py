@@ -32,8 +32,7 @@ class GraphBEWJoin(JoinAlgorithm):
     def process(self, arrival: StreamTuple) -> list[Result]:
         self.counters.tuples += 1
         self._newest[arrival.stream] = arrival.time
-        self._buffers[arrival.stream].add(arrival)
-        self._buffers[arrival.stream].tidy(self._oldest(arrival.stream))
+        self._buffers[arrival.stream].take_in((arrival,), self._oldest(arrival.stream))
         found: list[list[StreamTuple]] = [[arrival]]
         for stream in self._orders[arrival.stream]:
             if not found:

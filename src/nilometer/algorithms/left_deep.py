@@ -42,12 +42,12 @@ class JoinNode:
         """Take in the combinations of one new tuple, and join them with the right stream."""
         if not joined:
             return []
-        oldest_left = self.oldest_left
-        for one in joined:
-            self.left.add(one, oldest_left)
         if self._removes:
-            self.left.tidy(oldest_left)
+            self.left.take_in(joined, self.oldest_left)
             self.right.drop(joined[0].key, self.oldest_right)
+        else:
+            for one in joined:
+                self.left.add(one)
         right, back, ahead = self.right, self._back, self._ahead
         condition, counters = self._condition, self._counters
         return [
@@ -57,11 +57,11 @@ class JoinNode:
 
     def from_right(self, one: StreamTuple) -> Found:
         """Take in a tuple of the right stream, and join it with the combinations."""
-        oldest_right = self.oldest_right
-        self.right.add(one, oldest_right)
         if self._removes:
-            self.right.tidy(oldest_right)
+            self.right.take_in((one,), self.oldest_right)
             self.left.drop(one.key, self.oldest_left)
+        else:
+            self.right.add(one)
         low, high = one.time - self._ahead, one.time + self._back
         left = self.left.look(one.key)
         self._counters.time_tests += 2 * len(left)
