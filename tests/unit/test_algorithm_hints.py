@@ -82,6 +82,14 @@ def test_unknown_algorithms_are_refused_with_those_there_are(db: LocalDatabase) 
     assert error.hint == f"choose {', '.join(ALGORITHMS)}"
 
 
+def test_a_hint_behind_another_select_is_refused_where_it_stands(db: LocalDatabase) -> None:
+    first = "(SELECT /*+ BEW */ A.v FROM A, B WINDOW = 1 S)"
+    statement = f"{first} UNION ALL SELECT /*+ MW */ B.v FROM B, C WINDOW = 2 S"
+    place = refused(db, statement).place
+    assert place is not None
+    assert statement[place.start : place.end] == "/*+ MW */"
+
+
 def test_windows_and_keys_that_an_algorithm_cannot_take(db: LocalDatabase) -> None:
     error = refused(db, "SELECT /*+ BEW */ A.k FROM A, B DWINDOW(A, B) = 1 SECOND")
     assert error.message == "BEW cannot take these windows"

@@ -20,19 +20,21 @@ def take_hint(
     tree: exp.Query, sql: str
 ) -> tuple[exp.Query, Execution | ChosenAlgorithm | None, Place | None]:
     """A query without the hint of its first SELECT, what that says, and where it stands."""
-    first: exp.Expr = unwrap(tree)
-    while isinstance(first, exp.SetOperation):
-        first = unwrap(first.this)
-    hint = first.args.get("hint")
+    hint = _first_select(tree).args.get("hint")
     if hint is None:
         return tree, None, None
     place = place_of(hint, sql)
     chosen = _read(hint, place)
     bare = tree.copy()
-    found = bare.find(exp.Hint)
-    assert found is not None
-    found.pop()
+    _first_select(bare).set("hint", None)
     return bare, chosen, place
+
+
+def _first_select(tree: exp.Query) -> exp.Expr:
+    first: exp.Expr = unwrap(tree)
+    while isinstance(first, exp.SetOperation):
+        first = unwrap(first.this)
+    return first
 
 
 def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
