@@ -25,6 +25,8 @@ _COLOURS: Final[Mapping[str, str]] = {
     "GCA": "crimson",
     "LCA": "darkgreen",
     "NLW_PATH": "navy",
+    "HW_PATH": "tab:orange",
+    "GRAPH_BEW": "tab:cyan",
     "columnar": "black",
     "ITA": "tab:red",
     "TPA": "tab:blue",

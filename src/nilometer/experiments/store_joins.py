@@ -14,8 +14,8 @@ STREAMS: Final = (2, 3, 4)
 PARAMETERS: Final = (
     "a window of 1 hour, 5000 transactions an hour over all stores, clean-up of the baseline "
     "every 10 000 tuples, as in TR-010 section 4; generated transactions in the place of the "
-    "logs (20 000 items, Zipf with exponent 0.5: ours). Rates and clean-up are a quarter of "
-    "that with --quick, a twentieth with --smoke"
+    "logs (20 000 items, Zipf with exponent 0.5: ours), 125 000 of them. With --quick 20 000, "
+    "with --smoke 2000; then rates and clean-up are a quarter and a twentieth of that"
 )
 
 SHORT_BUCKETS: Final = (

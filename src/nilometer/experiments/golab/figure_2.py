@@ -117,7 +117,8 @@ EXPERIMENT: Final = Experiment(
     measure,
     draw,
     CLAIMS,
-    "All windows 100 units long, one tuple per unit, 50 values (section 4.2). The formulas are "
+    "all windows 100 units long, one tuple per unit, 50 values (section 4.2). The formulas are "
     "derived anew: for new tuples at place p of n equal windows of N tuples and v values, loop m "
-    f"compares N^m / v^(m-2) tuples above p and N^(m-1) / v^(m-2) from p on. {SCALE}",
+    f"compares N^m / v^(m-2) tuples above p and N^(m-1) / v^(m-2) from p on. Up to 7 "
+    f"windows, with --quick 6, with --smoke 4. {SCALE}",
 )

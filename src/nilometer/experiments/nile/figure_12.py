@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from nilometer.experiments.experiment import Experiment, Row, Setting
 from nilometer.experiments.nile.queries import q1
-from nilometer.experiments.nile.response_claims import MAXIMUM, converges, same, times_faster
+from nilometer.experiments.nile.response_claims import (
+    AVERAGE,
+    MAXIMUM,
+    batches_wait,
+    converges,
+    grows,
+    same,
+    times_faster,
+)
 from nilometer.experiments.nile.response_figure import curves_by
 from nilometer.experiments.nile.responses import Period, measure_responses
 from nilometer.experiments.nile.sales import store_sales
@@ -63,6 +71,14 @@ CLAIMS = (
     converges("selectivity", 0.2, 1.0, text="ITA becomes better as the selectivity increases"),
     same("TPA", "ITA", "selectivity", (1.0,), text="without filtering TPA is as ITA"),
     same("NTA", "ITA", "selectivity", (1.0,), text="without filtering NTA is as ITA"),
+    grows(
+        ("TPA", "NTA"),
+        AVERAGE,
+        "selectivity",
+        (0.2, 1.0),
+        text="under TPA and NTA response times grow slightly with the selectivity",
+    ),
+    batches_wait("selectivity", SELECTIVITIES),
 )
 
 EXPERIMENT = Experiment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.experiments.contest import contest, from_registry, steady_rows
 from nilometer.experiments.experiment import Experiment, Row, Setting
-from nilometer.experiments.ratio_claims import batching_gains, times_slower
+from nilometer.experiments.ratio_claims import batching_gains, is_best, scales_best, times_slower
 from nilometer.experiments.service_figure import draw_service_by_streams
 from nilometer.experiments.workloads.exponential import SECOND, Rate, exponential_streams
 
@@ -44,7 +44,8 @@ CLAIMS = (
         "of all tuples are admitted and joined (counted). With windows of 0.01 s to 0.2 s and 3 "
         "or 4 streams the factor is 1.8-4.1",
     ),
-    times_slower("MW", "HW", least=1, by="streams", text="HW-join scales better and performs best"),
+    is_best("HW", "NLW", "MW", by="streams", text="HW-join achieves the best performance"),
+    scales_best("HW", "NLW", "MW", text="HW-join is more scalable"),
     batching_gains("NLW", "MW", "HW", by="streams"),
 )
 
@@ -58,5 +59,6 @@ EXPERIMENT = Experiment(
     CLAIMS,
     "rates from 1000 down to 100 tuples a second in even steps, exponential times between "
     "arrivals (TR-010 section 4.3); the window (1 s) and the integers (500 distinct) are ours, "
-    "the paper does not tell them",
+    "the paper does not tell them. 60 000 tuples, with --quick 8000, with --smoke 2000; the "
+    "second half of them counts",
 )
