@@ -16,7 +16,8 @@ import pyarrow as pa
 from nilometer.algorithms.hosted_rows import HostedRows, places_of
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.registry import find_algorithm
+from nilometer.algorithms.refinement import Refinement
+from nilometer.algorithms.registry import Algorithm, Windows, find_algorithm
 from nilometer.algorithms.saved_state import SavedState
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.algorithms.tuple_keys import condition_of
@@ -51,18 +52,31 @@ class HostedJoinSpec:
                 detail=f"{', '.join(sorted(self.join.network.static))} has no time",
                 hint="leave it out: the columnar join can",
             )
-        if self.join.rows_windows:
-            raise InputError(
-                "the ROWS windows of a query are left to the columnar join",
-                detail=f"they order rows of equal time, which {chosen.name} does not",
-                hint="leave it out",
-            )
+        self._check_rows(chosen)
         chosen.start(self.task)
+
+    def _check_rows(self, chosen: Algorithm) -> None:
+        windows = self.join.rows_windows
+        if not windows:
+            return
+        if chosen.windows is not Windows.ROWS:
+            raise InputError(
+                f"{chosen.name} cannot take ROWS windows",
+                hint="COUNT_NLJ can, if every stream has one; or leave it out",
+            )
+        others = [name for i, name in enumerate(self.names) if i not in windows]
+        if others or any(window.partition for window in windows.values()):
+            raise InputError(
+                f"{chosen.name} needs a ROWS window without partitions on every stream",
+                detail=f"{' and '.join(others)} has none" if others else "",
+                hint="leave it out: the columnar join can take these windows",
+            )
 
     @property
     def task(self) -> JoinTask:
         """The join as the algorithms see it; further predicates are asked of its results."""
-        return JoinTask(self.join.network, condition_of(self.layouts))
+        counts = tuple(window.count for window in self.join.rows_windows.values())
+        return JoinTask(self.join.network, condition_of(self.layouts), counts or None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,9 +114,13 @@ class HostedJoin:
     def __init__(self, spec: HostedJoinSpec, store: ChunkStore) -> None:
         self._spec = spec.join
         task = spec.task
+        windows = self._spec.rows_windows
         self._rows = [
-            HostedRows(i, layout, task.condition, store) for i, layout in enumerate(spec.layouts)
+            HostedRows(i, layout, task.condition, store, windows.get(i))
+            for i, layout in enumerate(spec.layouts)
         ]
+        self._refinement = Refinement(task) if windows else None
+        """Count-based windows know nothing of time."""
         self._saved = SavedState(store)
         self.algorithm: JoinAlgorithm = find_algorithm(spec.algorithm).start(task)
         self.late = [0] * len(spec.layouts)
@@ -137,10 +155,11 @@ class HostedJoin:
         ]
         sides = [side for _, side in taken]
         arrivals = sorted((one for due, _ in taken for one in due), key=lambda one: one.time)
-        for results in self._run(arrivals, after):
-            columns = self._answer(results, sides)
-            if len(columns):
-                yield columns
+        for candidates in self._run(arrivals, after):
+            if results := self._refine(candidates):
+                columns = self._answer(results, sides)
+                if len(columns):
+                    yield columns
         self._keep(sides)
 
     def snapshot(self) -> dict[str, Any]:
@@ -178,12 +197,20 @@ class HostedJoin:
         if found:
             yield found
 
+    def _refine(self, candidates: list[Result]) -> list[Result]:
+        if self._refinement is None:
+            return candidates
+        return self._refinement.refine(candidates, self.algorithm.counters)
+
     def _answer(self, results: Sequence[Result], sides: Sequence[Side]) -> pa.RecordBatch:
         """The results that pass all predicates, in the columns of a columnar join."""
         streams = range(len(sides))
         rows = {i: places_of([result[i].number for result in results], sides[i]) for i in streams}
         latest = np.array([max(one.time for one in result) for result in results], dtype=np.int64)
         tuples = Tuples(rows, {}, latest, {}, {})
+        for i, own in enumerate(self._rows):
+            if len(tuples) and (fit := own.fit(sides[i])) is not None:
+                tuples = tuples.only(fit[tuples.rows[i]])
         for residual in self._spec.residuals:
             if len(tuples):
                 tuples = tuples.only(residual.test(pick(residual.columns, tuples, sides)))

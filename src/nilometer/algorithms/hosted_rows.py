@@ -13,6 +13,7 @@ from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.algorithms.tuple_keys import tuple_keys
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, make_chunk
+from nilometer.kernels.rows_window import RowsWindow, fit_to_join, window_order
 from nilometer.kernels.window_join import Side
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.hold_back import HoldBack
@@ -23,14 +24,21 @@ from nilometer.operators.watermarks import NEVER
 class HostedRows:
     """Rows become tuples when they are due, and stay for as long as an algorithm refers to them.
 
-    A row is due when its stream's watermark has reached it. Then it gets a number, which is kept
-    with it, behind its columns.
+    A row is due when its stream's watermark has reached it; where a ROWS window orders rows of
+    equal time, when it has passed it. Then it gets a number, which is kept with it, behind its
+    columns.
     """
 
     def __init__(
-        self, stream: int, layout: RowLayout, condition: Condition, store: ChunkStore
+        self,
+        stream: int,
+        layout: RowLayout,
+        condition: Condition,
+        store: ChunkStore,
+        window: RowsWindow | None = None,
     ) -> None:
         """No rows, of the stream in this place of the join."""
+        self._window = window
         self._stream = stream
         self._layout = layout
         self._condition = condition
@@ -59,13 +67,20 @@ class HostedRows:
 
         None that is due later is earlier.
         """
-        due = self._waiting.release([rows], watermark + 1)[0]
+        due = self._due(rows, watermark)
         numbers = np.arange(self._next, self._next + len(due))
         self._next += len(due)
         arrays = [*due.columns, pa.array(numbers)]
         numbered = pa.RecordBatch.from_arrays(arrays, [*due.schema.names, "number"])
         new = make_chunk(numbered, self._timed, Kernel.NESTED) if len(numbered) else None
         return self._tuples(numbered), Side(self._used.chunks(), new)
+
+    def fit(self, side: Side) -> Bools | None:
+        """Which of all rows in use may join, where others count, too; None if all may."""
+        window, keys = self._window, self._layout.key_columns
+        if window is None:
+            return None
+        return np.concatenate([fit_to_join(chunk.rows, keys, window) for chunk in side.chunks])
 
     def keep(self, side: Side, numbers: Int64s) -> None:
         """Keep the rows with these numbers, of all that were in use."""
@@ -97,6 +112,12 @@ class HostedRows:
         self._next, self._waiting.frontier = snapshot["next"], snapshot["frontier"]
         for buffer, refs in zip(self.buffers, snapshot["chunks"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
+
+    def _due(self, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
+        if self._window is None:
+            return self._waiting.release([rows], watermark + 1)[0]
+        due = self._waiting.release([rows], watermark)[0]
+        return due.take(pa.array(window_order(due, self._layout.times(due), self._window)))
 
     def _tuples(self, rows: pa.RecordBatch) -> list[StreamTuple]:
         times, numbers = self._layout.times(rows).tolist(), rows.columns[-1].to_pylist()

@@ -61,6 +61,12 @@ def window_ends(rows: pa.RecordBatch, times: Int64s, window: RowsWindow) -> Int6
     return ends
 
 
+def window_order(rows: pa.RecordBatch, times: Int64s, window: RowsWindow) -> Int64s:
+    """The places of rows in the order in which they enter a window that has no partitions."""
+    assert not window.partition
+    return _in_order(rows, np.zeros(len(rows), dtype=np.int64), times, window)
+
+
 def slide(
     old: Sequence[Chunk], new: pa.RecordBatch, layout: RowLayout, window: RowsWindow
 ) -> tuple[tuple[Chunk, ...], pa.RecordBatch]:
