@@ -6,7 +6,7 @@ from collections import deque
 
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
-from nilometer.model.time import EARLIEST, FOREVER
+from nilometer.model.time import EARLIEST
 
 
 class InTimeOrder(JoinAlgorithm):
@@ -65,5 +65,4 @@ class InTimeOrder(JoinAlgorithm):
             (waiting[0].time if waiting else self._reached[i], i)
             for i, waiting in enumerate(self._waiting)
         )
-        ready = self._waiting[first] and self._waiting[first][0].time < FOREVER
-        return first if ready else None
+        return first if self._waiting[first] else None

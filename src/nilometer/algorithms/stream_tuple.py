@@ -12,7 +12,7 @@ class StreamTuple(NamedTuple):
     time: int
     """Its timestamp (microseconds)."""
     key: Hashable
-    """What the join condition looks at."""
+    """What the join condition looks at; equal to itself, as NaN is not, and None like any other."""
     stream: int
     """The place of its stream in the join."""
     number: int
