@@ -10,8 +10,8 @@ from nilometer.experiments.nile.response_claims import (
     BETTER,
     CPU,
     batches_wait,
+    delays_of_ita,
     scans_cost,
-    significant_delays,
     times_faster,
 )
 from nilometer.experiments.nile.response_figure import bars_by_query
@@ -26,9 +26,9 @@ BOUNDED = (
     "that an arrival causes come at once under all three. In Q4 all wait for the other stream to "
     "pass an instant, too"
 )
-TWICE = (
+UNNOTICED = (
     "both wait tens of milliseconds for the next arrivals; processing takes microseconds (see "
-    "cpu_us), so twice as much of it is not noticed"
+    "cpu_us), so more of it would not be noticed"
 )
 NO_SCAN = (
     "both wait for the next arrivals, which takes tens of milliseconds; scanning the buffer of the "
@@ -68,8 +68,8 @@ CLAIMS = (
         BETTER,
         "query",
         ("Q3", "Q4"),
-        text="in Q3 and Q4 NTA has a larger response time than TPA: it processes twice the tuples",
-        reason=TWICE,
+        text="in Q3 and Q4 NTA has a larger response time than TPA: it processes more tuples",
+        reason=UNNOTICED,
     ),
     times_faster(
         "TPA",
@@ -79,8 +79,17 @@ CLAIMS = (
         ("Q3", "Q4"),
         text="in Q3 and Q4 processing takes longer under NTA than under TPA",
         column=CPU,
+        reason="NTA processes 3.6 and 4.0 tuples for each that arrives, TPA 2.5; but TPA asks for "
+        "the time 2.1 and 8.1 times, NTA not at all and 3.2 times (counted), which costs more",
     ),
-    significant_delays("query", (*ONE_WINDOW, "Q5")),
+    delays_of_ita(
+        "query",
+        (*ONE_WINDOW, "Q5"),
+        (0.85, 4.8),
+        text="ITA incurs significant delays in all queries: 0.85 s on average, 4.8 s at most",
+        reason="half of the changes are caused by an arrival and come at once; probably the paper "
+        "averages over others, or its queries let fewer tuples through",
+    ),
     times_faster(
         "TPA",
         "ITA",

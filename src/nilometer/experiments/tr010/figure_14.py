@@ -128,6 +128,8 @@ CLAIMS = (
         by="case",
         text="as in SSDBM section 4.2, BEW-join along the windows of the graph processes a tuple "
         "faster than the conservative approach",
+        reason="at unlike rates LCA makes 2 and 26 times fewer comparisons: MW-join joins only "
+        "where all streams meet, BEW-join visits the next stream of the path first, met or not",
     ),
     batching_gains("NLW_PATH", "HW_PATH", "LCA", "GRAPH_BEW", by="case"),
 )

@@ -12,6 +12,12 @@ from nilometer.experiments.ratio_claims import batching_gains, is_best, ratio, s
 from nilometer.experiments.service_figure import draw_service_by_streams
 from nilometer.experiments.workloads.transactions import HOUR, Stores, transactions
 
+FEWER = (
+    "5000 an hour over all stores are fewer for each store the more stores there are: from 2 to 6 "
+    "stores the comparisons of NLW-join fall from 2400 to 350 a tuple, those of MW-join from 790 "
+    "to 290 (quick). HW-join makes 6 all along, and a step of its pipeline for each store"
+)
+
 
 def measure(setting: Setting) -> list[Row]:
     """Service times once stores have sold for hours, by the number of streams."""
@@ -40,7 +46,7 @@ CLAIMS = (
         _converge,
     ),
     is_best("HW", "NLW", "MW", by="streams", text="HW-join achieves the best performance"),
-    scales_best("HW", "NLW", "MW", text="HW-join is more scalable"),
+    scales_best("HW", "NLW", "MW", text="HW-join is more scalable", reason=FEWER),
     batching_gains("NLW", "MW", "HW", by="streams"),
 )
 
