@@ -87,8 +87,8 @@ CLAIMS = (
         (*ONE_WINDOW, "Q5"),
         (0.85, 4.8),
         text="ITA incurs significant delays in all queries: 0.85 s on average, 4.8 s at most",
-        reason="half of the changes are caused by an arrival and come at once; probably the paper "
-        "averages over others, or its queries let fewer tuples through",
+        reason="about half of the changes are caused by an arrival and come at once; probably the "
+        "paper averages over others, or its queries let fewer tuples through",
     ),
     times_faster(
         "TPA",

@@ -78,8 +78,8 @@ CLAIMS = (
         "selectivity",
         (0.2, 1.0),
         text="under TPA and NTA response times grow slightly with the selectivity",
-        reason="what is waited for is the next sale, selected or not; processing takes microseconds "
-        "(see cpu_us)",
+        reason="what is waited for is the next sale, selected or not; processing takes "
+        "microseconds (see cpu_us)",
     ),
     delays_of_ita(
         "selectivity",
