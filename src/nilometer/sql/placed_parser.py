@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 from sqlglot import exp
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -147,7 +147,15 @@ class PlacedParser(SparkParser):
         return self._placed_if(exp.Expr, super()._parse_placeholder)
 
     def _parse_hint(self) -> exp.Hint | None:
-        return self._placed_if(exp.Hint, super()._parse_hint)
+        return self._placed_if(exp.Hint, self._parse_any_hint)
+
+    def _parse_any_hint(self) -> exp.Hint | None:
+        """The hint, without names if it cannot be read: it has a parser of its own."""
+        try:
+            hint = super()._parse_hint()
+        except SqlglotError:
+            hint = exp.Hint(expressions=[])
+        return hint if hint is None or isinstance(hint, exp.Hint) else exp.Hint(expressions=[])
 
     def _parse_table_sample(self, as_modifier: bool = False) -> exp.TableSample | None:
         return self._placed_if(exp.TableSample, super()._parse_table_sample, as_modifier)

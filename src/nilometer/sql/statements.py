@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.dialect import Nilometer
+from nilometer.sql.misplaced_hints import refuse_misplaced_hints
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.scalars import place_of
 
@@ -59,6 +60,7 @@ def read_statements(sql: str) -> list[Statement]:
             "the text is too long",
             detail=f"it has {len(tokens)} words, at most {MOST_TOKENS} are read",
         )
+    refuse_misplaced_hints(sql, tokens)
     return [_statement(sql, part) for part in _split(tokens)]
 
 
