@@ -26,7 +26,7 @@ def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
         return
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with _told(path):
+        with told_of_writing(path):
             with open(aside, "wb") as file:
                 yield file
             os.replace(aside, path)
@@ -49,7 +49,7 @@ class GrowingFile:
         """The file, cut to where this micro-batch begins."""
         start = self._start(batch)
         self._take_note(batch, start)
-        with _told(self.path), open(self.path, "ab") as file:
+        with told_of_writing(self.path), open(self.path, "ab") as file:
             file.truncate(start)
             yield file
             file.flush()
@@ -73,7 +73,8 @@ class GrowingFile:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told_of_writing(path: Path) -> Iterator[None]:
+    """Let the system's refusal to write there be an error of ours."""
     try:
         yield
     except OSError as error:

@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from nilometer.commands.destination import told_of_writing
+from nilometer.commands.experiment_outputs import require_output, require_page
 from nilometer.errors import InputError
 from nilometer.model.names import nearest
 
@@ -62,7 +64,9 @@ def run_one(
             detail=nearest(name, BY_NAME),
             hint="nilometer experiments list shows all",
         )
-    run_and_show([experiment], _profile(quick, smoke), output, _screen())
+    profile = _profile(quick, smoke)
+    require_output(output)
+    run_and_show([experiment], profile, output, _screen())
 
 
 @experiments_app.command("all")
@@ -80,11 +84,14 @@ def run_all(
     from nilometer.experiments.page import write_page  # noqa: PLC0415
     from nilometer.experiments.registry import EXPERIMENTS  # noqa: PLC0415
 
-    if page is not None and not page.absolute().parent.is_dir():
-        raise InputError(f"cannot write {page}", detail=f"there is no folder {page.parent}")
-    reports = run_and_show(EXPERIMENTS, _profile(quick, smoke), output, _screen())
+    profile = _profile(quick, smoke)
     if page is not None:
-        write_page(reports, output, page)
+        require_page(page)
+    require_output(output)
+    reports = run_and_show(EXPERIMENTS, profile, output, _screen())
+    if page is not None:
+        with told_of_writing(page):
+            write_page(reports, output, page)
         _screen().print(f"The page is {page}")
 
 

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from nilometer.errors import InputError
 from nilometer.experiments.experiment import Experiment, Profile, Setting
 from nilometer.experiments.report import Report, Verdict
 from nilometer.experiments.run_experiment import require_matplotlib, run_experiment
@@ -45,10 +46,20 @@ def run_and_show(
         place = f"{number}/{len(experiments)} " if len(experiments) > 1 else ""
         with _bars(place + experiment.name) as progress:
             setting = Setting(Profile(profile), Bars(progress))
-            reports.append(run_experiment(experiment, setting, output))
+            reports.append(_run(experiment, setting, output))
         _show(reports[-1], screen)
     _sum_up(reports, output, screen)
     return reports
+
+
+def _run(experiment: Experiment, setting: Setting, output: Path) -> Report:
+    try:
+        return run_experiment(experiment, setting, output)
+    except OSError as error:
+        raise InputError(
+            f"cannot read or write {error.filename or output}",
+            detail=error.strerror or str(error),
+        ) from None
 
 
 def _bars(title: str) -> Progress:

@@ -46,7 +46,7 @@ def write_page(reports: Sequence[Report], output: Path, page: Path) -> None:
     images = page.with_suffix("")
     images.mkdir(parents=True, exist_ok=True)
     for report in reports:
-        if not report.skipped:
+        if not report.skipped and not images.samefile(output):
             name = f"{report.name}.png"
             shutil.copyfile(output / name, images / name)
     page.write_text(render_page(reports, images.name), encoding="utf-8")
