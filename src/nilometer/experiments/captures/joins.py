@@ -113,6 +113,7 @@ EXPERIMENT = Experiment(
     CLAIMS,
     "motion sensors that go on in 2 or 3 rooms within 120 s on the same day (CASAS MavLab, 2003); "
     "packets from hosts to servers and back between the same addresses within 10 ms (MACCDC "
-    "2012); all windows and keys are ours. The folder of the captures is named in "
-    "NILOMETER_DATA",
+    "2012), 20 000 of them, with --smoke 2000; all windows and keys are ours. Ripple join and "
+    "XJoin clean up every 10 000 tuples, which the rooms do not have. The folder of the captures "
+    "is named in NILOMETER_DATA",
 )

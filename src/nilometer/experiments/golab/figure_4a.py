@@ -163,7 +163,8 @@ CLAIMS: Final = (
         "the more buckets, the longer the best interval (4, 15, 30 units in the paper)",
         "best tau(HASH2) ≤ best tau(HASH10) ≤ best tau(HASH30), the last longer than the first",
         _best_tau_grows,
-        reason="the curves are flat near their best, within the noise of the clock",
+        reason="the curves are flat near their best: with 10 buckets rates from tau 2 to 30 are "
+        "within 6 % of each other (quick), probably the noise of the clock",
     ),
     _claim(
         "rates drop off when tau is large",

@@ -135,7 +135,7 @@ def _check_timed(rows: Sequence[Row]) -> Outcome:
     for name in _PAPER:
         rates = _rates(rows, name)
         best = max(rates, key=rates.__getitem__)
-        holds = holds and rates[PREDICTED] >= 0.85 * rates[best]
+        holds = holds and rates[PREDICTED] >= 0.95 * rates[best]
         told.append(f"{name}: {brief(rates[PREDICTED])} (best {brief(rates[best])}, {best})")
     return Outcome(holds, "; ".join(told))
 
@@ -177,9 +177,10 @@ CLAIMS: Final = (
     ),
     Claim(
         "the plan that the heuristic predicts is the fastest in all cases",
-        f"rate({PREDICTED}) ≥ 0.85 max(rate) over the orders timed, for each algorithm",
+        f"rate({PREDICTED}) ≥ 0.95 max(rate) over the orders timed, for each algorithm",
         _check_timed,
-        reason="plans near the best differ by less than the noise of the clock",
+        reason="plans near the best differ by 2.5 % in the model, probably less than the noise of "
+        "the clock",
     ),
     Claim(
         "the worst plan costs about five times the best, somewhat less with all costs included",
