@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from nilometer.experiments.experiment import Claim, Row
 from nilometer.experiments.nile.production import POINTS, rises_slower
-from nilometer.experiments.nile.response_claims import delays_of_ita, grows, times_faster
+from nilometer.experiments.nile.response_claims import delays_of_ita, grows
 from nilometer.experiments.plots import Axis, Curve, draw_curves, panels
 from nilometer.experiments.ratio_claims import (
     batching_gains,
@@ -80,12 +80,6 @@ def responses(times: Mapping[str, Sequence[float]]) -> list[Row]:
         for name, line in times.items()
         for rate, time in zip((5, 10), line, strict=True)
     ]
-
-
-@pytest.mark.parametrize(("ita", "expected"), [(20, True), (19, False)])
-def test_which_responds_faster(ita: float, expected: bool) -> None:
-    claim = times_faster("TPA", "ITA", 10, "rate", (5, 10), text="")
-    assert holds(claim, responses({"TPA": [1, 2], "ITA": [50, ita]})) == expected
 
 
 @pytest.mark.parametrize(("nta", "expected"), [(2.1, True), (2.0, False)])

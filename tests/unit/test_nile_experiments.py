@@ -93,8 +93,8 @@ def test_claims_about_response_times() -> None:
     assert not scans_cost("at", ("a",)).check(rows).holds
     assert converges("at", "a", "b", "").check(rows).holds
     assert not converges("at", "b", "a", "").check(rows).holds
-    assert grows("NTA", "cpu_us", "at", ("b", "a"), "").check(rows).holds
-    assert not grows("NTA", "cpu_us", "at", ("a", "b"), "").check(rows).holds
+    assert grows(("NTA",), "cpu_us", "at", ("b", "a"), "").check(rows).holds
+    assert not grows(("NTA",), "cpu_us", "at", ("a", "b"), "").check(rows).holds
     assert batches_wait("at", ("a", "b")).check(rows).holds
     assert not batches_wait("at", ("a",)).check(points(columnar=(1001.0, 0.0))).holds
 
