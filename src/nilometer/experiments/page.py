@@ -23,7 +23,8 @@ _HOW = """\
 Times are CPU times of one process. All algorithms of a figure get the same tuples, and a figure is
 drawn only if all give the same results. In the figures of TR-010 and STEAM, in ssdbm-transactions
 and in captures-joins, algorithms run in turns, three times (`full`) or twice (`quick`), and of each
-thousand tuples the least time counts.
+thousand tuples the least time counts. What an algorithm still holds back when the streams end is
+checked, but not timed: at most the tuples of a window.
 
 The columnar engine reads and writes columns, so tuples become columns before the clock starts, and
 results stay columns. It takes micro-batches of 1000 tuples where nothing else is told. It makes no

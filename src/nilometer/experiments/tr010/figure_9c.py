@@ -98,6 +98,6 @@ EXPERIMENT = Experiment(
     "of its tuples (TR-010 section 4.3). The paper does not tell the window; as it finds MW-join "
     "mostly in Mode 1, it must be shorter than the 0.1 s between tuples of the slow stream: here "
     "0.05 s. The first choice, 1 s, is shown, too. 1000 distinct integers for each second of the "
-    "window are ours. 120 000 tuples; with --quick 30 000 (window of 0.05 s) and 8000 (1 s), with "
-    "--smoke 2000",
+    "window are ours. 120 000 tuples; with --quick 30 000 (window of 0.05 s), in which the last "
+    "stream changes twice, and 8000 (1 s), in which it stays slow, as with --smoke: 2000",
 )
