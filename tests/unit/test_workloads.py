@@ -90,10 +90,34 @@ def test_captures_become_streams(lab: Path) -> None:
     assert packets(folder) == [StreamTuple(10_000, pair, 0, 0), StreamTuple(20_000, pair, 1, 0)]
 
 
-def test_captures_that_are_not_there_are_skipped(lab: Path) -> None:
+def test_captures_that_are_not_there_are_skipped(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (lab / "maccdc2012_00016.csv").unlink()
+    with pytest.raises(
+        SkippedError, match=r"NILOMETER_DATA names .* without maccdc2012_00016.csv$"
+    ):
+        captures_folder()
+    monkeypatch.delenv("NILOMETER_DATA")
+    monkeypatch.chdir(lab)
     with pytest.raises(SkippedError, match="the captures are not here .* NILOMETER_DATA"):
         captures_folder()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "has no events"),
+        ("No.,Time,Source\n1,2,3\n", "is damaged"),
+        ("Time,Source,Destination\nsoon,1.2.3.4,1.2.3.4\n", "is damaged"),
+        ("Time,Source,Destination\ninf,1.2.3.4,1.2.3.4\n", "is damaged"),
+        ("Time,Source,Destination\n0.5\n", "has no events"),
+    ],
+)
+def test_captures_that_are_damaged_are_skipped(lab: Path, content: str, told: str) -> None:
+    (lab / "maccdc2012_00016.csv").write_text(content)
+    with pytest.raises(SkippedError, match=f"maccdc2012_00016.csv {told}"):
+        packets(captures_folder())
 
 
 @pytest.mark.parametrize("streams", [2, 3, 4])

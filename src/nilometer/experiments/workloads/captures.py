@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ ROOMS: Final = ("Dining Room", "Living Room", "Conference Room")
 
 _HOSTS: Final = "192.168.202"
 _SERVERS: Final = ("192.168.27", "192.168.21", "192.168.25")
-_PLACES: Final = (Path("../shared/data"),)
+_PLACE: Final = Path("../shared/data")
 _LAB: Final = ("mavlab_2003_march.csv", "mavlab_2003_april.csv")
 _PACKETS: Final = "maccdc2012_00016.csv"
 
@@ -31,37 +32,41 @@ Event = tuple[int, str, int]
 def captures_folder() -> Path:
     """Where the captures are; where they are not, the experiment is skipped."""
     given = os.environ.get(VARIABLE)
-    for folder in (Path(given),) if given else _PLACES:
-        if all((folder / name).is_file() for name in (*_LAB, _PACKETS)):
-            return folder
+    folder = Path(given) if given else _PLACE
+    missing = [name for name in (*_LAB, _PACKETS) if not (folder / name).is_file()]
+    if not missing:
+        return folder
+    if given:
+        raise SkippedError(f"{VARIABLE} names a folder without {', '.join(missing)}")
     raise SkippedError(f"the captures are not here (name their folder in {VARIABLE})")
 
 
 def room_events(folder: Path, rooms: int) -> list[StreamTuple]:
     """Sensors that went on, a stream per room; the key is the day, so nights part them."""
-    return _number(sorted(e for name in _LAB for e in _lab_events(folder / name, ROOMS[:rooms])))
+    event = partial(_sensor_event, rooms=ROOMS[:rooms])
+    return _number(sorted(one for name in _LAB for one in _events(folder / name, event)))
 
 
 def packets(folder: Path) -> list[StreamTuple]:
     """Packets from hosts of a network to servers of others, and back; the key is who talks."""
-    return _number(sorted(_packet_events(folder / _PACKETS)))
+    return _number(sorted(_events(folder / _PACKETS, _packet_event)))
 
 
-def _lab_events(path: Path, rooms: Sequence[str]) -> Iterator[Event]:
-    for row in _read(path):
-        if row["Value"] == "ON" and row["Location"] in rooms:
-            written = f"{row['Date']} {row['Time AM/PM']}"
-            moment = datetime.strptime(written, "%m/%d/%Y %I:%M:%S %p").replace(tzinfo=UTC)
-            yield int(moment.timestamp()) * SECOND, row["Date"], rooms.index(row["Location"])
+def _sensor_event(row: Mapping[str, str], rooms: Sequence[str]) -> Event | None:
+    if row["Value"] != "ON" or row["Location"] not in rooms:
+        return None
+    written = f"{row['Date']} {row['Time AM/PM']}"
+    moment = datetime.strptime(written, "%m/%d/%Y %I:%M:%S %p").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * SECOND, row["Date"], rooms.index(row["Location"])
 
 
-def _packet_events(path: Path) -> Iterator[Event]:
-    for row in _read(path):
-        source, target, time = row["Source"], row["Destination"], round(float(row["Time"]) * SECOND)
-        if _network(source) == _HOSTS and _network(target) in _SERVERS:
-            yield time, f"{source} {target}", 0
-        elif _network(source) in _SERVERS and _network(target) == _HOSTS:
-            yield time, f"{target} {source}", 1
+def _packet_event(row: Mapping[str, str]) -> Event | None:
+    source, target, time = row["Source"], row["Destination"], round(float(row["Time"]) * SECOND)
+    if _network(source) == _HOSTS and _network(target) in _SERVERS:
+        return time, f"{source} {target}", 0
+    if _network(source) in _SERVERS and _network(target) == _HOSTS:
+        return time, f"{target} {source}", 1
+    return None
 
 
 def _network(address: str) -> str:
@@ -78,6 +83,13 @@ def _number(events: Sequence[Event]) -> list[StreamTuple]:
     return tuples
 
 
-def _read(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        yield from csv.DictReader(file)
+def _events(path: Path, event: Callable[[Mapping[str, str]], Event | None]) -> list[Event]:
+    """The events of those rows that are one; a file that is damaged is as good as none."""
+    try:
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            found = [made for row in csv.DictReader(file, restval="") if (made := event(row))]
+    except (csv.Error, LookupError, ValueError, ArithmeticError) as error:
+        raise SkippedError(f"{path.name} is damaged ({type(error).__name__}: {error})") from None
+    if not found:
+        raise SkippedError(f"{path.name} has no events")
+    return found
