@@ -100,4 +100,6 @@ def _sum_up(reports: Sequence[Report], output: Path, screen: Console) -> None:
         f"{count(len(reports), 'experiment')}{left_out}: "
         f"{count(claims, 'claim')}, {held} held, {claims - held} did not"
     )
+    if any(one.profile == Profile.SMOKE for one in reports):
+        screen.print("With --smoke they mean nothing: it shows only that all runs")
     screen.print(Text(f"CSV, PNG and verdicts are in {output}"), soft_wrap=True)
