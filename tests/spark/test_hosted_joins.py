@@ -115,8 +115,8 @@ def test_a_hint_in_sql(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"algorithm": "MX"}, "there is no algorithm MX"),
-        ({"algorithm": 7}, "there is no algorithm 7"),
+        ({"algorithm": "MX"}, "there is no algorithm 'MX'"),
+        ({"algorithm": 7}, "there is no algorithm '7'"),
         ({"algorithm": "MW", "kernel": "hash"}, "a join is run by a kernel or by an algorithm"),
         ({"algorithm": "BEW_HASH", "on": None}, "BEW_HASH needs a key that all streams have"),
         ({"algorithm": "MW", "windows": {("A", "B"): "1s", ("B", "C"): "2s"}}, "MW cannot take"),

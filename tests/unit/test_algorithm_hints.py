@@ -78,7 +78,7 @@ def refused(db: LocalDatabase, statement: str) -> SqlError:
 
 def test_unknown_algorithms_are_refused_with_those_there_are(db: LocalDatabase) -> None:
     error = refused(db, JOIN.format(hint="/*+ BWE */"))
-    assert error.message == "there is no algorithm BWE"
+    assert error.message == "there is no algorithm 'BWE'"
     assert error.hint == f"choose {', '.join(ALGORITHMS)}"
 
 

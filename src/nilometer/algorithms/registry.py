@@ -32,6 +32,7 @@ from nilometer.algorithms.path_join import HWPathJoin, NLWPathJoin
 from nilometer.algorithms.ripple_join import RippleJoin
 from nilometer.algorithms.xjoin import XJoin
 from nilometer.errors import InputError
+from nilometer.model.names import nearest
 
 
 class Windows(Enum):
@@ -169,5 +170,9 @@ def find_algorithm(name: str) -> Algorithm:
     """
     found = ALGORITHMS.get(name.upper().replace("-", "_"))
     if found is None:
-        raise InputError(f"there is no algorithm {name}", hint=f"choose {', '.join(ALGORITHMS)}")
+        raise InputError(
+            f"there is no algorithm {name!r}",
+            detail=nearest(name, ALGORITHMS),
+            hint=f"choose {', '.join(ALGORITHMS)}",
+        )
     return found

@@ -22,6 +22,9 @@ experiments_app = typer.Typer(
 
 _OUTPUT: Final = Path("build/experiments")
 
+_WIDE: Final = 200
+"""Columns where no terminal says how many it has: an experiment in one line, for grep."""
+
 QuickOption = Annotated[
     bool, typer.Option("--quick", help="Smaller parameters: less than a minute for each.")
 ]
@@ -43,7 +46,10 @@ def list_experiments() -> None:
     table.add_column("shows")
     for one in EXPERIMENTS:
         table.add_row(one.name, f"{one.paper}, {one.figure}: {one.title}")
-    _screen().print(table)
+    screen = _screen()
+    if not screen.is_terminal:
+        screen.width = _WIDE
+    screen.print(table)
 
 
 @experiments_app.command("run")
@@ -53,7 +59,7 @@ def run_one(
     smoke: SmokeOption = False,
     output: OutputOption = _OUTPUT,
 ) -> None:
-    """Run one experiment, with the paper's parameters unless told otherwise."""
+    """Run one experiment, with the paper's parameters (minutes to hours) unless told otherwise."""
     from nilometer.commands.show_experiments import run_and_show  # noqa: PLC0415
     from nilometer.experiments.registry import BY_NAME  # noqa: PLC0415
 
@@ -62,7 +68,7 @@ def run_one(
         raise InputError(
             f"there is no experiment {name}",
             detail=nearest(name, BY_NAME),
-            hint="nilometer experiments list shows all",
+            hint="nilometer experiments list shows their names; nilometer experiments all runs all",
         )
     profile = _profile(quick, smoke)
     require_output(output)

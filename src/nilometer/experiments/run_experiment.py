@@ -23,6 +23,8 @@ def run_experiment(experiment: Experiment, setting: Setting, folder: Path) -> Re
     try:
         rows = experiment.measure(setting)
     except SkippedError as error:
+        for kind in ("csv", "png"):
+            (folder / f"{experiment.name}.{kind}").unlink(missing_ok=True)
         report = make_report(experiment, setting.profile, 0.0, (), skipped=str(error.message))
         write_report(report, folder)
         return report

@@ -75,6 +75,9 @@ def throughput_claims(forward: str, backward: str, reasons: tuple[str, str]) -> 
             "ours: the columnar engine bears higher rates than the papers' algorithms",
             "throughput(columnar) > max(throughput(algorithm)) for each number of streams",
             batches,
+            "a micro-batch of 1000 tuples has 250 of each of four streams, and they look into all "
+            "chunks of the window, which costs 5 to 12 ms however little is found; in batches of "
+            "10 000 a tuple took 2.9 µs at 60 000/s where it took 12.8",
         ),
     )
 

@@ -213,7 +213,7 @@ def _heuristic(loads: Loads) -> Claim:
 
     return Claim(
         "the heuristic with fast streams moved up finds the best global order",
-        "model(chosen) = min(model) and counted(chosen) ≤ 1.05 min(counted) over the orders counted",
+        "model(chosen) = min(model), counted(chosen) ≤ 1.05 min(counted) over the orders counted",
         check,
         reason=_SAMPLE,
     )
