@@ -211,7 +211,8 @@ def test_verdicts_are_told(
             ("run", "tr010-figure-77"),
             "error: there is no experiment tr010-figure-77\n"
             "  detail: did you mean tr010-figure-7?\n"
-            "  hint: nilometer experiments list shows their names; nilometer experiments all runs all\n",
+            "  hint: nilometer experiments list shows their names; "
+            "nilometer experiments all runs all\n",
         ),
         (
             ("all", "--quick", "--smoke"),
