@@ -106,7 +106,7 @@ def faster(fast: str, slow: str, text: str, reason: str = "") -> Claim:
     return Claim(text, f"cpu_seconds({fast}) ≤ cpu_seconds({slow}), all produced", check, reason)
 
 
-def rises_slower(slow: str, *others: str, text: str) -> Claim:
+def rises_slower(slow: str, *others: str, text: str, reason: str) -> Claim:
     """The time of one approach rises by half of what others' do at most, once windows are full."""
 
     def check(rows: Sequence[Row]) -> Outcome:
@@ -121,7 +121,7 @@ def rises_slower(slow: str, *others: str, text: str) -> Claim:
         f"2 × the rise of cpu_seconds({slow}) over the second half of the arrivals ≤ that of "
         + " and of ".join(others)
     )
-    return Claim(text, inequality, check)
+    return Claim(text, inequality, check, reason)
 
 
 def alike(first: str, second: str, text: str, reason: str = "") -> Claim:
