@@ -106,7 +106,7 @@ def faster(fast: str, slow: str, text: str, reason: str = "") -> Claim:
     return Claim(text, f"cpu_seconds({fast}) ≤ cpu_seconds({slow}), all produced", check, reason)
 
 
-def rises_slower(slow: str, *others: str, text: str, reason: str) -> Claim:
+def rises_slower(slow: str, *others: str, text: str, reason: str = "") -> Claim:
     """The time of one approach rises by half of what others' do at most, once windows are full."""
 
     def check(rows: Sequence[Row]) -> Outcome:
