@@ -32,9 +32,9 @@ CLAIMS = (
         "ITA",
         "TPA",
         text="times rise much more slowly under NTA",
-        reason="the buffer that ITA and TPA scan is as long as the windows: with the shorter ones "
-        "of --quick the scan is about half of the cost; with 20 s and 10 s NTA took 3.4 s where TPA "
-        "took 12.0 (measured once)",
+        reason="the buffer that ITA and TPA scan is as long as the windows: with the short ones "
+        "of --quick the scan is about half of the cost; with 20 s and 10 s NTA took 3.4 s where "
+        "TPA took 12.0 (measured once)",
     ),
     alike("ITA", "TPA", text="TPA and ITA have the same performance: there is no probing"),
     batching_gains(),
