@@ -1,0 +1,1 @@
+"""The durable log of a stream: Arrow segments, one copy for any number of readers."""

@@ -1,0 +1,56 @@
+"""How a log is kept: what may be lost, how much memory and disk it takes, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from nilometer.model.time import FOREVER
+
+MEGABYTE: Final = 1 << 20
+
+
+class Fsync(StrEnum):
+    """When appended rows are forced to the disk, and so what a power failure may take.
+
+    ALWAYS    before `append` returns: nothing that was acknowledged.
+    INTERVAL  every so often: what was appended since.
+    NEVER     when the system likes to: what it had not written yet.
+
+    A process that is killed loses nothing under any of them.
+    """
+
+    ALWAYS = "always"
+    INTERVAL = "interval"
+    NEVER = "never"
+
+
+class WhenFull(StrEnum):
+    """What happens to readings of a source that cannot be slowed, once the disk budget is used."""
+
+    DROP_OLDEST = "drop_oldest"
+    DROP_NEWEST = "drop_newest"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """The settings of one log; times in microseconds."""
+
+    fsync: Fsync = Fsync.ALWAYS
+    fsync_every: int = 1_000_000
+    memory: int = 64 * MEGABYTE
+    """The newest rows that are kept in the writer's memory for readers in its process."""
+    segment: int = 64 * MEGABYTE
+    """From which size on a new segment is begun."""
+    disk: int | None = None
+    """The most that segments may take; None: no limit."""
+    when_full: WhenFull = WhenFull.DROP_NEWEST
+    history: int = 0
+    """For how long segments are kept that every reader has read; FOREVER: always."""
+    compression: str | None = "zstd"
+
+    @property
+    def keeps_everything(self) -> bool:
+        return self.history >= FOREVER

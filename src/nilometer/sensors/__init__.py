@@ -1,0 +1,1 @@
+"""The sensor database: catalog, stream types, and the manager that reads sensors into logs."""

@@ -1,0 +1,1 @@
+"""The stream types that come with Nilometer, one per file."""

@@ -1,0 +1,1 @@
+"""Statements of the database: what they declare, and how they are read."""

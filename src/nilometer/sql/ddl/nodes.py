@@ -1,0 +1,198 @@
+"""The statements of the database, as they were written and checked by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.errors import Place
+from nilometer.sql.statements import Statement
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """A column and its type."""
+
+    name: str
+    kind: pa.DataType
+    place: Place
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """(columns, TIME c, LATENESS d, IDLE d, HISTORY d) FROM type WITH (name = value, …)."""
+
+    columns: tuple[ColumnDef, ...]
+    stream_type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Names in lower case; values as text."""
+    time: str | None = None
+    lateness: int = 0
+    idle: int | None = None
+    history: int = 0
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """CREATE STREAM name (…) FROM type WITH (…)."""
+
+    name: str
+    stream: StreamDef
+    if_not_exists: bool
+    place: Place
+    """Where the name stands; so in all statements."""
+
+
+@dataclass(frozen=True)
+class CreateSensorTable:
+    """CREATE SENSOR TABLE name (static columns, column STREAM(…) FROM type WITH (…))."""
+
+    name: str
+    static: tuple[ColumnDef, ...]
+    column: str
+    stream_place: int
+    """Before which static column the stream column stands."""
+    stream: StreamDef
+    if_not_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE TABLE name (columns)."""
+
+    name: str
+    columns: tuple[ColumnDef, ...]
+    if_not_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
+class CreateQuery:
+    """CREATE QUERY name AS SELECT …"""
+
+    name: str
+    query: Statement
+    text: str
+    """The text of the query alone."""
+    if_not_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO table [(columns)] VALUES (…), …; the values are constants."""
+
+    table: str
+    columns: tuple[str, ...] | None
+    rows: tuple[tuple[object, ...], ...]
+    """Python values: None, bool, int, float, Decimal, str, bytes, date, datetime."""
+    sql: str
+    place: Place
+    row_places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE table SET column = expression, … [WHERE condition]."""
+
+    table: str
+    assignments: Mapping[str, exp.Expr]
+    condition: exp.Expr | None
+    sql: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE FROM table [WHERE condition]."""
+
+    table: str
+    condition: exp.Expr | None
+    sql: str
+    place: Place
+
+
+class Kind(StrEnum):
+    """What has a name."""
+
+    STREAM = "STREAM"
+    SENSOR_TABLE = "SENSOR TABLE"
+    TABLE = "TABLE"
+    QUERY = "QUERY"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY [IF EXISTS] name."""
+
+    kind: Kind
+    name: str
+    if_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
+class StartQuery:
+    """START QUERY name."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class StopQuery:
+    """STOP QUERY name."""
+
+    name: str
+    place: Place
+
+
+class Shown(StrEnum):
+    """What SHOW lists."""
+
+    STREAMS = "STREAMS"
+    TABLES = "TABLES"
+    SENSORS = "SENSORS"
+    QUERIES = "QUERIES"
+    READERS = "READERS"
+    DEAD_LETTERS = "DEAD LETTERS"
+    STREAM_TYPES = "STREAM TYPES"
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW STREAMS | TABLES | SENSORS | …; some of them FROM a stream or table."""
+
+    what: Shown
+    of: str | None
+    place: Place
+
+
+@dataclass(frozen=True)
+class Describe:
+    """DESCRIBE name: a stream, table, sensor table or query."""
+
+    name: str
+    place: Place
+
+
+DatabaseStatement: TypeAlias = (
+    CreateStream
+    | CreateSensorTable
+    | CreateTable
+    | CreateQuery
+    | Insert
+    | Update
+    | Delete
+    | Drop
+    | StartQuery
+    | StopQuery
+    | Show
+    | Describe
+)
