@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nilometer.kernels.admit import Punctuation
+from nilometer.local.memory_store import MemoryStore
+from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
+from nilometer.model.windows import read_windows
+from nilometer.operators.stage import BucketRun, MicroBatch
 from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
+from tests.cases import JoinCase, to_batch
 
 
 def test_a_watermark_follows_the_largest_time_and_never_goes_back() -> None:
@@ -65,3 +75,46 @@ def test_a_restored_clock_goes_on() -> None:
     for marks in (first, second):
         marks.advance([9, None], now=12)
     assert first.marks == second.marks == [9, 9]
+
+
+MARKS = st.none() | st.integers(0, 30)
+
+
+@given(st.lists(st.tuples(MARKS, MARKS, MARKS)))
+def test_a_told_watermark_is_the_largest_that_was_told(steps) -> None:
+    """Largest timestamps, lateness and silence do not matter to a stream that is told."""
+    marks = Watermarks([StreamClock(lateness=2, idle=1, told=True), StreamClock()])
+    told_before: list[int] = []
+    for now, (largest, told, other) in enumerate(steps):
+        marks.advance([largest, other], now, None, [told, None])
+        told_before += [] if told is None else [told]
+        assert marks.marks[0] == max(told_before, default=NEVER)
+
+
+def test_who_is_told_needs_no_clock() -> None:
+    assert not StreamClock(idle=5, told=True).needs_now
+    assert StreamClock(idle=5).needs_now
+
+
+def test_a_silent_stream_follows_one_that_is_told() -> None:
+    marks = Watermarks([StreamClock(told=True), StreamClock(idle=10)])
+    marks.advance([None, 1], 0, None, [5, None])
+    marks.advance([None, None], 20, None, [7, None])
+    assert marks.marks == [7, 7]
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=4), MARKS), max_size=6))
+def test_late_is_what_is_older_than_the_watermark_told_before_the_batch(batches) -> None:
+    stage = JoinCase(TimeNetwork(("A", "B"), read_windows("5us")), ((), ()), (0, 0)).stage()
+    stage = replace(stage, clocks=(StreamClock(told=True), StreamClock(ended=True)))
+    run, late, known = BucketRun(stage, MemoryStore()), 0, NEVER
+    for times, told in batches:
+        rows = to_batch([(time, 1, 0, 0) for time in times])
+        admitted, punctuation = stage.operator.admit(0, rows)
+        batch = MicroBatch.empty(2)
+        batch.add(0, [admitted], punctuation + Punctuation(watermark=told))
+        list(run.process(batch))
+        late += sum(time < known for time in times)
+        known = max(known, NEVER if told is None else told)
+        assert run.operator.late[0] == late
+        assert run.watermarks.marks[0] == known

@@ -23,6 +23,8 @@ class Punctuation:
     """Rows dropped because their time is NULL, before the year 1700 or after 9999."""
     largest_kept: int | None = None
     """The largest timestamp of the rows that stay."""
+    watermark: int | None = None
+    """What the rows' log tells: no row before it will come later on."""
 
     def __add__(self, other: Punctuation) -> Punctuation:
         return Punctuation(
@@ -30,6 +32,7 @@ class Punctuation:
             self.rows + other.rows,
             self.without_time + other.without_time,
             _largest(self.largest_kept, other.largest_kept),
+            _largest(self.watermark, other.watermark),
         )
 
 

@@ -159,7 +159,12 @@ class BucketRun:
     def process(self, batch: MicroBatch) -> Iterator[pa.RecordBatch]:
         """The results of a micro-batch; the state is up to date once all are consumed."""
         before = self._own_marks
-        self.watermarks.advance([p.largest for p in batch.punctuation], batch.now, batch.frontiers)
+        self.watermarks.advance(
+            [p.largest for p in batch.punctuation],
+            batch.now,
+            batch.frontiers,
+            [p.watermark for p in batch.punctuation],
+        )
         own = batch.punctuation[: len(before)]
         kept = [p.largest_kept for p in own if p.largest_kept is not None]
         self._reached = max(self._reached, *kept, NEVER)

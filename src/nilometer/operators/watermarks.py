@@ -26,11 +26,13 @@ class StreamClock:
     """Times are those of arrival: the watermark is the time of the micro-batch."""
     senders: int = 0
     """If the tuples come from another stage: how many buckets that has."""
+    told: bool = False
+    """The watermark is told with the tuples: lateness and idle are not asked for here."""
 
     @property
     def needs_now(self) -> bool:
         """Whether the watermark depends on the time of micro-batches."""
-        return self.idle is not None or self.by_arrival
+        return not self.told and (self.idle is not None or self.by_arrival)
 
 
 class Watermarks:
@@ -51,15 +53,20 @@ class Watermarks:
         largest: Sequence[int | None],
         now: int | None = None,
         frontiers: Mapping[tuple[int, int], int] | None = None,
+        told: Sequence[int | None] | None = None,
     ) -> None:
         """Take in a micro-batch: the largest timestamp of each stream in it, and its time.
 
-        The frontiers, by stream and sender, say before which instants senders are done.
+        The frontiers, by stream and sender, say before which instants senders are done; and
+        `told` are the watermarks that came with the streams.
         """
         for (stream, sender), frontier in (frontiers or {}).items():
             self._frontiers[stream][sender] = frontier
         for i, (clock, time) in enumerate(zip(self._clocks, largest, strict=True)):
-            if clock.senders:
+            if clock.told:
+                mark = told[i] if told is not None else None
+                self.marks[i] = max(self.marks[i], NEVER if mark is None else mark)
+            elif clock.senders:
                 self.marks[i] = max(self.marks[i], min(self._frontiers[i]))
             elif clock.by_arrival and now is not None:
                 self.marks[i] = max(self.marks[i], now)
@@ -84,8 +91,10 @@ class Watermarks:
                 self.marks[i] = max(self.marks[i], min(speaking))
 
     def _is_silent(self, i: int, now: int) -> bool:
-        idle, heard = self._clocks[i].idle, self._heard[i]
-        return idle is not None and heard is not None and now - heard >= idle
+        clock, heard = self._clocks[i], self._heard[i]
+        if clock.told or clock.idle is None or heard is None:
+            return False
+        return now - heard >= clock.idle
 
     def snapshot(self) -> dict[str, object]:
         """What `restore` needs."""
