@@ -5,6 +5,15 @@ function or `async`. Every sensor gets an object of its own, so what a sensor ne
 is kept in attributes. Plain functions run in a thread and may block; `async` ones share the
 manager's loop and must not. Third parties add types by the entry point group
 `nilometer.stream_types`.
+
+A type may also have, and the manager looks for:
+
+    options         a tuple of `Option` (types/options.py): what WITH may say, checked by CREATE
+    pause_stream    called in place of `close_stream` when the process stops though the sensor is
+                    still wanted: what arrives meanwhile is to be kept for it (MQTT's sessions)
+    interval        seconds between two readings of a plain type after NO_VALUE
+    duplicates      how many deliveries were dropped because they had been stored before
+    dropped         how many readings were lost because nobody took them in time
 """
 
 from __future__ import annotations
@@ -36,7 +45,8 @@ class Reading(NamedTuple):
     """What `read_stream` returns; a plain tuple (status, value, time) will do as well.
 
     The value is a mapping from columns to values, a sequence of values in the order of the
-    columns, a single value where there is one column, or a record batch with many rows.
+    columns, a single value where there is one column, or a record batch with many rows. A record
+    batch and its key are stored by one append, or not at all.
     """
 
     status: Status
@@ -60,7 +70,7 @@ class SensorAddress:
     address: str
     """What the row says about how to reach it: a URL, a topic, a path."""
     options: Mapping[str, str]
-    """WITH (…) of the declaration, overridden by options in the row itself."""
+    """Those of WITH (…) that are the type's, not the log's, overridden by the row's own."""
     columns: pa.Schema
     """The columns of a reading."""
     time: str | None
@@ -69,6 +79,9 @@ class SensorAddress:
     """A name that is this sensor's alone and stays, across restarts (for MQTT sessions)."""
     delivered: frozenset[bytes] = frozenset()
     """Keys of the last readings that were stored before a restart: they may come again."""
+    owner: str = ""
+    """A name of the table in this database alone, that stays; its sensors may share a connection.
+    Empty: the table's name."""
 
 
 class StreamType(Protocol):
@@ -80,20 +93,31 @@ class StreamType(Protocol):
         """Reach the sensor; an exception is a failed attempt, and another one will follow."""
 
     def read_stream(self) -> Any:
-        """The next reading, or NO_VALUE, or END.
+        """The next reading, or NO_VALUE, or END, or a list of what has come.
 
-        After NO_VALUE a plain type is asked again after its `interval` (seconds, an attribute;
-        0.1 where there is none).
+        A list holds readings, and a `BadReadingError` in the place of what is none. After NO_VALUE
+        a plain type is asked again after its `interval` (seconds, an attribute; 0.1 where there is
+        none), an `async` one at once: it waits by itself. After an exception the sensor is closed
+        and reached again, later each time.
         """
 
     def close_stream(self) -> Any:
         """Let the sensor go; called once for every init_stream that succeeded."""
 
 
-class BadReadingError(Exception):
-    """Raised by `read_stream`: something came that is no reading; the sensor stays open.
+class TryLaterError(Exception):
+    """Raised by `read_stream` or `init_stream`: the sensor says when it is to be asked again."""
 
-    It goes to the dead-letter log with its reason.
+    def __init__(self, reason: str, after: float) -> None:
+        super().__init__(reason)
+        self.after = after
+        """Seconds from now, at least."""
+
+
+class BadReadingError(Exception):
+    """Raised by `read_stream`, or part of its list: something came that is no reading.
+
+    It goes to the dead-letter log with its reason, and the sensor stays open.
     """
 
     def __init__(

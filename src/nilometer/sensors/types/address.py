@@ -1,0 +1,44 @@
+"""What a row of a sensor table says about how to reach a sensor."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from nilometer.errors import InputError
+
+ADDRESS: Final = "address"
+
+
+def read_address(text: str) -> tuple[str, dict[str, str]]:
+    """The address and the options that a cell holds: an address, or a JSON object of options.
+
+    >>> read_address("http://127.0.0.1:5001")
+    ('http://127.0.0.1:5001', {})
+    >>> read_address('{"address": "http://127.0.0.1:5001", "interval": "5s"}')
+    ('http://127.0.0.1:5001', {'interval': '5s'})
+    """
+    if not text.lstrip().startswith("{"):
+        return text.strip(), {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            "the options of a sensor are not a JSON object",
+            detail=f"{error}; got {text[:100]!r}",
+            hint='write an address, or options such as {"address": "…", "interval": "5s"}',
+        ) from error
+    options = {str(name).lower(): _text(name, value) for name, value in found.items()}
+    return options.pop(ADDRESS, "").strip(), options
+
+
+def _text(name: str, value: object) -> str:
+    """An option's value as the text that stands for it in WITH (…)."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float | dict | list):
+        return json.dumps(value)
+    raise InputError(
+        f"option {name!r} of a sensor has no value",
+        hint="leave the option out, or give it a value",
+    )
