@@ -88,8 +88,46 @@ class CheckpointError(NilometerError):
     """A checkpoint that belongs to another query, or to another number of buckets."""
 
 
+class LogError(NilometerError):
+    """A log that cannot be opened, read or written: damaged, held by another, or misused."""
+
+
+class LogFullError(LogError):
+    """An append that would take more disk than the log may use; nothing of it was stored."""
+
+
+class LogGapError(LogError):
+    """A place in a log whose rows are gone: `rows` of them, up to `oldest`, the first one kept."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        rows: int = 0,
+        oldest: object = None,
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.rows = rows
+        self.oldest = oldest
+
+    def __reduce__(self) -> tuple[object, ...]:
+        named = {
+            "detail": self.detail,
+            "hint": self.hint,
+            "rows": self.rows,
+            "oldest": self.oldest,
+        }
+        return partial(type(self), **named), (self.message,)  # type: ignore[arg-type]
+
+
 class SessionError(NilometerError):
     """A Spark session that cannot be started or used."""
+
+
+class CatalogError(NilometerError):
+    """A catalog that cannot be opened, read or changed."""
 
 
 class InternalError(NilometerError):
@@ -169,6 +207,10 @@ class SqlSyntaxError(SqlError):
 
 class UnknownNameError(SqlError):
     """A stream, column, function or field that does not exist."""
+
+
+class NameTakenError(SqlError):
+    """A name that something else has already."""
 
 
 class AmbiguousNameError(SqlError):
