@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from nilometer.errors import InputError
 from nilometer.sql.dialect import Nilometer
-from nilometer.sql.statements import read_statements
+from nilometer.sql.statements import Statement, read_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +36,6 @@ def split_statements(text: str) -> list[OneStatement]:
             blank = re.sub(r"[^\n]", " ", text[:start])
             parts.append(blank + text[start:end].rstrip())
     return [
-        OneStatement(sql, one.explain is not None) for sql, one in zip(parts, read, strict=True)
+        OneStatement(sql, isinstance(one, Statement) and one.explain is not None)
+        for sql, one in zip(parts, read, strict=True)
     ]

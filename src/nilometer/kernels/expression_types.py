@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -110,6 +111,10 @@ def constant_type(value: object) -> pa.DataType:
             return pa.decimal128(max(len(digits), scale, 1), scale)
         case Interval():
             return INTERVAL
+        case datetime():
+            return pa.timestamp("us", tz="UTC")
+        case date():
+            return pa.date32()
         case _:
             return pa.string()
 

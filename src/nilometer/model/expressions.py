@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -57,7 +58,7 @@ class Interval:
     microseconds: int
 
 
-Value: TypeAlias = bool | int | float | Decimal | str | Interval | None
+Value: TypeAlias = bool | int | float | Decimal | str | date | datetime | Interval | None
 
 
 @dataclass(frozen=True, slots=True)

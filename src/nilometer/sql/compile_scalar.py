@@ -38,6 +38,7 @@ from nilometer.model.expressions import (
 from nilometer.model.time import parse_signed_duration
 from nilometer.sql.cast_types import read_type, whole_number
 from nilometer.sql.catalog import Function
+from nilometer.sql.instants import read_instant
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, is_placed, place_of
 
@@ -144,6 +145,8 @@ class Subset:
                 return Case(((same, Constant(None)),), value)
             case exp.Cast() if (kind := read_type(node.args["to"])) and not node.args.get("safe"):
                 return Cast(self.compile(node.this), kind)
+            case exp.Cast() if (instant := read_instant(node)) is not None:
+                return Constant(instant)
             case exp.Round() if (digits := whole_number(node.args.get("decimals"))) is not None:
                 return Round(self.compile(node.this), digits)
             case exp.Floor() | exp.Ceil() if not (node.args.get("decimals") or node.args.get("to")):

@@ -30,6 +30,7 @@ _OPERATORS: Final = (
     *(TokenType.DIV, TokenType.DPIPE),
 )
 _PARTITION_HINT: Final = "compute it in a subquery: (SELECT *, … AS p FROM A) S [PARTITION BY p …]"
+_FROM_START_HINT: Final = "write SELECT … FROM A WHERE … FROM START"
 _RANGE_HINT: Final = "write [RANGE 5 SECONDS]"
 _CONDITION_HINT: Final = "conditions stand in WHERE, windows in a WINDOW clause before or behind it"
 
@@ -66,6 +67,12 @@ class Emit(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"kind": True, "every": False}
 
 
+class FromStart(exp.Expression):
+    """``FROM START``, behind a query."""
+
+    arg_types: ClassVar[dict[str, bool]] = {}
+
+
 class NilometerParser(PlacedParser):
     """Spark's parser, taught the windows."""
 
@@ -73,9 +80,10 @@ class NilometerParser(PlacedParser):
         **PlacedParser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: ("windows", self._parse_stream_windows()),
         _EMIT: lambda self: ("emit", self._parse_emit()),
+        TokenType.FROM: lambda self: ("from_start", self._parse_from_start()),
     }
     QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
-    SET_OP_MODIFIERS: ClassVar = {*PlacedParser.SET_OP_MODIFIERS, "emit"}
+    SET_OP_MODIFIERS: ClassVar = {*PlacedParser.SET_OP_MODIFIERS, "emit", "from_start"}
 
     def _parse_stream_windows(self) -> WindowClause:
         first = self._curr
@@ -161,6 +169,15 @@ class NilometerParser(PlacedParser):
         if self._match_text_seq("EVERY"):
             every = self._parse_length("write EMIT CHANGES EVERY 5 SECONDS")
         return self._placed(Emit(kind=kind, every=every), first)
+
+    def _parse_from_start(self) -> FromStart | None:
+        first = self._curr
+        if self._next.text.upper() != "START" or self._next.token_type != TokenType.VAR:
+            return None
+        self._advance(2)
+        if self._curr.token_type in self.QUERY_MODIFIER_TOKENS - {_EMIT}:
+            self._refuse("FROM START stands at the end of a query", first, hint=_FROM_START_HINT)
+        return self._placed(FromStart(), first)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
         """An alias, with a window of the stream before or behind it."""
@@ -251,5 +268,6 @@ class Nilometer(Spark):
             "EMIT CHANGES": _EMIT,
             "EXPLAIN": TokenType.VAR,
         }
+        COMMANDS: ClassVar = {*Spark.Tokenizer.COMMANDS} - {TokenType.SHOW}
 
     Parser = NilometerParser

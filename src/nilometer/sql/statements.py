@@ -1,51 +1,43 @@
-"""SQL text to statements: split at semicolons, parsed, every failure told with its place."""
+"""SQL text to statements: queries, and what else the database is told to do."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
-
-from sqlglot import exp
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
-from sqlglot.tokenizer_core import Token, TokenType
+from typing import Final, TypeAlias
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.dialect import Nilometer
+from nilometer.sql.ddl.nodes import DatabaseStatement
+from nilometer.sql.ddl.read import is_database_statement, read_database_statement
 from nilometer.sql.misplaced_hints import refuse_misplaced_hints
-from nilometer.sql.placed_parser import token_place
-from nilometer.sql.scalars import place_of
+from nilometer.sql.query_text import (
+    MOST_CHARACTERS,
+    ExplainFormat,
+    Statement,
+    read_expression,
+    read_query_tokens,
+    split_at_semicolons,
+    tokenize,
+)
 
-MOST_CHARACTERS: Final = 65_536
-_OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
+__all__ = [
+    "AnyStatement",
+    "ExplainFormat",
+    "Statement",
+    "read_expression",
+    "read_query",
+    "read_statements",
+]
+
+AnyStatement: TypeAlias = Statement | DatabaseStatement
+
 MOST_TOKENS: Final = 10_000
 
 
-class ExplainFormat(StrEnum):
-    """What EXPLAIN answers with."""
-
-    TEXT = "TEXT"
-    DOT = "DOT"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A query, to be run or explained."""
-
-    sql: str
-    """The whole text from which it was read: places count in it."""
-    tree: exp.Query
-    explain: ExplainFormat | None = None
-
-
-def read_statements(sql: str) -> list[Statement]:
+def read_statements(sql: str) -> list[AnyStatement]:
     """The statements of a text.
 
-    >>> [s.explain for s in read_statements("SELECT a FROM A; EXPLAIN SELECT a FROM A")]
-    [None, <ExplainFormat.TEXT: 'TEXT'>]
+    >>> read = read_statements("SELECT a FROM A; EXPLAIN SELECT a FROM A; DROP STREAM A")
+    >>> [type(one).__name__ for one in read]
+    ['Statement', 'Statement', 'Drop']
     """
     if not isinstance(sql, str):
         raise SqlSyntaxError("a statement is text", detail=f"got {type(sql).__name__}")
@@ -54,179 +46,36 @@ def read_statements(sql: str) -> list[Statement]:
             "the text is too long",
             detail=f"it has {len(sql)} characters, at most {MOST_CHARACTERS} are read",
         )
-    tokens = _tokenize(sql)
+    tokens = tokenize(sql)
     if len(tokens) > MOST_TOKENS:
         raise SqlSyntaxError(
             "the text is too long",
             detail=f"it has {len(tokens)} words, at most {MOST_TOKENS} are read",
         )
     refuse_misplaced_hints(sql, tokens)
-    return [_statement(sql, part) for part in _split(tokens)]
+    return [
+        read_database_statement(sql, part)
+        if is_database_statement(part)
+        else read_query_tokens(sql, part)
+        for part in split_at_semicolons(tokens)
+    ]
 
 
 def read_query(sql: str) -> Statement:
-    """The only statement of a text."""
+    """The only statement of a text, which is a query."""
     statements = read_statements(sql)
-    if len(statements) == 1:
-        return statements[0]
-    raise SqlSyntaxError(
-        f"expected one statement, got {len(statements) or 'none'}",
-        hint="write SELECT … FROM …" if not statements else "run them one after the other",
-    )
-
-
-def _tokenize(sql: str) -> list[Token]:
-    tokenizer = Nilometer().tokenizer()
-    try:
-        return tokenizer.tokenize(sql)
-    except TokenError:
-        start = tokenizer._core._start
-        what, end = ("comment", "*/") if sql[start : start + 2] == "/*" else ("quote", sql[start])
+    if len(statements) != 1:
         raise SqlSyntaxError(
-            f"a {what} is left open",
-            place=Place(sql, start, len(sql)),
-            hint=f"close it with {end}",
-        ) from None
-    except Exception as error:  # sqlglot on bytes that are no SQL
-        raise SqlSyntaxError("cannot read the text", detail=type(error).__name__) from None
-
-
-def _split(tokens: list[Token]) -> Iterator[list[Token]]:
-    part: list[Token] = []
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            if part:
-                yield part
-            part = []
-        else:
-            part.append(token)
-    if part:
-        yield part
-
-
-def _statement(sql: str, tokens: list[Token]) -> Statement:
-    explain = None
-    if tokens[0].text.upper() == "EXPLAIN":
-        explain, tokens = _explain(sql, tokens)
-    if tokens[0].token_type == TokenType.VAR:
-        raise _no_query(sql, tokens[0])
-    with _parser_errors(sql, tokens):
-        tree = _parse(sql, tokens)
-        _require_whole(tree, sql)
-    if not isinstance(tree, exp.Query):
-        raise _no_query(sql, tokens[0])
-    return Statement(sql, tree, explain)
-
-
-def _require_whole(tree: exp.Expr | None, sql: str) -> None:
-    """Refuse expressions of which the parser has lost a part: CASE WHEN a > -1.b THEN …"""
-    for node in tree.walk() if tree is not None else ():
-        if isinstance(node, _OF_PARTS) and any(
-            needed and node.args.get(name) is None for name, needed in node.arg_types.items()
-        ):
-            raise SqlSyntaxError(
-                "cannot read the statement",
-                place=place_of(node, sql),
-                detail="something is missing",
-            )
-
-
-def _no_query(sql: str, first: Token) -> SqlSyntaxError:
-    return SqlSyntaxError(
-        f"this statement cannot be run: {first.text.upper()[:40]}",
-        place=token_place(sql, first),
+            f"expected one statement, got {len(statements) or 'none'}",
+            hint="write SELECT … FROM …" if not statements else "run them one after the other",
+        )
+    (statement,) = statements
+    if isinstance(statement, Statement):
+        return statement
+    first = next(split_at_semicolons(tokenize(sql)))[0]
+    raise SqlSyntaxError(
+        f"this statement cannot be run here: {first.text.upper()}",
+        place=Place(sql, first.start, first.end + 1),
+        detail="a query was expected",
         hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
     )
-
-
-def _parse(sql: str, tokens: list[Token]) -> exp.Expr | None:
-    return Nilometer().parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)[0]
-
-
-def _explain(sql: str, tokens: list[Token]) -> tuple[ExplainFormat, list[Token]]:
-    """EXPLAIN [(FORMAT TEXT | DOT)] and the tokens of the query."""
-    words = [token.text.upper() for token in tokens[1:5]]
-    if words[:1] != ["("] or words[1:2] != ["FORMAT"]:
-        rest, chosen = tokens[1:], ExplainFormat.TEXT
-    elif len(words) == 4 and words[3] == ")" and words[2] in list(ExplainFormat):
-        rest, chosen = tokens[5:], ExplainFormat(words[2])
-    else:
-        raise SqlSyntaxError(
-            "EXPLAIN has no such format",
-            place=token_place(sql, tokens[min(3, len(tokens) - 1)]),
-            hint="write EXPLAIN SELECT … or EXPLAIN (FORMAT DOT) SELECT …",
-        )
-    if not rest:
-        raise SqlSyntaxError(
-            "EXPLAIN needs a query",
-            place=token_place(sql, tokens[0]),
-            hint="write EXPLAIN SELECT …",
-        )
-    return chosen, rest
-
-
-@contextmanager
-def _parser_errors(sql: str, tokens: list[Token]) -> Iterator[None]:
-    """Let the parser's failures be ours, and keep it from logging."""
-    log = logging.getLogger("sqlglot")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    except SqlSyntaxError:
-        raise
-    except ParseError as error:
-        raise _syntax_error(sql, error) from None
-    except RecursionError:
-        raise SqlSyntaxError(
-            "the statement is nested too deeply",
-            place=token_place(sql, tokens[0]),
-            hint="take parts of it into subqueries or columns of their own",
-        ) from None
-    except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise SqlSyntaxError(  # the parser gave up on what is no SQL at all
-            "cannot read the statement",
-            place=token_place(sql, tokens[0]),
-            detail=type(error).__name__,
-        ) from None
-    finally:
-        log.setLevel(level)
-
-
-def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
-    found = error.errors[0] if error.errors else {}
-    text = str(found.get("description") or "it is not SQL").rstrip(".")
-    is_name = text[:2].isupper()
-    message, detail = "cannot read the statement", text if is_name else text[:1].lower() + text[1:]
-    if "Required keyword" in text:
-        detail = "something is missing"
-    elif text.startswith("Invalid expression"):
-        detail = "this was not expected here"
-    elif " but got <Token" in text:
-        detail = detail.split(" but got <Token")[0]
-    place = _highlighted(sql, found)
-    return SqlSyntaxError(message, place=place, detail=detail)
-
-
-def _highlighted(sql: str, found: dict[str, object]) -> Place:
-    """The place that sqlglot tells by line and the column of a token's last character."""
-    line, column = int(str(found.get("line") or 1)), int(str(found.get("col") or 1))
-    starts = [0]
-    for _ in range(line - 1):
-        starts.append(sql.find("\n", starts[-1]) + 1)
-    end = min(starts[-1] + column, len(sql))
-    size = len(str(found.get("highlight") or "x"))
-    return Place(sql, max(0, end - size), end)
-
-
-def read_expression(sql: str) -> exp.Expr:
-    """A condition, or another expression, that stands alone."""
-    tokens = _tokenize(sql[:MOST_CHARACTERS])
-    if not tokens:
-        raise SqlSyntaxError("expected a condition, got nothing")
-    with _parser_errors(sql, tokens):
-        tree = _parse(sql, tokens)
-        _require_whole(tree, sql)
-    if not isinstance(tree, exp.Expr) or isinstance(tree, exp.Query | exp.Command):
-        raise SqlSyntaxError("expected a condition", place=token_place(sql, tokens[0]))
-    return tree

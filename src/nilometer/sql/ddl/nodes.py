@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import Place
-from nilometer.sql.statements import Statement
+from nilometer.sql.query_text import Statement
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class StreamDef:
     lateness: int = 0
     idle: int | None = None
     history: int = 0
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The type of a reading: a struct of its columns."""
+        return pa.struct([(column.name, column.kind) for column in self.columns])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""Values that statements give: constants, and what is computed of constants alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
+from nilometer.kernels.evaluate import evaluate
+from nilometer.kernels.expression_types import type_of
+from nilometer.model.expressions import Argument
+from nilometer.sql.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.instants import read_instant
+from nilometer.sql.scalars import Ref, place_of
+
+_UTC: Final = "+00:00"
+_HINT: Final = (
+    "write a number, a text, TRUE, FALSE, NULL, DATE '2026-01-31', TIMESTAMP '…' or X'0A'"
+)
+
+
+def constant_value(tree: exp.Expr, sql: str) -> object:
+    """The value of a constant expression; instants without a zone are UTC."""
+    if isinstance(tree, exp.HexString):
+        return _bytes(tree, sql)
+    placed = with_zone(tree)
+    _refuse_names(placed, sql)
+    try:
+        expression = Subset(sql, _no_column, {}).compile(placed)
+        type_of(expression, [])
+        return evaluate(expression, [], 1)[0].as_py()
+    except NotInSubsetError as error:
+        raise SqlError(error.message, place=_place(error, tree, sql), hint=_HINT) from None
+    except PredicateError as error:
+        place = place_of(tree, sql)
+        raise SqlTypeError(
+            error.message, place=place, detail=error.detail, hint=error.hint
+        ) from None
+
+
+def with_zone(tree: exp.Expr) -> exp.Expr:
+    """The expression, its instants spelled with their zone: UTC where none is written."""
+
+    def spelled(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Cast):
+            return node
+        instant = read_instant(node, _UTC)
+        if instant is not None:
+            node.this.set("this", instant.isoformat())
+        return node
+
+    return tree.transform(spelled)
+
+
+def _no_column(ref: Ref) -> Argument:
+    raise AssertionError(f"names are refused before, but not {ref}")
+
+
+def _refuse_names(tree: exp.Expr, sql: str) -> None:
+    for node in tree.find_all(exp.Column, exp.Query):
+        raise SqlError(
+            "a value must be a constant",
+            place=place_of(node, sql),
+            detail=f"got {'a query' if isinstance(node, exp.Query) else node.sql()}",
+            hint=f"texts stand in quotes: '{node.name}'" if node.name else _HINT,
+        )
+
+
+def _place(error: SqlError, tree: exp.Expr, sql: str) -> Place:
+    return error.place or place_of(tree, sql)
+
+
+def _bytes(tree: exp.HexString, sql: str) -> bytes:
+    try:
+        return bytes.fromhex(str(tree.this))
+    except ValueError:
+        raise SqlError(
+            "cannot read the bytes", place=place_of(tree, sql), hint="write X'0AFF'"
+        ) from None

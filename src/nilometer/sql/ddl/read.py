@@ -1,0 +1,55 @@
+"""Statements of the database, told apart by their first words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from sqlglot.tokenizer_core import Token
+
+from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.ddl.nodes import DatabaseStatement
+from nilometer.sql.ddl.read_create import read_create
+from nilometer.sql.ddl.read_rows import read_delete, read_insert, read_update
+from nilometer.sql.ddl.read_short import (
+    read_describe,
+    read_drop,
+    read_show,
+    read_start,
+    read_stop,
+)
+from nilometer.sql.ddl.statement_reader import StatementReader
+from nilometer.sql.query_text import parser_errors
+
+_READERS: Final[Mapping[str, Callable[[StatementReader], DatabaseStatement]]] = {
+    "CREATE": read_create,
+    "INSERT": read_insert,
+    "UPDATE": read_update,
+    "DELETE": read_delete,
+    "DROP": read_drop,
+    "SHOW": read_show,
+    "DESCRIBE": read_describe,
+    "DESC": read_describe,
+    "START": read_start,
+    "STOP": read_stop,
+}
+
+
+def is_database_statement(tokens: Sequence[Token]) -> bool:
+    """Whether the words of a statement begin one of the database; also behind EXPLAIN."""
+    explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
+    return tokens[1 if explained else 0].text.upper() in _READERS
+
+
+def read_database_statement(sql: str, tokens: list[Token]) -> DatabaseStatement:
+    """The statement that these words of a text are; it begins with a word known here."""
+    first = tokens[0]
+    if first.text.upper() == "EXPLAIN":
+        raise SqlSyntaxError(
+            "only queries can be explained",
+            place=Place(sql, first.start, tokens[1].end + 1),
+            detail=f"got {tokens[1].text.upper()}",
+            hint="write EXPLAIN SELECT …",
+        )
+    with parser_errors(sql, tokens):
+        return _READERS[first.text.upper()](StatementReader.over(sql, tokens))

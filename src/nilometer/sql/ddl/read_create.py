@@ -1,0 +1,131 @@
+"""CREATE STREAM, SENSOR TABLE, TABLE and QUERY."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.ddl.nodes import (
+    ColumnDef,
+    CreateQuery,
+    CreateSensorTable,
+    CreateStream,
+    CreateTable,
+    StreamDef,
+)
+from nilometer.sql.ddl.read_columns import ColumnList, read_column
+from nilometer.sql.ddl.read_stream import read_stream
+from nilometer.sql.ddl.statement_reader import StatementReader
+from nilometer.sql.query_text import read_query_tokens
+
+Created = CreateStream | CreateSensorTable | CreateTable | CreateQuery
+
+_CREATE: Final = "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE or CREATE QUERY"
+_STREAM: Final = "write CREATE STREAM s (v DOUBLE, …) FROM http WITH (…)"
+_SENSORS: Final = "write CREATE SENSOR TABLE s (id INT, …, reading STREAM(v DOUBLE, …) FROM http)"
+_TABLE: Final = "write CREATE TABLE t (id INT, name STRING)"
+_QUERY: Final = "write CREATE QUERY q AS SELECT …"
+
+
+def read_create(reader: StatementReader) -> Created:
+    """CREATE and what follows."""
+    reader.take("CREATE")
+    if reader.at("OR"):
+        reader.refuse("nothing is replaced by CREATE", hint="DROP it first, or IF NOT EXISTS")
+    if reader.take("STREAM"):
+        return _stream(reader)
+    if reader.take("SENSOR"):
+        reader.expect("TABLE", "TABLE after SENSOR", _SENSORS)
+        return _sensor_table(reader)
+    if reader.take("TABLE"):
+        return _table(reader)
+    if not reader.take("QUERY"):
+        reader.refuse("expected what to create", hint=_CREATE)
+    return _query(reader)
+
+
+def _named(reader: StatementReader, what: str, hint: str) -> tuple[bool, str, Place]:
+    """[IF NOT EXISTS] name."""
+    if_not_exists = reader.take("IF", "NOT", "EXISTS")
+    name, place = reader.name(f"the name of the {what}", hint)
+    return if_not_exists, name, place
+
+
+def _stream(reader: StatementReader) -> CreateStream:
+    if_not_exists, name, place = _named(reader, "stream", _STREAM)
+    stream = read_stream(reader, place, _STREAM)
+    reader.finish(_STREAM)
+    return CreateStream(name, stream, if_not_exists, place)
+
+
+def _sensor_table(reader: StatementReader) -> CreateSensorTable:
+    if_not_exists, name, place = _named(reader, "sensor table", _SENSORS)
+    columns = ColumnList()
+    streams: list[tuple[ColumnDef, int, StreamDef]] = []
+    reader.expect("(", "( and the columns", _SENSORS)
+    while True:
+        column = _stream_column(reader)
+        if column is None:
+            columns.add(read_column(reader, _SENSORS))
+        else:
+            _require_first(column[0], streams)
+            columns.require_new(column[0])
+            streams.append((column[0], len(columns.found), column[1]))
+        if not reader.take(","):
+            break
+    reader.expect(")", ", or ) after the column", _SENSORS)
+    reader.finish(_SENSORS)
+    if not streams:
+        raise SqlSyntaxError(
+            f"the sensor table {name} has no stream column",
+            place=place,
+            hint=f"{_SENSORS}, or CREATE TABLE for a table without sensors",
+        )
+    own, number, stream = streams[0]
+    static = tuple(columns.found)
+    return CreateSensorTable(name, static, own.name, number, stream, if_not_exists, place)
+
+
+def _stream_column(reader: StatementReader) -> tuple[ColumnDef, StreamDef] | None:
+    """name STREAM(…) FROM type [WITH (…)], if that comes next."""
+    following = reader.rest[:2]
+    if len(following) < 2 or following[1].text.upper() != "STREAM":
+        return None
+    name, place = reader.name("the name of a column", _SENSORS)
+    reader.take("STREAM")
+    stream = read_stream(reader, place, _SENSORS)
+    return ColumnDef(name, stream.kind, place), stream
+
+
+def _require_first(column: ColumnDef, before: list[tuple[ColumnDef, int, StreamDef]]) -> None:
+    if before:
+        raise SqlSyntaxError(
+            "a sensor table has one stream column",
+            place=column.place,
+            detail=f"{before[0][0].name} is one already",
+            hint="declare several fields in one STREAM(…), or several tables",
+        )
+
+
+def _table(reader: StatementReader) -> CreateTable:
+    if_not_exists, name, place = _named(reader, "table", _TABLE)
+    columns = ColumnList()
+    reader.expect("(", "( and the columns", _TABLE)
+    while True:
+        columns.add(read_column(reader, _TABLE))
+        if not reader.take(","):
+            break
+    reader.expect(")", ", or ) after the column", _TABLE)
+    reader.finish(_TABLE)
+    return CreateTable(name, tuple(columns.found), if_not_exists, place)
+
+
+def _query(reader: StatementReader) -> CreateQuery:
+    if_not_exists, name, place = _named(reader, "query", _QUERY)
+    reader.expect("AS", "AS and a query", _QUERY)
+    tokens = reader.rest
+    if not tokens or tokens[0].text.upper() == "EXPLAIN":
+        reader.refuse("expected a query", hint=_QUERY)
+    query = read_query_tokens(reader.sql, tokens)
+    text = reader.sql[tokens[0].start : tokens[-1].end + 1]
+    return CreateQuery(name, query, text, if_not_exists, place)

@@ -1,0 +1,75 @@
+"""WITH (name = value, …)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.ddl.statement_reader import StatementReader
+
+_HINT: Final = "write WITH (interval = '5s', retries = 3)"
+_ENDS: Final = (TokenType.COMMA, TokenType.R_PAREN, TokenType.L_PAREN, TokenType.EQ)
+
+
+def read_options(reader: StatementReader) -> Mapping[str, str]:
+    """The options by their names in lower case, their values as text."""
+    found: dict[str, str] = {}
+    reader.expect("(", "( after WITH", _HINT)
+    while True:
+        name, place = _name(reader)
+        if name in found:
+            raise SqlSyntaxError(
+                f"the option {name} is given twice", place=place, hint="leave one of them out"
+            )
+        reader.expect("=", f"= after the option {name}", _HINT)
+        found[name] = _value(reader, name)
+        if not reader.take(","):
+            break
+    reader.expect(")", ", or ) after the option", _HINT)
+    return found
+
+
+def _words(reader: StatementReader) -> list[Token]:
+    """The words up to the next comma, bracket or equals sign."""
+    words: list[Token] = []
+    while not reader.at_end and reader.current.token_type not in _ENDS:
+        words.append(reader.current)
+        reader.go_on()
+    return words
+
+
+def _name(reader: StatementReader) -> tuple[str, Place]:
+    """A word, words with dots between them, or a text."""
+    words = _words(reader)
+    if not words:
+        reader.refuse("expected the name of an option", hint=_HINT)
+    place = Place(reader.sql, words[0].start, words[-1].end + 1)
+    if len(words) == 1 and words[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        return words[0].text.lower(), place
+    text = reader.sql[place.start : place.end].lower()
+    if not text.replace(".", "").replace("_", "").replace("-", "").isalnum():
+        raise SqlSyntaxError(
+            "expected the name of an option", place=place, detail=f"got {text}", hint=_HINT
+        )
+    return text, place
+
+
+def _value(reader: StatementReader, name: str) -> str:
+    """A text, or a number, a word or a length of time, as it is written."""
+    words = _words(reader)
+    if not words:
+        reader.refuse(f"expected the value of the option {name}", hint=_HINT)
+    if len(words) == 1 and words[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        return words[0].text
+    place = Place(reader.sql, words[0].start, words[-1].end + 1)
+    if any(word.token_type == TokenType.STRING for word in words):
+        raise SqlSyntaxError(
+            f"the option {name} has one value",
+            place=place,
+            detail=f"got {reader.sql[place.start : place.end]}",
+            hint=_HINT,
+        )
+    return " ".join(reader.sql[place.start : place.end].split())

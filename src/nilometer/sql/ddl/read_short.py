@@ -1,0 +1,86 @@
+"""DROP, SHOW, DESCRIBE, START and STOP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.ddl.nodes import (
+    Describe,
+    Drop,
+    Kind,
+    Show,
+    Shown,
+    StartQuery,
+    StopQuery,
+)
+from nilometer.sql.ddl.statement_reader import StatementReader
+
+_DROP: Final = "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t or DROP QUERY q"
+_SHOW: Final = f"write SHOW and one of {', '.join(Shown)}"
+_DESCRIBE: Final = "write DESCRIBE and the name of a stream, table, sensor table or query"
+_OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
+
+
+def read_drop(reader: StatementReader) -> Drop:
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY [IF EXISTS] name."""
+    reader.take("DROP")
+    kind = next((kind for kind in Kind if reader.take(*kind.split())), None)
+    if kind is None:
+        reader.refuse("expected what to drop", hint=_DROP)
+    if_exists = reader.take("IF", "EXISTS")
+    name, place = reader.name(f"the name of the {kind.lower()}", _DROP)
+    reader.finish(_DROP)
+    return Drop(kind, name, if_exists, place)
+
+
+def read_show(reader: StatementReader) -> Show:
+    """SHOW STREAMS | TABLES | …, [FROM name]."""
+    reader.take("SHOW")
+    first = reader.current
+    what = next((what for what in Shown if reader.take(*what.split())), None)
+    if what is None:
+        reader.refuse("there is nothing of that name to show", hint=_SHOW)
+    place = Place(reader.sql, first.start, reader.last.end + 1)
+    if not reader.at("FROM"):
+        reader.finish(f"write SHOW {what}")
+        return Show(what, None, place)
+    if what not in _OF_ONE:
+        raise SqlSyntaxError(
+            f"SHOW {what} has no FROM",
+            place=Place(reader.sql, reader.current.start, reader.current.end + 1),
+            hint=f"write SHOW {what}",
+        )
+    reader.take("FROM")
+    hint = f"write SHOW {what} FROM Sensors"
+    of, place = reader.name("the name of a stream or sensor table", hint)
+    reader.finish(hint)
+    return Show(what, of, place)
+
+
+def read_describe(reader: StatementReader) -> Describe:
+    """DESCRIBE name, or DESC name."""
+    if not reader.take("DESCRIBE"):
+        reader.take("DESC")
+    name, place = reader.name("a name", _DESCRIBE)
+    reader.finish(_DESCRIBE)
+    return Describe(name, place)
+
+
+def read_start(reader: StatementReader) -> StartQuery:
+    """START QUERY name."""
+    return StartQuery(*_query(reader, "START"))
+
+
+def read_stop(reader: StatementReader) -> StopQuery:
+    """STOP QUERY name."""
+    return StopQuery(*_query(reader, "STOP"))
+
+
+def _query(reader: StatementReader, word: str) -> tuple[str, Place]:
+    reader.take(word)
+    hint = f"write {word} QUERY q"
+    reader.expect("QUERY", f"QUERY after {word}", hint)
+    name, place = reader.name("the name of the query", hint)
+    reader.finish(hint)
+    return name, place

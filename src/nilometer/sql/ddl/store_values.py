@@ -1,0 +1,62 @@
+"""Values as a column stores them: numbers as other numbers that hold them, the rest as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError
+from nilometer.kernels.cast_values import cast_values
+from nilometer.kernels.expression_types import constant_type, is_integer, is_number, type_name
+
+
+def store_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values in the type of a column; a PredicateError says what it does not hold."""
+    given = values.type
+    if given == kind:
+        return values
+    if pat.is_null(given):
+        return pa.nulls(len(values), kind)
+    if is_number(given) and is_number(kind):
+        stored = cast_values(values, kind)
+        if is_integer(kind) and not is_integer(given):
+            _require_whole(values, stored, kind)
+        return stored
+    if pat.is_date(given) and pat.is_timestamp(kind):
+        return values.cast(pa.timestamp("us")).cast(kind)
+    raise PredicateError(
+        f"a column of type {type_name(kind)} does not hold values of type {type_name(given)}",
+        hint=_hint(kind),
+    )
+
+
+def store_constant(value: object, kind: pa.DataType) -> object:
+    """One value, as a column of that type gives it back.
+
+    >>> store_constant(3, pa.float64())
+    3.0
+    """
+    given = pa.binary() if isinstance(value, bytes) else constant_type(value)
+    return store_values(pa.array([value], given), kind)[0].as_py()
+
+
+def _require_whole(values: pa.Array, stored: pa.Array, kind: pa.DataType) -> None:
+    same = pc.equal(values.cast(pa.float64()), stored.cast(pa.float64()))
+    places: Sequence[bool | None] = same.to_pylist()
+    if False in places:
+        lost = values[places.index(False)].as_py()
+        raise PredicateError(
+            f"a column of type {type_name(kind)} does not hold {lost}",
+            hint="round it first: CAST(… AS BIGINT)",
+        )
+
+
+def _hint(kind: pa.DataType) -> str | None:
+    if pat.is_date(kind):
+        return "write DATE '2026-01-31'"
+    if pat.is_timestamp(kind):
+        return "write TIMESTAMP '2026-01-31 12:00:00'"
+    return "write CAST(… AS STRING)" if pat.is_string(kind) else None
