@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from nilometer.sensors.catalog.catalog import SensorCatalog
 from tests.mosquitto import Mosquitto, start_mosquitto
+from tests.postgres import Postgres, start_postgres
 
 settings.register_profile(
     "nilometer",
@@ -25,3 +27,26 @@ def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
     """A broker of the test's own that keeps nothing and lets everybody in."""
     with start_mosquitto(tmp_path / "mosquitto") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One server for all tests that need one."""
+    with start_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a catalog of the test's own can be made, in either database."""
+    if request.param == "SQLite":
+        return str(tmp_path / "catalog.db")
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.new_database()
+
+
+@pytest.fixture
+def catalog(catalog_url: str) -> Iterator[SensorCatalog]:
+    """An empty catalog, in either database."""
+    with SensorCatalog.open(catalog_url) as opened:
+        yield opened

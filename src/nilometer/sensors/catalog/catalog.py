@@ -1,0 +1,303 @@
+"""SensorCatalog: what the database knows, kept in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+from sqlalchemy import Connection, Engine, select, update
+
+from nilometer.log.clock import now_micros
+from nilometer.sensors.catalog import (
+    stored_queries,
+    stored_readers,
+    stored_sensors,
+    stored_streams,
+    stored_tables,
+)
+from nilometer.sensors.catalog.engine import open_engine, reported
+from nilometer.sensors.catalog.migrate import migrate
+from nilometer.sensors.catalog.schema import CHANGES, counters
+from nilometer.sensors.catalog.stored_names import (
+    Named,
+    all_names,
+    claim_name,
+    drop_name,
+    find_name,
+    mark_changed,
+    require_name,
+)
+from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.sensors.catalog.stored_readers import SeenReader
+from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sql.ddl.nodes import Kind
+
+
+class SensorCatalog:
+    """Streams, sensor tables, tables, queries and readers; names are found in any case.
+
+    Every method is one transaction, so that any number of threads and processes may share a
+    catalog. Changes follow one another: a function that a method is given runs while all others
+    wait, and must not use the catalog.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> SensorCatalog:
+        """The catalog in a SQLite file (a path), or at a URL; made or upgraded where needed."""
+        engine = open_engine(url)
+        with reported(engine):
+            migrate(engine)
+        return cls(engine, clock)
+
+    def close(self) -> None:
+        """Let the database go; the next use opens it again."""
+        self._engine.dispose()
+
+    def __enter__(self) -> SensorCatalog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Names
+
+    def names(self) -> list[Named]:
+        """Everything that has a name, by name."""
+        with self._reading() as connection:
+            return all_names(connection)
+
+    def find(self, name: str) -> Named | None:
+        """What has this name."""
+        with self._reading() as connection:
+            return find_name(connection, name)
+
+    def generation(self, name: str | None = None) -> int:
+        """A number that grows with every change of what has this name, or of anything.
+
+        0: there is nothing of this name.
+        """
+        with self._reading() as connection:
+            if name is not None:
+                found = find_name(connection, name)
+                return found.generation if found else 0
+            wanted = select(counters.c.value).where(counters.c.name == CHANGES)
+            return int(connection.execute(wanted).scalar_one())
+
+    def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
+        """Forget a stream, table or query and its rows; False if there is none and that may be."""
+        with self._changing() as (connection, _):
+            if if_exists and find_name(connection, name) is None:
+                return False
+            found = require_name(connection, name, kind)
+            stored_readers.forget_readers(connection, found.name)
+            drop_name(connection, found)
+            return True
+
+    # Streams and sensor tables
+
+    def create(self, declaration: Declaration, *, if_not_exists: bool = False) -> bool:
+        """Add a stream or a sensor table; False if it is there and that may be."""
+        kind = Kind.SENSOR_TABLE if declaration.is_sensor_table else Kind.STREAM
+        with self._creating(declaration.name, kind, if_not_exists) as (connection, owner):
+            if owner is None:
+                return False
+            stored_streams.store_declaration(connection, owner, declaration)
+            return True
+
+    def declaration(self, name: str) -> Declaration | None:
+        """The stream or sensor table of this name."""
+        with self._reading() as connection:
+            return stored_streams.read_declaration(connection, name)
+
+    def declarations(self) -> list[Declaration]:
+        """All streams and sensor tables, by name."""
+        with self._reading() as connection:
+            return stored_streams.read_declarations(connection)
+
+    def insert_sensors(self, name: str, rows: Sequence[SensorRow]) -> list[Sensor]:
+        """Add sensors, and return them in the same order; values that are not given are NULL."""
+        with self._changing_sensors(name) as (connection, owner, declared):
+            assert declared.static is not None
+            now = self._clock()
+            return stored_sensors.insert_sensors(connection, owner, declared.static, rows, now)
+
+    def update_sensors(self, name: str, change: SensorUpdate) -> list[Sensor]:
+        """Replace rows as the function says; those that differ return with a new version."""
+        with self._changing_sensors(name) as (connection, owner, declared):
+            now = self._clock()
+            return stored_sensors.update_sensors(connection, owner, declared, change, now)
+
+    def delete_sensors(self, name: str, choose: SensorChoice) -> list[Sensor]:
+        """Delete the sensors whose versions the function chooses, and return them."""
+        with self._changing_sensors(name) as (connection, owner, declared):
+            now = self._clock()
+            return stored_sensors.delete_sensors(connection, owner, declared, choose, now)
+
+    def sensors(self, name: str) -> list[Sensor]:
+        """The sensors of a sensor table, in the order in which they were inserted."""
+        with self._reading() as connection:
+            return [one.shown for one in _stored_sensors(connection, name)[1]]
+
+    def sensor_rows(self, name: str) -> pa.Table:
+        """The rows of a sensor table: its columns, the stream column as text, and SENSOR."""
+        with self._reading() as connection:
+            return stored_sensors.sensor_table(*_stored_sensors(connection, name))
+
+    # Tables
+
+    def create_table(self, name: str, schema: pa.Schema, *, if_not_exists: bool = False) -> bool:
+        """Add an empty table; False if it is there and that may be."""
+        with self._creating(name, Kind.TABLE, if_not_exists) as (connection, owner):
+            if owner is None:
+                return False
+            stored_tables.store_table(connection, owner, schema)
+            return True
+
+    def table(self, name: str) -> pa.Table | None:
+        """The rows of the table of this name."""
+        with self._reading() as connection:
+            found = find_name(connection, name)
+            if found is None or found.kind is not Kind.TABLE:
+                return None
+            return stored_tables.read_rows(connection, found.id)
+
+    def tables(self) -> dict[str, pa.Schema]:
+        """The columns of all tables, by name."""
+        with self._reading() as connection:
+            found = [one for one in all_names(connection) if one.kind is Kind.TABLE]
+            return {one.name: stored_tables.read_columns(connection, one.id) for one in found}
+
+    def count_rows(self, name: str) -> int:
+        """How many rows a table has."""
+        with self._reading() as connection:
+            owner = require_name(connection, name, Kind.TABLE).id
+            return stored_tables.count_rows(connection, owner)
+
+    def insert_rows(self, name: str, rows: pa.Table) -> None:
+        """Add rows to a table; their columns are found by name."""
+        with self._changing_name(name, Kind.TABLE) as (connection, found):
+            stored_tables.add_rows(connection, found.id, rows)
+
+    def change_rows(self, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Replace all rows of a table by what the function makes of them."""
+        with self._changing_name(name, Kind.TABLE) as (connection, found):
+            rows = change(stored_tables.read_rows(connection, found.id))
+            stored_tables.replace_rows(connection, found.id, rows)
+
+    # Queries
+
+    def create_query(
+        self,
+        name: str,
+        text: str,
+        kind: str,
+        *,
+        state: QueryState = QueryState.RUNNING,
+        if_not_exists: bool = False,
+    ) -> bool:
+        """Add a query; False if it is there and that may be."""
+        with self._creating(name, Kind.QUERY, if_not_exists) as (connection, owner):
+            if owner is None:
+                return False
+            made = NamedQuery(name, text, kind, state, self._clock(), None)
+            stored_queries.store_query(connection, owner, made)
+            return True
+
+    def query(self, name: str) -> NamedQuery | None:
+        """The query of this name."""
+        with self._reading() as connection:
+            return stored_queries.read_query(connection, name)
+
+    def queries(self) -> list[NamedQuery]:
+        """All queries, by name."""
+        with self._reading() as connection:
+            return stored_queries.read_queries(connection)
+
+    def set_query_state(self, name: str, state: QueryState, *, error: str | None = None) -> None:
+        """Say that a query runs or is stopped, and why it failed if it did."""
+        with self._changing_name(name, Kind.QUERY) as (connection, found):
+            stored_queries.set_state(connection, found.id, state, error)
+
+    # Readers
+
+    def see_readers(self, log: str, seen: Sequence[SeenReader]) -> None:
+        """These are now the readers of this log; that counts as no change of anything."""
+        with self._changing(by=0) as (connection, _):
+            stored_readers.store_readers(connection, _spelled(connection, log), seen)
+
+    def readers(self, log: str | None = None) -> list[SeenReader]:
+        """The readers of a log, or of all logs."""
+        with self._reading() as connection:
+            spelled = None if log is None else _spelled(connection, log)
+            return stored_readers.read_readers(connection, spelled)
+
+    # Transactions
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with reported(self._engine), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _changing(self, *, by: int = 1) -> Iterator[tuple[Connection, int]]:
+        """A transaction that all others wait for, and the number of its change."""
+        with reported(self._engine), self._engine.begin() as connection:
+            counted = update(counters).where(counters.c.name == CHANGES)
+            counted = counted.values(value=counters.c.value + by)
+            yield connection, connection.execute(counted.returning(counters.c.value)).scalar_one()
+
+    @contextmanager
+    def _creating(
+        self, name: str, kind: Kind, if_not_exists: bool
+    ) -> Iterator[tuple[Connection, int | None]]:
+        with self._changing() as (connection, change):
+            yield (
+                connection,
+                claim_name(connection, name, kind, change, if_not_exists=if_not_exists),
+            )
+
+    @contextmanager
+    def _changing_name(self, name: str, kind: Kind) -> Iterator[tuple[Connection, Named]]:
+        with self._changing() as (connection, change):
+            found = require_name(connection, name, kind)
+            yield connection, found
+            mark_changed(connection, found, change)
+
+    @contextmanager
+    def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:
+        with self._changing_name(name, Kind.SENSOR_TABLE) as (connection, found):
+            yield connection, found.id, _declared(connection, found)
+
+
+def _declared(connection: Connection, found: Named) -> Declaration:
+    declared = stored_streams.read_declaration(connection, found.name)
+    assert declared is not None
+    return declared
+
+
+def _stored_sensors(
+    connection: Connection, name: str
+) -> tuple[Declaration, list[stored_sensors.StoredSensor]]:
+    found = require_name(connection, name, Kind.SENSOR_TABLE)
+    declared = _declared(connection, found)
+    assert declared.static is not None
+    return declared, stored_sensors.read_sensors(connection, found.id, declared.static)
+
+
+def _spelled(connection: Connection, log: str) -> str:
+    """A log's name as it was declared; that of a log without a declaration stays."""
+    found = find_name(connection, log)
+    return log if found is None else found.name

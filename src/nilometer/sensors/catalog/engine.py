@@ -1,0 +1,108 @@
+"""The database that holds a catalog: a SQLite file, or PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
+from typing import Final
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from nilometer.errors import CatalogError
+
+BEGIN: Final = "begin"
+"""The option of a connection that says how its transactions begin; only SQLite minds."""
+_PATIENCE: Final = 30
+_POSTGRES: Final = "postgresql+psycopg"
+_EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/database"
+
+
+def open_engine(url: str | Path) -> Engine:
+    """The engine for a path (SQLite) or a URL; nothing is contacted yet, but the file's folder."""
+    found = _read_url(url)
+    if found.get_backend_name() == "sqlite":
+        return _open_sqlite(found)
+    if found.get_backend_name() == "postgresql":
+        return _open_postgres(found)
+    raise CatalogError(
+        "a catalog is kept in SQLite or PostgreSQL",
+        detail=f"got {shown(found)}",
+        hint=_EXAMPLES,
+    )
+
+
+def shown(url: URL) -> str:
+    """A URL without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+@contextmanager
+def reported(engine: Engine) -> Iterator[None]:
+    """Tell kindly what the database refuses: it is away, locked, full, or no database at all."""
+    try:
+        yield
+    except DBAPIError as error:
+        reason = str(error.orig).strip().split("\n")[0]
+        raise CatalogError(
+            "the catalog cannot be used",
+            detail=f"{shown(engine.url)}: {reason}",
+            hint="see that its database can be reached, and that it is a catalog",
+        ) from error
+
+
+def _read_url(given: str | Path) -> URL:
+    if isinstance(given, Path) or "://" not in given:
+        return URL.create("sqlite", database=str(given))
+    try:
+        url = make_url(given)
+        url.get_dialect()
+    except ModuleNotFoundError:
+        return url
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # The text may hold a password, so it is not repeated.
+        raise CatalogError("this is no URL of a database", hint=_EXAMPLES) from None
+    return url
+
+
+def _open_sqlite(url: URL) -> Engine:
+    if url.database in (None, "", ":memory:"):
+        raise CatalogError("a catalog needs a file or a server", hint=_EXAMPLES)
+    try:
+        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogError("there is no place for the catalog", detail=str(error)) from error
+    engine = create_engine(url, connect_args={"timeout": _PATIENCE})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare_sqlite(connection: SqliteConnection, _: object) -> None:
+    # Python's own BEGIN would come too late, and not at all before CREATE TABLE.
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get(BEGIN, "BEGIN"))
+
+
+def _open_postgres(url: URL) -> Engine:
+    try:
+        return create_engine(
+            url.set(drivername=_POSTGRES),
+            pool_pre_ping=True,
+            connect_args={"application_name": "nilometer", "connect_timeout": _PATIENCE},
+        )
+    except ModuleNotFoundError as error:
+        raise CatalogError(
+            "a catalog in PostgreSQL needs psycopg",
+            detail=str(error),
+            hint="pip install 'nilometer[postgres]'",
+        ) from error

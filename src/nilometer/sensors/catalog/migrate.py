@@ -1,0 +1,57 @@
+"""Brings the tables of a catalog to this version, once, whoever else opens it at the same time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, text
+
+from nilometer.errors import CatalogError
+from nilometer.sensors.catalog.engine import BEGIN, shown
+from nilometer.sensors.catalog.schema import VERSION_TABLE
+
+_LOCK_NUMBER: Final = 0x6E696C6F
+"""What those who migrate in PostgreSQL agree to lock."""
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""Alembic knows only one migration at a time in a process."""
+
+
+def migrate(engine: Engine) -> None:
+    """Make or upgrade the tables; a catalog of a later version is refused and left as it is."""
+    config = Config()
+    config.set_main_option("script_location", "nilometer.sensors.catalog:migrations")
+    steps = ScriptDirectory.from_config(config)
+    with engine.connect() as connection:
+        if _revision(connection) == steps.get_current_head():
+            return
+    with (
+        _ONE_AT_A_TIME,
+        engine.connect().execution_options(**{BEGIN: "BEGIN IMMEDIATE"}) as connection,
+        connection.begin(),
+    ):
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_NUMBER})"))
+        _refuse_later(engine, steps, _revision(connection))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    options = {"version_table": VERSION_TABLE}
+    return MigrationContext.configure(connection, opts=options).get_current_revision()
+
+
+def _refuse_later(engine: Engine, steps: ScriptDirectory, revision: str | None) -> None:
+    known = {step.revision for step in steps.walk_revisions()}
+    if revision is not None and revision not in known:
+        raise CatalogError(
+            "the catalog was written by a later version of Nilometer",
+            detail=f"{shown(engine.url)} has revision {revision}, this version knows "
+            f"{steps.get_current_head()}",
+            hint="upgrade Nilometer",
+        )

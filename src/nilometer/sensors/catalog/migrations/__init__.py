@@ -1,0 +1,1 @@
+"""How a catalog of an older version becomes one of this version."""

@@ -1,0 +1,1 @@
+"""One file for every step, in the order of their revisions."""

@@ -1,0 +1,122 @@
+"""The tables of the catalog. A change here needs a new step in migrations/versions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+VERSION_TABLE: Final = "nilometer_version"
+"""Where Alembic keeps the revision; the names let the catalog share a PostgreSQL database."""
+
+metadata: Final = MetaData()
+
+counters: Final = Table(
+    "nilometer_counters",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+CHANGES: Final = "changes"
+"""Counts changes of the catalog. Whoever changes it raises this first, so changes never meet."""
+VERSIONS: Final = "versions"
+"""The last version that a sensor was given, in whatever table: none is ever given twice."""
+
+names: Final = Table(
+    "nilometer_names",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("folded", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+)
+
+
+def _owner(*, is_key: bool = False) -> Column[int]:
+    """Whose row this is; it goes when the name is dropped."""
+    reference = ForeignKey("nilometer_names.id", ondelete="CASCADE")
+    return Column(
+        "owner", Integer, reference, primary_key=is_key, nullable=False, autoincrement=False
+    )
+
+
+streams: Final = Table(
+    "nilometer_streams",
+    metadata,
+    _owner(is_key=True),
+    Column("readings", Text, nullable=False),
+    Column("stream_type", String, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("time_column", String),
+    Column("lateness", BigInteger, nullable=False),
+    Column("idle", BigInteger),
+    Column("history", BigInteger, nullable=False),
+    Column("static", Text),
+    Column("place", Integer, nullable=False),
+    Column("stream_column", String),
+)
+
+sensors: Final = Table(
+    "nilometer_sensors",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    _owner(),
+    Column("number", Integer, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("deleted", BigInteger),
+    Index("nilometer_sensors_of", "owner", "deleted"),
+)
+
+tables: Final = Table(
+    "nilometer_tables",
+    metadata,
+    _owner(is_key=True),
+    Column("columns", Text, nullable=False),
+)
+
+table_rows: Final = Table(
+    "nilometer_table_rows",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _owner(),
+    Column("row_count", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Index("nilometer_table_rows_of", "owner"),
+)
+
+queries: Final = Table(
+    "nilometer_queries",
+    metadata,
+    _owner(is_key=True),
+    Column("text", Text, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("error", Text),
+)
+
+readers: Final = Table(
+    "nilometer_readers",
+    metadata,
+    Column("log", String, primary_key=True),
+    Column("reader", String, primary_key=True),
+    Column("condition", Text),
+    Column("position", Text, nullable=False),
+    Column("active", Boolean, nullable=False),
+    Column("seen", BigInteger, nullable=False),
+)

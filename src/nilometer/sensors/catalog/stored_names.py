@@ -1,0 +1,100 @@
+"""Names: each belongs to one stream, sensor table, table or query, whatever the case."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from nilometer.errors import CatalogError, NameTakenError, UnknownNameError
+from nilometer.model.names import nearest
+from nilometer.sensors.catalog.schema import names
+from nilometer.sql.ddl.nodes import Kind
+
+NOUNS: Final = {
+    Kind.STREAM: "stream",
+    Kind.SENSOR_TABLE: "sensor table",
+    Kind.TABLE: "table",
+    Kind.QUERY: "query",
+}
+
+
+class Named(NamedTuple):
+    """Something that has a name."""
+
+    id: int
+    name: str
+    kind: Kind
+    generation: int
+
+    @property
+    def noun(self) -> str:
+        return NOUNS[self.kind]
+
+
+def find_name(connection: Connection, name: str) -> Named | None:
+    """What has this name, in any case."""
+    wanted = select(names).where(names.c.folded == name.lower())
+    found = connection.execute(wanted).one_or_none()
+    return None if found is None else _named(found)
+
+
+def all_names(connection: Connection) -> list[Named]:
+    """Everything that has a name, by name."""
+    found = connection.execute(select(names).order_by(names.c.folded))
+    return [_named(one) for one in found]
+
+
+def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
+    """What has this name, if it is of one of these kinds."""
+    found = find_name(connection, name)
+    expected = " or ".join(NOUNS[kind] for kind in kinds)
+    if found is None:
+        known = [one.name for one in all_names(connection) if one.kind in kinds]
+        there = "there are " + ", ".join(known) if known else "there is none yet"
+        raise UnknownNameError(f"there is no {expected} {name}", hint=nearest(name, known) or there)
+    if found.kind not in kinds:
+        raise UnknownNameError(f"{found.name} is a {found.noun}, not a {expected}")
+    return found
+
+
+def claim_name(
+    connection: Connection, name: str, kind: Kind, generation: int, *, if_not_exists: bool
+) -> int | None:
+    """The id of a new name; None if it is there, as the same kind, and that is allowed."""
+    require_text(name, "a name")
+    found = find_name(connection, name)
+    if found is None:
+        row = {"folded": name.lower(), "name": name, "kind": kind.value, "generation": generation}
+        made = connection.execute(insert(names).values(row).returning(names.c.id))
+        return int(made.scalar_one())
+    if if_not_exists and found.kind is kind:
+        return None
+    raise NameTakenError(
+        f"there is a {found.noun} {found.name} already",
+        detail=None if found.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
+        hint=f"choose another name, or DROP {found.kind} {found.name} first",
+    )
+
+
+def mark_changed(connection: Connection, name: Named, generation: int) -> None:
+    """Let those who look at the generation see a change."""
+    changed = update(names).where(names.c.id == name.id).values(generation=generation)
+    connection.execute(changed)
+
+
+def drop_name(connection: Connection, name: Named) -> None:
+    """Forget a name and all that it stands for."""
+    connection.execute(delete(names).where(names.c.id == name.id))
+
+
+def require_text(text: str, what: str) -> None:
+    """Refuse characters that not every database can store."""
+    if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
+        raise CatalogError(
+            f"{what} cannot hold this text", detail=f"got {text!r}", hint="leave out NUL characters"
+        )
+
+
+def _named(row: Row[Any]) -> Named:
+    return Named(row.id, row.name, Kind(row.kind), row.generation)

@@ -1,0 +1,60 @@
+"""Declarations of streams and sensor tables as rows of the catalog."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, insert, select
+
+from nilometer.sensors.catalog.arrow_values import pack_schema, unpack_schema
+from nilometer.sensors.catalog.schema import names, streams
+from nilometer.sensors.declaration import Declaration
+
+
+def store_declaration(connection: Connection, owner: int, declared: Declaration) -> None:
+    row = {
+        "owner": owner,
+        "readings": pack_schema(declared.readings),
+        "stream_type": declared.stream_type,
+        "options": json.dumps(dict(declared.options)),
+        "time_column": declared.time,
+        "lateness": declared.lateness,
+        "idle": declared.idle,
+        "history": declared.history,
+        "static": None if declared.static is None else pack_schema(declared.static),
+        "place": declared.place,
+        "stream_column": declared.column,
+    }
+    connection.execute(insert(streams).values(row))
+
+
+def read_declaration(connection: Connection, name: str) -> Declaration | None:
+    wanted = _declared().where(names.c.folded == name.lower())
+    found = connection.execute(wanted).one_or_none()
+    return None if found is None else _declaration(found)
+
+
+def read_declarations(connection: Connection) -> list[Declaration]:
+    """All of them, by name."""
+    return [_declaration(row) for row in connection.execute(_declared().order_by(names.c.folded))]
+
+
+def _declared() -> Select[Any]:
+    return select(names.c.name, streams).join_from(streams, names, streams.c.owner == names.c.id)
+
+
+def _declaration(row: Row[Any]) -> Declaration:
+    return Declaration(
+        name=row.name,
+        readings=unpack_schema(row.readings),
+        stream_type=row.stream_type,
+        options=json.loads(row.options),
+        time=row.time_column,
+        lateness=row.lateness,
+        idle=row.idle,
+        history=row.history,
+        static=None if row.static is None else unpack_schema(row.static),
+        place=row.place,
+        column=row.stream_column,
+    )

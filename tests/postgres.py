@@ -1,0 +1,100 @@
+"""A private PostgreSQL for tests: one server for the whole run, and a database for each test."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_USER: Final = "postgres"
+_DEBIAN: Final = Path("/usr/lib/postgresql")
+_SETTINGS: Final = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "16MB",
+    "max_connections": "50",
+}
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A running server that is reached by a socket in its folder, and only there."""
+
+    programs: Path
+    folder: Path
+    _numbers: count[int] = field(default_factory=count, repr=False)
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"test{next(self._numbers)}"
+        _run(self.programs / "createdb", "-h", str(self.folder), "-U", _USER, name)
+        return f"postgresql://{_USER}@/{name}?host={self.folder}"
+
+
+@contextmanager
+def start_postgres() -> Iterator[Postgres]:
+    """A server that is gone afterwards; skips the test where there is none."""
+    programs = _programs()
+    # Not in pytest's folder: root's is closed to the user that the server must run as.
+    folder = Path(tempfile.mkdtemp(prefix="nilometer-postgres-"))
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(folder, _USER, _USER)
+        data = str(folder / "data")
+        trust = ["--auth=trust", f"--username={_USER}", "--no-sync", "--encoding=UTF8"]
+        _run(programs / "initdb", "-D", data, *trust, "--locale=C.UTF-8")
+        settings = " ".join(f"-c {name}={value!r}" for name, value in _SETTINGS.items())
+        options = f"-k {folder} {settings}"
+        control = [programs / "pg_ctl", "-D", data, "-l", str(folder / "log"), "-w"]
+        _run(*control, "-o", options, "start")
+        try:
+            yield Postgres(programs, folder)
+        finally:
+            _run(*control, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs() -> Path:
+    """The folder of the server's programs, the newest where there are several."""
+    found = sorted(_DEBIAN.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    if not found and on_path is None:
+        pytest.skip(
+            "PostgreSQL's server is not installed (initdb): apt-get install postgresql, "
+            "or make setup as root"
+        )
+    if os.geteuid() == 0 and not _may_change_user():
+        pytest.skip(f"PostgreSQL refuses to run as root, and there is no user {_USER} or runuser")
+    return found[-1].parent if found else Path(str(on_path)).parent
+
+
+def _may_change_user() -> bool:
+    known = any(one.pw_name == _USER for one in pwd.getpwall())
+    return known and shutil.which("runuser") is not None
+
+
+def _run(program: Path, *arguments: str) -> None:
+    command: Sequence[str] = [str(program), *arguments]
+    if os.geteuid() == 0:
+        command = ["runuser", "-u", _USER, "--", *command]
+    # The server inherits what is open: into a pipe it would never end for us.
+    with tempfile.TemporaryFile() as said:
+        done = subprocess.run(
+            command, stdout=said, stderr=said, stdin=subprocess.DEVNULL, cwd="/", check=False
+        )
+        if done.returncode:
+            said.seek(0)
+            raise RuntimeError(f"{command} failed:\n{said.read().decode(errors='replace')}")
