@@ -1,0 +1,192 @@
+"""Puts frames at the end of a log: segments begun, rows forced to the disk, the head published."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from nilometer.errors import LogError, LogFullError
+from nilometer.log.dropped_rows import add_dropped_rows
+from nilometer.log.frame_format import NEVER, BatchKey, Chunks, Flag, FrameHeader
+from nilometer.log.head import Head
+from nilometer.log.layout import LogLayout
+from nilometer.log.options import Fsync, LogOptions
+from nilometer.log.position import Position
+from nilometer.log.recovery import LogState, recover
+from nilometer.log.retention import Segment, list_segments
+from nilometer.log.segment_format import SegmentHeader, segment_name
+from nilometer.log.segment_reader import open_segment
+from nilometer.log.storage import Storage
+
+_SEGMENTS_IN_BUDGET: Final = 8
+"""A disk budget holds at least so many segments, so that deleting one gives room early."""
+
+
+class Appender:
+    """The end of a log. Calls come from one thread at a time, except to `sync`."""
+
+    def __init__(
+        self, storage: Storage, layout: LogLayout, options: LogOptions, clock: Callable[[], int]
+    ) -> None:
+        self._storage = storage
+        self._layout = layout
+        self._options = options
+        self._clock = clock
+        self._problem: BaseException | None = None
+        self._publishing = threading.Lock()
+        recovered = recover(storage)
+        self._files = storage.segments()
+        self.segments: list[Segment] = list_segments(storage)
+        if recovered is None:
+            self.state = LogState(Position(0, 0), NEVER, 0)
+            self._synced = (0, 0)
+            if not self._files.whole:
+                self._begin(self._next_header())
+        else:
+            self._go_on(recovered.state, recovered.seen)
+        self.sync()
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(one.size for one in self.segments)
+
+    def write(
+        self,
+        headers: Sequence[FrameHeader],
+        bodies: Iterable[Chunks],
+        watermark: int,
+        batch: BatchKey | None,
+    ) -> list[FrameHeader]:
+        """Add frames as one transaction; they are durable by the log's policy and published.
+
+        The watermark holds after the last of them. Returns their headers as they stand in the log.
+        """
+        self._check()
+        placed = self._placed(headers, watermark)
+        total = sum(one.length for one in placed)
+        if self._files.whole or self.state.end.byte >= self._segment_size():
+            self._begin(self._next_header(), total)
+        before = self.state
+        try:
+            frames = ([one.to_bytes(), *body] for one, body in zip(placed, bodies, strict=True))
+            self._files.add(before.end.byte, frames)
+            if self._options.fsync is Fsync.ALWAYS:
+                self._files.sync()
+        except LogFullError:
+            raise
+        except BaseException as problem:
+            self._problem = problem
+            raise
+        for one in placed:
+            self.state = self.state.after(one, batch if one.flags & Flag.BATCH else None)
+        self._publish(synced=self._options.fsync is Fsync.ALWAYS)
+        return placed
+
+    def seal(self) -> None:
+        """Begin a new segment if the last one has frames and segments grow."""
+        header_only = not self.segments or self.state.end.byte <= self._header_size
+        if not self._files.whole and not header_only:
+            self._check()
+            self._begin(self._next_header())
+            self._publish(synced=True)
+
+    def sync(self) -> None:
+        """Force all that was appended to the disk; may be called beside the other methods."""
+        end = self.state.end
+        if self._synced == (end.segment, end.byte):
+            return
+        try:
+            self._files.sync()
+        except BaseException as problem:
+            self._problem = problem
+            raise
+        with self._publishing:
+            self._synced = max(self._synced, (end.segment, end.byte))
+            self._files.publish(self._head())
+
+    def delete(self, segments: Sequence[Segment]) -> None:
+        """Delete the oldest segments."""
+        for one in segments:
+            self._storage.delete(segment_name(one.number))
+        self.segments = self.segments[len(segments) :]
+
+    def close(self) -> None:
+        if self._problem is None:
+            self.sync()
+        self._files.close()
+
+    def _check(self) -> None:
+        if self._problem is not None:
+            raise LogError(
+                "the log cannot be written any more",
+                detail=f"after: {self._problem}",
+                hint="close it and open it again; what was acknowledged is safe",
+            ) from self._problem
+
+    def _go_on(self, state: LogState, seen: Position) -> None:
+        """Go on after what was recovered, or in a new segment if readers have seen more."""
+        self.state = state
+        end = state.end
+        self._synced = (end.segment, 0)
+        self._header_size = self._size_of_header(end.segment)
+        self._files.go_on(end.segment, end.byte)
+        self.segments[-1] = replace(self.segments[-1], size=end.byte)
+        if seen > end:
+            add_dropped_rows(self._storage, seen.row - end.row)
+            self._begin(self._next_header(seen))
+            self._publish(synced=True)
+
+    def _segment_size(self) -> int:
+        disk = self._options.disk
+        budget = self._options.segment if disk is None else disk // _SEGMENTS_IN_BUDGET
+        return min(self._options.segment, budget)
+
+    def _next_header(self, seen: Position | None = None) -> SegmentHeader:
+        end = max(self.state.end, seen or self.state.end)
+        return SegmentHeader(
+            end.segment + 1 if end.byte else end.segment,
+            max(end.row, self.state.end.row),
+            self._clock(),
+            self._layout.stored,
+            self.state.watermark,
+            self.state.keys,
+            self.state.batches,
+        )
+
+    def _begin(self, header: SegmentHeader, frames: int | None = None) -> None:
+        """Begin a segment; `frames`: the bytes that will follow if it is written as a whole."""
+        content = header.to_bytes(frames if self._files.whole else None)
+        self._files.begin(header.number, content)
+        self._header_size = len(content)
+        self.state = LogState.after_header(header, len(content))
+        self._synced = (header.number, len(content))
+        self.segments.append(
+            Segment(header.number, len(content), header.first_row, header.created, header.keys)
+        )
+
+    def _placed(self, headers: Sequence[FrameHeader], watermark: int) -> list[FrameHeader]:
+        placed, row, before = [], self.state.end.row, self.state.watermark
+        for number, one in enumerate(headers, 1):
+            last = number == len(headers)
+            flags = one.flags & ~Flag.MORE if last else one.flags | Flag.MORE
+            after = watermark if last else before
+            placed.append(replace(one, flags=flags, first_row=row, before=before, watermark=after))
+            row += one.rows
+        return placed
+
+    def _publish(self, *, synced: bool) -> None:
+        end = self.state.end
+        with self._publishing:
+            if synced:
+                self._synced = (end.segment, end.byte)
+            self.segments[-1] = replace(self.segments[-1], size=end.byte)
+            self._files.publish(self._head())
+
+    def _head(self) -> bytes:
+        return Head(self.state.end, self.state.watermark, self._synced).to_bytes()
+
+    def _size_of_header(self, number: int) -> int:
+        with open_segment(self._storage, number) as segment:
+            return segment.good_header()[1]

@@ -1,0 +1,233 @@
+"""A log in a local directory: segments grow, and a head says where the log ends."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.errors import LogError, LogFullError
+from nilometer.log.frame_format import Chunks
+from nilometer.log.head import HEAD
+from nilometer.log.segment_format import segment_name
+
+LOCK: Final = "lock"
+_MOST_CHUNKS: Final = 512
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LocalFile:
+    """A file read by position, so that its pages do not count as this process's memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._descriptor).st_size
+
+    def read_at(self, start: int, length: int) -> pa.Buffer:
+        data = pa.allocate_buffer(length)
+        view, got = memoryview(data), 0
+        while got < length:
+            more = os.preadv(self._descriptor, [view[got:]], start + got)
+            if not more:
+                break
+            got += more
+        return data.slice(0, got)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class LocalStorage:
+    """A directory of this machine."""
+
+    publishes: Final = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.location = str(folder)
+
+    def make(self) -> None:
+        if not self.folder.is_dir():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _sync_folder(self.folder.parent)
+
+    def files(self, folder: str = "") -> list[tuple[str, int]]:
+        found = []
+        try:
+            with os.scandir(self.folder / folder) as entries:
+                for entry in entries:
+                    size = _size_of(entry)
+                    if size is not None:
+                        found.append((entry.name, size))
+        except FileNotFoundError:
+            return []
+        return sorted(found)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[LocalFile]:
+        file = LocalFile(self.folder / name)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+    def write(self, name: str, chunks: Chunks, *, durable: bool = True) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        try:
+            with aside.open("wb", buffering=0) as file:
+                _write_all(file.fileno(), 0, chunks)
+                if durable:
+                    os.fsync(file.fileno())
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        if durable:
+            _sync_folder(path.parent)
+
+    def delete(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def exclusive(self, name: str) -> Iterator[None]:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def claim(self) -> Iterator[None]:
+        with (self.folder / LOCK).open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().decode() or "another process"
+                raise LogError(
+                    "the log is open for writing already",
+                    detail=f"{self.location} is held by {holder}",
+                    hint="a log has one writer; close that one first",
+                ) from None
+            file.truncate(0)
+            file.write(f"process {os.getpid()}".encode())
+            file.flush()
+            yield
+
+    def segments(self) -> LocalSegments:
+        return LocalSegments(self.folder)
+
+
+class LocalSegments:
+    """The segment that grows, and the head."""
+
+    whole: Final = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._segment = -1
+        self._changing = threading.Lock()
+        self._head = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def begin(self, number: int, header: bytes) -> None:
+        """Begin a segment; the one before is complete, and from here on surely on the disk."""
+        self.sync()
+        path = self._folder / segment_name(number)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            _write_all(descriptor, 0, [header])
+            os.fsync(descriptor)
+            _sync_folder(self._folder)
+        except OSError as problem:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+            raise _stated(problem, path) from problem
+        self._replace(descriptor)
+
+    def go_on(self, number: int, size: int) -> None:
+        descriptor = os.open(self._folder / segment_name(number), os.O_RDWR | os.O_CLOEXEC)
+        if os.fstat(descriptor).st_size != size:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        self._replace(descriptor)
+
+    def add(self, byte: int, frames: Iterable[Chunks]) -> None:
+        place = byte
+        try:
+            for chunks in frames:
+                place = _write_all(self._segment, place, chunks)
+        except OSError as problem:
+            os.ftruncate(self._segment, byte)
+            raise _stated(problem, self._folder) from problem
+
+    def sync(self) -> None:
+        with self._changing:  # the writer may begin another segment meanwhile
+            if self._segment < 0:
+                return
+            descriptor = os.dup(self._segment)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def publish(self, head: bytes) -> None:
+        os.pwrite(self._head, head, 0)
+
+    def close(self) -> None:
+        self._replace(-1)
+        os.close(self._head)
+
+    def _replace(self, descriptor: int) -> None:
+        with self._changing:
+            if self._segment >= 0:
+                os.close(self._segment)
+            self._segment = descriptor
+
+
+def _write_all(descriptor: int, place: int, chunks: Chunks) -> int:
+    """Write the chunks at this place; the place after them."""
+    rest = [view for chunk in chunks if len(view := memoryview(chunk).cast("B"))]
+    while rest:
+        written = os.pwritev(descriptor, rest[:_MOST_CHUNKS], place)
+        place += written
+        while rest and written >= len(rest[0]):
+            written -= len(rest.pop(0))
+        if written:
+            rest[0] = rest[0][written:]
+    return place
+
+
+def _size_of(entry: os.DirEntry[str]) -> int | None:
+    """The size of a file; None for what is no file, is not whole yet, or is gone meanwhile."""
+    try:
+        if entry.name.startswith(".") or not entry.is_file():
+            return None
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _stated(problem: OSError, path: Path) -> LogError:
+    kind = LogFullError if problem.errno in _NO_ROOM else LogError
+    return kind("cannot write to the log", detail=f"{path}: {problem.strerror}")

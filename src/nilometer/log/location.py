@@ -1,0 +1,40 @@
+"""Where a log lies: a local path, or a URI of any file system that pyarrow knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs
+
+from nilometer.errors import LogError
+from nilometer.log.local_storage import LocalStorage
+from nilometer.log.remote_storage import RemoteStorage
+from nilometer.log.storage import Storage
+
+_systems: dict[str, fs.FileSystem] = {}
+
+
+def register_file_system(scheme: str, system: fs.FileSystem) -> None:
+    """Let `scheme://path` mean that path in this file system, in this process."""
+    _systems[scheme] = system
+
+
+def storage_at(location: str | Path) -> Storage:
+    """The storage that a path or a URI names."""
+    if isinstance(location, Path) or "://" not in location:
+        return LocalStorage(Path(location).absolute())
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return LocalStorage(Path(unquote(parts.path)).absolute())
+    if parts.scheme in _systems:
+        return RemoteStorage(location, _systems[parts.scheme], parts.netloc + parts.path)
+    try:
+        system, folder = fs.FileSystem.from_uri(location)
+    except (ValueError, OSError) as problem:
+        raise LogError(
+            "no file system for this location",
+            detail=f"{location}: {problem}",
+            hint="give a local path, or a URI such as s3://bucket/folder",
+        ) from problem
+    return RemoteStorage(location, system, folder)

@@ -1,0 +1,93 @@
+"""The newest frames of a log in the writer's memory, up to a number of bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.log.frame import Frame
+from nilometer.log.position import Position
+
+_WASTE: Final = 2
+"""Rows that hold this many times their own bytes (parts of larger ones) are copied."""
+_EACH: Final = 512
+"""What a frame takes in memory beside its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    frame: Frame
+    before: int | None
+    size: int
+
+
+class MemoryTail:
+    """All frames from `start` on to the end of the log; any thread may ask for them."""
+
+    def __init__(self, most: int, start: Position) -> None:
+        self._most = most
+        self._kept: deque[_Kept] = deque()
+        self._changing = threading.Lock()
+        self.size = 0
+        self.start = start
+
+    def add(self, frame: Frame, before: int | None) -> None:
+        """Take in the next frame of the log; `before`: the watermark ahead of it."""
+        rows, size = _compact(frame.rows)
+        size += _EACH
+        kept = _Kept(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
+        with self._changing:
+            self._kept.append(kept)
+            self.size += size
+            while self.size > self._most:
+                oldest = self._kept.popleft()
+                self.size -= oldest.size
+                self.start = oldest.frame.end
+
+    def forget(self, end: Position) -> None:
+        """Keep nothing of what lies before the end of the log, which is here."""
+        with self._changing:
+            self._kept.clear()
+            self.size, self.start = 0, end
+
+    def after(self, start: Position, end: Position, most: int) -> list[Frame] | None:
+        """Frames between the two places, from the first one on, of about so many bytes.
+
+        None if frames from `start` on are not here any more.
+        """
+        with self._changing:
+            if start < self.start:
+                return None
+            found = list(takewhile(lambda one: one.frame.end > start, reversed(self._kept)))
+        frames, size = [], 0
+        for one in reversed(found):
+            if one.frame.start >= end or size > most:
+                break
+            frames.append(_part(one, start, end))
+            size += one.size
+        return frames
+
+
+def _part(one: _Kept, start: Position, end: Position) -> Frame:
+    at = one.frame.start
+    first = start.skip if _same_frame(start, at) else 0
+    last = end.skip if _same_frame(end, at) else None
+    return one.frame.part(first, last, one.before)
+
+
+def _same_frame(place: Position, start: Position) -> bool:
+    return (place.segment, place.byte) == (start.segment, start.byte)
+
+
+def _compact(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
+    """The rows in buffers of their own if they lie in much larger ones, and their bytes."""
+    size = rows.get_total_buffer_size()
+    if size > _WASTE * rows.nbytes + _EACH:
+        rows = pa.ipc.read_record_batch(rows.serialize(), rows.schema)
+        size = rows.get_total_buffer_size()
+    return rows, size

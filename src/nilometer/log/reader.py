@@ -1,0 +1,188 @@
+"""Reads a log, in any process, while another one writes it; never locks anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.errors import LogError, LogGapError
+from nilometer.log.frame import Frame
+from nilometer.log.frame_format import FrameHeader, decode_rows
+from nilometer.log.layout import LogLayout
+from nilometer.log.location import storage_at
+from nilometer.log.position import Position
+from nilometer.log.published import as_watermark, read_head, read_layout, segment_sizes
+from nilometer.log.segment_reader import SegmentReader, open_segment
+from nilometer.log.static_rows import read_static_rows
+from nilometer.log.storage import Storage
+
+_ANY_TIME: Final = (None, None)
+
+
+class LogReader:
+    """A log to be read."""
+
+    def __init__(self, storage: Storage, layout: LogLayout, log_id: str) -> None:
+        self._storage = storage
+        self.layout = layout
+        self.log_id = log_id
+        """No other log has it: a log that was dropped and made anew is another one."""
+
+    @classmethod
+    def open(cls, location: str | Path) -> LogReader:
+        """Raises LogError if there is no log."""
+        storage = storage_at(location)
+        found = read_layout(storage)
+        if found is None:
+            raise LogError("there is no log here", detail=storage.location)
+        return cls(storage, *found)
+
+    @property
+    def start(self) -> Position:
+        """The oldest place that is kept."""
+        for _ in range(3):
+            numbers = segment_sizes(self._storage)
+            if not numbers:
+                return Position(0, 0)
+            try:
+                return self._first_place(min(numbers))
+            except FileNotFoundError:  # it was deleted between the two
+                continue
+        raise LogError("the log is being deleted", detail=self._storage.location)
+
+    @property
+    def end(self) -> Position:
+        """The place up to which everything is durable, by the log's policy, and published."""
+        head = read_head(self._storage)
+        return self.start if head is None else head.end
+
+    @property
+    def watermark(self) -> int | None:
+        """The watermark at the end of the log."""
+        head = read_head(self._storage)
+        return None if head is None else as_watermark(head.watermark)
+
+    def read(
+        self,
+        start: Position,
+        end: Position | None = None,
+        *,
+        times: tuple[int | None, int | None] = _ANY_TIME,
+    ) -> Iterator[Frame]:
+        """The frames from `start` up to `end`, of the first and the last one maybe a part.
+
+        Frames without rows in the closed range of times are left out; of the others all rows
+        come. Raises LogGapError if rows from `start` on are gone.
+        """
+        end = self.end if end is None else end
+        for segment, byte, header in self._headers(start, end, for_rows=True):
+            if times != _ANY_TIME and not header.overlaps(*times):
+                continue
+            rows = decode_rows(header, segment.body(byte, header), self.layout.stored)
+            yield _cut(whole_frame(segment.number, byte, header, rows), header, start, end)
+
+    def limit(self, start: Position, rows: int) -> Position:
+        """The place at most so many rows after `start`, with punctuation that stands there."""
+        end = self.end
+        left = max(1, rows)
+        place = start
+        for segment, byte, header in self._headers(start, end):
+            skip = start.skip if _is_at(start, segment.number, byte) else 0
+            if header.rows - skip > left:
+                at = header.first_row + skip + left
+                return Position(segment.number, byte, skip + left, at) if left else place
+            left -= header.rows - skip
+            place = _after(segment.number, byte, header)
+        return place
+
+    def split(self, start: Position, end: Position, parts: int) -> list[tuple[Position, Position]]:
+        """At most so many ranges of about as many rows each, cut between frames."""
+        if start >= end:
+            return []
+        places = [
+            min(end, _after(segment.number, byte, header))
+            for segment, byte, header in self._headers(start, end)
+        ]
+        if not places:
+            return [(start, end)]
+        places[-1] = end
+        cuts = [start]
+        for place in places:
+            share = (place.row - start.row) * parts >= (end.row - start.row) * len(cuts)
+            if share and place.row > cuts[-1].row and len(cuts) < parts:
+                cuts.append(place)
+        if cuts[-1] != end:
+            cuts.append(end)
+        return list(zip(cuts, cuts[1:], strict=False))
+
+    def check(self, start: Position) -> None:
+        """Raises LogGapError if rows from this place on are gone."""
+        oldest = self.start
+        if start.segment < oldest.segment and start.row < oldest.row:
+            gone = oldest.row - start.row
+            raise LogGapError(
+                "rows of the log are gone before they were read",
+                detail=f"{gone} rows of {self._storage.location}, from row {start.row} on",
+                hint="the log was full, or its history has passed; go on at its oldest row",
+                rows=gone,
+                oldest=oldest,
+            )
+
+    def static_rows(self) -> pa.Table | None:
+        """The static values of all sensors, by version; None if this is no sensor table's log."""
+        if self.layout.sensors is None:
+            return None
+        return read_static_rows(self._storage.location)
+
+    def _first_place(self, number: int) -> Position:
+        with open_segment(self._storage, number) as segment:
+            header, begin = segment.good_header()
+        return Position(number, begin, 0, header.first_row)
+
+    def _headers(
+        self, start: Position, end: Position, *, for_rows: bool = False
+    ) -> Iterator[tuple[SegmentReader, int, FrameHeader]]:
+        """Every frame of which something lies between the two places."""
+        if start >= end:
+            return
+        self.check(start)
+        for number in sorted(segment_sizes(self._storage)):
+            if not start.segment <= number <= end.segment:
+                continue
+            try:
+                with open_segment(self._storage, number) as segment:
+                    _, begin = segment.good_header()
+                    if number == start.segment:
+                        begin = max(begin, start.byte)
+                    last = number == end.segment
+                    stop = min(segment.size, end.byte + bool(end.skip)) if last else segment.size
+                    walk = segment.frames if for_rows else segment.headers
+                    for byte, header in walk(begin, stop):
+                        yield segment, byte, header
+            except FileNotFoundError:
+                self.check(start)
+                raise
+
+
+def whole_frame(number: int, byte: int, header: FrameHeader, rows: pa.RecordBatch) -> Frame:
+    """A frame with all of its rows."""
+    start = Position(number, byte, 0, header.first_row)
+    return Frame(rows, as_watermark(header.watermark), start, _after(number, byte, header))
+
+
+def _after(number: int, byte: int, header: FrameHeader) -> Position:
+    return Position(number, byte + header.length, 0, header.first_row + header.rows)
+
+
+def _is_at(place: Position, number: int, byte: int) -> bool:
+    return (place.segment, place.byte) == (number, byte)
+
+
+def _cut(frame: Frame, header: FrameHeader, start: Position, end: Position) -> Frame:
+    at = frame.start
+    first = start.skip if _is_at(start, at.segment, at.byte) else 0
+    last = end.skip if _is_at(end, at.segment, at.byte) else None
+    return frame.part(first, last, as_watermark(header.before))

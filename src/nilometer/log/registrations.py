@@ -1,0 +1,135 @@
+"""Who reads a log, and how far: a small file beside the log for every reader."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from nilometer.errors import LogError
+from nilometer.log.location import storage_at
+from nilometer.log.position import Position
+from nilometer.log.storage import Storage, file_names
+
+_FOLDER: Final = "readers"
+_SUFFIX: Final = ".json"
+_LOCK: Final = f"{_FOLDER}/lock"
+_LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A reader of a log."""
+
+    reader: str
+    position: Position
+    """Up to here it has read for good; it never goes back."""
+    about: Mapping[str, Any]
+    """What those who list readers want to know of it."""
+    seen: int
+    """Its last sign of life, in microseconds."""
+    pid: int | None
+    """Its process, while it is active."""
+    active: bool
+    named: bool
+    """Whether rows are kept for it though it is not active."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether rows after its position must be kept."""
+        return self.named or self.active
+
+
+def register(
+    location: str | Path,
+    reader: str,
+    position: Position,
+    about: Mapping[str, Any],
+    *,
+    now: int,
+    named: bool,
+) -> Registration:
+    """Register a reader; one that is registered already keeps its position."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        before = _read(storage, _name(reader))
+        at = position if before is None else before.position
+        return _write(storage, Registration(reader, at, dict(about), now, os.getpid(), True, named))
+
+
+def commit(location: str | Path, reader: str, position: Position, *, now: int) -> Registration:
+    """Say that the reader needs nothing before this position any more."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        before = _registered(storage, reader)
+        at = max(before.position, position)
+        return _write(storage, replace(before, position=at, seen=now))
+
+
+def touch(location: str | Path, reader: str, *, now: int) -> Registration:
+    """Say that the reader is alive."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        return _write(storage, replace(_registered(storage, reader), seen=now))
+
+
+def release(location: str | Path, reader: str, *, now: int) -> Registration:
+    """Say that the reader has stopped; a named one may come back and go on."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        before = _registered(storage, reader)
+        return _write(storage, replace(before, seen=now, active=False, pid=None))
+
+
+def forget(location: str | Path, reader: str) -> None:
+    """Remove a reader, if it is registered."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        storage.delete(_name(reader))
+
+
+def registrations(location: str | Path) -> list[Registration]:
+    """All readers of a log, by name."""
+    return registered_in(storage_at(location))
+
+
+def registered_in(storage: Storage) -> list[Registration]:
+    names = (f"{_FOLDER}/{name}" for name in file_names(storage, _FOLDER, _SUFFIX))
+    found = (_read(storage, name) for name in names)
+    return sorted((one for one in found if one is not None), key=lambda one: one.reader)
+
+
+def _registered(storage: Storage, reader: str) -> Registration:
+    found = _read(storage, _name(reader))
+    if found is None:
+        raise LogError(
+            "no such reader of the log",
+            detail=f"{reader!r} is not registered at {storage.location}",
+            hint="register it first",
+        )
+    return found
+
+
+def _read(storage: Storage, name: str) -> Registration | None:
+    try:
+        fields = json.loads(storage.read(name))
+    except FileNotFoundError:
+        return None
+    return Registration(**{**fields, "position": Position.from_json(fields["position"])})
+
+
+def _write(storage: Storage, one: Registration) -> Registration:
+    storage.write(_name(one.reader), [json.dumps(asdict(one)).encode()])
+    return one
+
+
+def _name(reader: str) -> str:
+    name = quote(reader, safe="").replace(".", "%2E")  # a file with a dot first is hidden
+    if len(name) > _LONGEST_NAME:
+        name = hashlib.sha256(reader.encode()).hexdigest()
+    return f"{_FOLDER}/{name}{_SUFFIX}"

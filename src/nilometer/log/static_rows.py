@@ -1,0 +1,115 @@
+"""The static values of sensors: stored once per version, and put to readings when they are read.
+
+They lie in files beside the segments, one for every addition; many small ones become one. The
+name of a file says which additions it holds, so a file is out of date once another covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.errors import LogError
+from nilometer.log.layout import SENSOR, TIME, LogLayout, SensorLayout
+from nilometer.log.location import storage_at
+from nilometer.log.published import read_layout
+from nilometer.log.storage import Storage, file_names
+
+_FOLDER: Final = "static"
+_SUFFIX: Final = ".arrow"
+_LOCK: Final = f"{_FOLDER}/lock"
+_MOST_FILES: Final = 32
+_TRIES: Final = 10
+
+
+def add_static_rows(location: str | Path, rows: pa.Table) -> None:
+    """Add versions (SENSOR and the static columns); they are durable when this returns."""
+    storage = storage_at(location)
+    rows = rows.cast(_schema(storage))
+    with storage.exclusive(_LOCK):
+        spans = _spans(storage)
+        number = 1 + max((last for _, last in spans), default=-1)
+        storage.write(_name(number, number), [_to_bytes(rows)])
+        if len(spans) >= _MOST_FILES:
+            merged = _read(storage, [*spans, (number, number)])
+            storage.write(_name(0, number), [_to_bytes(merged)])
+            for span in [*spans, (number, number)]:
+                storage.delete(_name(*span))
+
+
+def read_static_rows(location: str | Path) -> pa.Table:
+    """All versions that were added, in that order."""
+    storage = storage_at(location)
+    schema = _schema(storage)
+    for _ in range(_TRIES):
+        try:
+            return pa.concat_tables([schema.empty_table(), _read(storage, _spans(storage))])
+        except FileNotFoundError:  # files were made one between the listing and the reading
+            continue
+    raise LogError("the static values of the log keep changing", detail=storage.location)
+
+
+def expand(layout: LogLayout, rows: pa.RecordBatch, static: pa.Table) -> pa.RecordBatch:
+    """Rows as they are stored, in the columns that readers see."""
+    own = layout.sensors
+    if own is None:
+        return rows
+    at = pc.index_in(rows.column(SENSOR), static.column(SENSOR).combine_chunks())
+    if at.null_count:
+        missing = pc.unique(rows.column(SENSOR).filter(at.is_null())).to_pylist()
+        raise LogError(
+            "the log has readings of sensors that it does not know",
+            detail=f"no static values for the versions {missing[:10]}",
+        )
+    columns = [static.column(name).combine_chunks().take(at) for name in own.static.names]
+    columns.insert(own.place, _readings(own, rows))
+    return pa.RecordBatch.from_arrays([*columns, rows.column(TIME)], schema=layout.shown)
+
+
+def _readings(own: SensorLayout, rows: pa.RecordBatch) -> pa.StructArray:
+    values = [rows.column(TIME if one.name == own.time else one.name) for one in own.fields]
+    return pa.StructArray.from_arrays(values, fields=list(own.fields))
+
+
+def _schema(storage: Storage) -> pa.Schema:
+    found = read_layout(storage)
+    if found is None or found[0].sensors is None:
+        raise LogError("there is no log of a sensor table here", detail=storage.location)
+    return pa.schema([pa.field(SENSOR, pa.int32()), *found[0].sensors.static])
+
+
+def _spans(storage: Storage) -> list[tuple[int, int]]:
+    """The additions that each current file holds, first and last, in order."""
+    found = [_span(name) for name in file_names(storage, _FOLDER, _SUFFIX)]
+    return [
+        one for one in found if not any(other != one and _covers(other, one) for other in found)
+    ]
+
+
+def _covers(span: tuple[int, int], other: tuple[int, int]) -> bool:
+    return span[0] <= other[0] and other[1] <= span[1]
+
+
+def _read(storage: Storage, spans: Iterable[tuple[int, int]]) -> pa.Table:
+    tables = [pa.ipc.open_stream(storage.read(_name(*span))).read_all() for span in spans]
+    return pa.concat_tables([_schema(storage).empty_table(), *tables]).combine_chunks()
+
+
+def _to_bytes(rows: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
+
+
+def _name(first: int, last: int) -> str:
+    return f"{_FOLDER}/{first:012d}-{last:012d}{_SUFFIX}"
+
+
+def _span(name: str) -> tuple[int, int]:
+    first, last = name.removesuffix(_SUFFIX).split("-")
+    return int(first), int(last)

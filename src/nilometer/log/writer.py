@@ -1,0 +1,282 @@
+"""Writes a log: the only one that does, for as long as it is open."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+
+from nilometer.errors import LogError, LogFullError
+from nilometer.log.appender import Appender
+from nilometer.log.clock import now_micros
+from nilometer.log.delivery_keys import newest_keys
+from nilometer.log.dropped_rows import add_dropped_rows, read_dropped_rows
+from nilometer.log.frame import Frame
+from nilometer.log.frame_format import BatchKey, Chunks, FrameHeader, encode_frame
+from nilometer.log.interval_sync import IntervalSync
+from nilometer.log.layout import LogLayout
+from nilometer.log.location import storage_at
+from nilometer.log.memory_tail import MemoryTail
+from nilometer.log.options import Fsync, LogOptions
+from nilometer.log.parts import check_schema, part_bodies, part_headers, pieces
+from nilometer.log.position import Position
+from nilometer.log.published import as_watermark, read_layout, write_layout
+from nilometer.log.reader import LogReader, whole_frame
+from nilometer.log.registrations import registered_in
+from nilometer.log.retention import deletable
+from nilometer.log.storage import Storage
+
+_AT_ONCE: Final = 4 << 20
+"""A reader in the process gets frames of about so many bytes at a time."""
+_DEFAULTS: Final = LogOptions()
+
+
+class LogWriter:
+    """A log open for writing. One thread at a time may append; any may read meanwhile."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        layout: LogLayout,
+        options: LogOptions,
+        clock: Callable[[], int],
+    ) -> None:
+        self._storage = storage
+        self._options = options
+        self._clock = clock
+        self._appending = threading.RLock()
+        self._closing = ExitStack()
+        with ExitStack() as opening:
+            storage.make()
+            opening.enter_context(storage.claim())
+            self.layout, self._log_id = _own_layout(storage, layout)
+            self._appender = Appender(storage, self.layout, options, clock)
+            opening.callback(self._appender.close)
+            self._end = self._appender.state.end
+            self._tail = MemoryTail(options.memory, self._end)
+            if options.fsync is Fsync.INTERVAL:
+                opening.callback(IntervalSync(self.sync, options.fsync_every).close)
+            self._closing = opening.pop_all()
+
+    @classmethod
+    def open(
+        cls,
+        location: str | Path,
+        layout: LogLayout,
+        options: LogOptions = _DEFAULTS,
+        clock: Callable[[], int] = now_micros,
+    ) -> Self:
+        """Make the log, or go on with it; raises LogError if another writer holds it."""
+        return cls(storage_at(location), layout, options, clock)
+
+    @property
+    def end(self) -> Position:
+        return self._end
+
+    @property
+    def watermark(self) -> int | None:
+        return as_watermark(self._appender.state.watermark)
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the segments take on the disk."""
+        return self._appender.stored_bytes
+
+    @property
+    def last_key(self) -> BatchKey | None:
+        """The batch that `append_parts` added last."""
+        return next(reversed(list(self._appender.state.batches.items())), None)
+
+    @property
+    def dropped_rows(self) -> int:
+        """How many rows the log has ever lost before their time."""
+        return read_dropped_rows(self._storage)
+
+    def append(
+        self,
+        rows: pa.RecordBatch | None,
+        *,
+        watermark: int | None = None,
+        keys: Sequence[bytes] = (),
+    ) -> Position:
+        """Add rows and what is known after them; the end of the log, once they are durable.
+
+        The watermark never goes back. `keys` are the delivery keys of the rows. Raises
+        LogFullError, and adds nothing, if there is no room.
+        """
+        with self._appending:
+            known = _later(self._appender.state.watermark, watermark)
+            if not (rows or keys) and known == self._appender.state.watermark:
+                return self._end
+            batches = list(pieces(self._stored(rows))) if rows else []
+            self._store(batches, known, keys)
+            return self._end
+
+    def append_parts(
+        self, parts: Sequence[Path | str], *, watermark: int | None, key: BatchKey
+    ) -> bool:
+        """Add all rows of part files at once; False, and nothing is done, if they are there.
+
+        They are if this writer (key[0]) has added a batch of this number (key[1]) or a later one.
+        """
+        with self._appending:
+            if self._appender.state.batches.get(key[0], key[1] - 1) >= key[1]:
+                return False
+            schema = self.layout.stored
+            last = encode_frame(None, None, None, batch=key)
+            headers = [one for part in parts for one in part_headers(part, schema)]
+            bodies = chain.from_iterable(part_bodies(part, schema) for part in parts)
+            known = _later(self._appender.state.watermark, watermark)
+            self._write([*headers, last.header], chain(bodies, [last.body]), known, key)
+            self._tail.forget(self._appender.state.end)
+            self._end = self._appender.state.end
+            return True
+
+    def recent_keys(self, most: int) -> list[bytes]:
+        """The newest delivery keys, the newest one last; at least 10 000 outlive their rows."""
+        with self._appending:
+            numbers = [one.number for one in self._appender.segments]
+            end = (self._end.segment, self._end.byte)
+            return newest_keys(self._storage, numbers, end, most)
+
+    def read(self, start: Position, end: Position | None = None) -> Iterator[Frame]:
+        """The frames from `start` up to `end`: the newest from memory, older ones from disk."""
+        end = self._end if end is None else end
+        reader = LogReader(self._storage, self.layout, self._log_id)
+        while start < end:
+            frames = self._tail.after(start, end, _AT_ONCE)
+            if frames is None:
+                stop = min(end, self._tail.start)
+                yield from reader.read(start, stop)
+                start = stop
+            elif not frames:
+                return
+            else:
+                yield from frames
+                start = frames[-1].end
+
+    def trim(self) -> int:
+        """Delete the segments that nobody needs any more; how many."""
+        with self._appending:
+            holding = (one.position for one in registered_in(self._storage) if one.holds)
+            appender = self._appender
+            gone = deletable(
+                appender.segments, holding, self._options, self._clock(), appender.state.keys
+            )
+            appender.delete(gone)
+            return len(gone)
+
+    def drop_oldest(self) -> int:
+        """Delete the oldest segment though it may not have been read; how many rows are lost."""
+        with self._appending:
+            appender = self._appender
+            if len(appender.segments) == 1:
+                self._seal()
+            if len(appender.segments) < 2:
+                return 0
+            oldest, following = appender.segments[:2]
+            rows = following.first_row - oldest.first_row
+            add_dropped_rows(self._storage, rows)
+            appender.delete([oldest])
+            return rows
+
+    def sync(self) -> None:
+        """Force everything that was appended to the disk, whatever the policy."""
+        self._appender.sync()
+
+    def close(self) -> None:
+        """Force everything to the disk and let the log go."""
+        with self._appending:
+            self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with the log's own schema, which may differ in what is not stored."""
+        schema = self.layout.stored
+        check_schema(rows.schema, schema)
+        return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+    def _store(self, batches: list[pa.RecordBatch], watermark: int, keys: Sequence[bytes]) -> None:
+        """Write rows as one transaction, and keep them in memory."""
+        time, compression = self.layout.time, self._options.compression
+        frames = [encode_frame(one, time, compression) for one in batches[:-1]]
+        frames.append(encode_frame(batches[-1] if batches else None, time, compression, keys))
+        headers = [one.header for one in frames]
+        placed = self._write(headers, [one.body for one in frames], watermark, None)
+        end = self._appender.state.end
+        byte = end.byte - sum(one.length for one in placed)
+        for header, rows in zip(placed, batches or [_no_rows(self.layout.stored)], strict=True):
+            frame = whole_frame(end.segment, byte, header, rows)
+            self._tail.add(frame, as_watermark(header.before))
+            byte += header.length
+        self._end = end
+
+    def _write(
+        self,
+        headers: Sequence[FrameHeader],
+        bodies: Iterable[Chunks],
+        watermark: int,
+        batch: BatchKey | None,
+    ) -> list[FrameHeader]:
+        self._make_room(sum(one.length for one in headers))
+        return self._appender.write(headers, bodies, watermark, batch)
+
+    def _make_room(self, wanted: int) -> None:
+        disk = self._options.disk
+        if disk is None or self.stored_bytes + wanted <= disk:
+            return
+        self._seal()
+        self.trim()
+        if self.stored_bytes + wanted > disk:
+            raise LogFullError(
+                "the log is full",
+                detail=f"{self._storage.location} takes {self.stored_bytes} bytes of {disk}, "
+                f"and {wanted} more are wanted",
+                hint="its readers must read on, or it needs a larger disk budget",
+            )
+
+    def _seal(self) -> None:
+        self._appender.seal()
+        self._end = self._appender.state.end
+
+
+def _own_layout(storage: Storage, layout: LogLayout) -> tuple[LogLayout, str]:
+    """The layout and id of the log, which is made if there is none."""
+    if any(pa.types.is_dictionary(one) for one in layout.stored.types):
+        raise LogError("a log cannot store dictionary columns", hint="decode them first")
+    found = read_layout(storage)
+    if found is None:
+        write_layout(storage, layout)
+        found = read_layout(storage)
+    if found is None or found[0] != layout:
+        raise LogError(
+            "the log has other columns",
+            detail=f"{storage.location} was made with {found and found[0].stored.names}, "
+            f"and is opened with {layout.stored.names}",
+            hint="drop it, or open it as it was made",
+        )
+    return found
+
+
+def _later(watermark: int, other: int | None) -> int:
+    return watermark if other is None else max(watermark, other)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)
