@@ -12,7 +12,7 @@ from sqlglot import exp
 from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
-from nilometer.sql.catalog import Catalog
+from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.derived_entries import derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
@@ -20,6 +20,7 @@ from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.refuse_entry import refuse_entry
 from nilometer.sql.scalars import ColumnRef, column, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
+from nilometer.sql.static_entries import names_bare_time, needs_readings
 
 MOST_STREAMS: Final = 16
 _ALIAS: Final = re.compile(r"[A-Za-z]\d*")
@@ -43,7 +44,9 @@ class FromBinder:
         trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
         self._require_few(len(trees), trees[-1])
         taken: set[str] = set()
-        bound = [self._entry(entry, len(trees) == 1) for entry in self._spelled_out(trees)]
+        spelled = list(self._spelled_out(trees))
+        static = self._static(tree, spelled)
+        bound = [self._entry(entry, len(trees) == 1, id(entry) in static) for entry in spelled]
         for one in bound:
             if one.unit.name.lower() in taken:
                 raise AmbiguousNameError(
@@ -55,6 +58,29 @@ class FromBinder:
         self._require_few(sum(len(one.bound.sources) for one in bound), trees[-1])
         self._refuse_rows_inside(bound)
         return iter(bound)
+
+    def _static(self, tree: exp.Select, entries: list[exp.Expr]) -> set[int]:
+        """The entries (by id) that are sensor tables of which only static columns are needed."""
+        static: set[int] = set()
+        streams = 0
+        for entry in entries:
+            relation = self._known(entry)
+            streams += relation is None or not relation.is_table
+            if relation is not None and relation.sensors is not None:
+                assert isinstance(entry, exp.Table)
+                if not needs_readings(tree, entry, relation):
+                    static.add(id(entry))
+        if len(static) == streams and names_bare_time(tree):
+            return set()
+        return static
+
+    def _known(self, entry: exp.Expr) -> Relation | None:
+        """The relation of the catalog that an entry names, if it names one."""
+        if not isinstance(entry, exp.Table) or entry.name.lower() in self.named:
+            return None
+        if not isinstance(entry.this, exp.Identifier):
+            return None
+        return find(entry.this, list(self.catalog.relations.values()))
 
     def _require_few(self, streams: int, last: exp.Expr) -> None:
         if streams > MOST_STREAMS:
@@ -125,7 +151,7 @@ class FromBinder:
                         hint="write EMIT CHANGES, or put it behind the subquery: … AS S [ROWS 5]",
                     )
 
-    def _entry(self, entry: exp.Expr, alone: bool) -> Entry:
+    def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
         refuse_entry(entry, self.sql)
         if isinstance(entry, exp.Subquery):
             bound = self._subquery(entry, entry.this, None, alone, self.named)
@@ -133,7 +159,7 @@ class FromBinder:
         assert isinstance(entry, exp.Table)
         name = entry.name.lower()
         if name not in self.named:
-            return self._with_names(self._relation(entry, alone), entry)
+            return self._with_names(self._relation(entry, alone, static), entry)
         query = self.named[name]
         others = {other: q for other, q in self.named.items() if other != name}
         bound = self._subquery(entry, query.this, entry.name, alone, others)
@@ -179,21 +205,25 @@ class FromBinder:
         own = None if alone else self._full_name(name, alone)
         return windowed_entry(found, own, self.deriver, self.sql)
 
-    def _relation(self, entry: exp.Table, alone: bool) -> Entry:
+    def _relation(self, entry: exp.Table, alone: bool, static: bool) -> Entry:
         relation = find(entry.this, list(self.catalog.relations.values()))
         if relation is None:
+            known = [*self.catalog.relations, *self.catalog.queries]
             raise UnknownNameError(
                 f"there is no stream or table {entry.name}",
                 place=place_of(entry.this, self.sql),
-                detail=f"there are {', '.join(self.catalog.relations) or 'none yet'}",
-                hint=nearest(entry.name, self.catalog.relations),
+                detail=f"there are {', '.join(known) or 'none yet'}",
+                hint=nearest(entry.name, known),
             )
+        origin = relation.name
+        if static:
+            relation = relation.sensor_rows
         place, name = place_of(entry, self.sql), entry.alias_or_name
         full = self._full_name(name, alone)
-        columns = {c: column(ColumnRef(full, c)) for c in relation.columns}
+        columns = {c: column(ColumnRef(full, c)) for c in relation.shown_columns}
         times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
         bound = BoundQuery((Source(full, relation, place),), (), (), (), None)
-        unit = Unit(name, columns, times, {full: relation}, relation.name)
+        unit = Unit(name, columns, times, {full: relation}, origin)
         return Entry(unit, bound, _stream_window(entry), place)
 
     def _full_name(self, name: str, alone: bool) -> str:

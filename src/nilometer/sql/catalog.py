@@ -23,6 +23,15 @@ class Statistics:
 
 
 @dataclass(frozen=True)
+class SensorColumns:
+    """What tells a sensor table from other streams: a row has static columns, and a reading."""
+
+    static: tuple[str, ...]
+    column: str
+    """The stream column, a struct of what a reading holds."""
+
+
+@dataclass(frozen=True)
 class Relation:
     """A stream, or a static table, which has no time."""
 
@@ -35,10 +44,46 @@ class Relation:
     clock: StreamClock = field(default_factory=StreamClock)
     is_table: bool = False
     statistics: Statistics = field(default_factory=Statistics)
+    has_implicit_time: bool = False
+    """Whether nobody declared the column of the time: a star does not stand for it."""
+    sensors: SensorColumns | None = None
+    """Of a sensor table; its static rows are the table `sensor_rows`."""
+    rows_of: str | None = None
+    """The sensor table of which this is the table of static rows."""
 
     @property
     def time_column(self) -> str:
         return self.time or ARRIVAL
+
+    @property
+    def shown_columns(self) -> tuple[str, ...]:
+        """The columns that a star stands for."""
+        hidden = self.time if self.has_implicit_time else None
+        return tuple(name for name in self.columns if name != hidden)
+
+    @property
+    def sensor_rows(self) -> Relation:
+        """The static table that a sensor table is to queries which need no reading."""
+        assert self.sensors is not None
+        kinds = dict(zip(self.columns, self.types, strict=True))
+        static = self.sensors.static
+        return Relation(
+            rows_name(self.name),
+            static,
+            tuple(kinds[name] for name in static),
+            clock=StreamClock(ended=True),
+            is_table=True,
+            rows_of=self.name,
+        )
+
+
+def rows_name(sensor_table: str) -> str:
+    """The name of the table of a sensor table's static rows, as it is now.
+
+    >>> rows_name("Sensors")
+    'rows of Sensors'
+    """
+    return f"rows of {sensor_table}"
 
 
 @dataclass(frozen=True)
@@ -65,3 +110,5 @@ class Catalog:
     relations: Mapping[str, Relation]
     functions: Mapping[str, Function]
     engine: Engine
+    queries: Mapping[str, str] = field(default_factory=dict)
+    """The texts of named queries whose answers change, by their names: relations to others."""

@@ -12,12 +12,13 @@ from nilometer.sql.bind import bind
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
+from nilometer.sql.inline_queries import inline_queries
 from nilometer.sql.modes import choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
+from nilometer.sql.query_text import Statement
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
-from nilometer.sql.statements import Statement
 from nilometer.sql.unite_plans import unite_plans
 from nilometer.sql.windowed.bind_changes import bind_changes
 
@@ -25,6 +26,7 @@ from nilometer.sql.windowed.bind_changes import bind_changes
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
     """The plan that runs a statement in so many buckets."""
     try:
+        statement = inline_queries(statement, catalog)
         tree, chosen, place = take_hint(statement.tree, statement.sql)
         if isinstance(chosen, ChosenAlgorithm):
             return _compile(tree, statement.sql, catalog, buckets, chosen)

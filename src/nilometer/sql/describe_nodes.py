@@ -23,6 +23,7 @@ from nilometer.sql.changes_plan import (
     UnionAll,
 )
 from nilometer.sql.plan import JoinPlan, Source
+from nilometer.sql.sensor_conditions import describe_sensors
 
 _COUNTED = {
     SetFunction.DISTINCT: "Distinct rows",
@@ -92,6 +93,8 @@ def _windows(plan: JoinPlan) -> Iterator[str]:
 
 def _join(plan: JoinPlan) -> Iterator[str]:
     for source in plan.sources:
+        if (sensors := describe_sensors(plan, source)) is not None:
+            yield f"sensors: {sensors}"
         if source.rows is not None and len(plan.sources) > 1:
             yield f"{source.name} {source.rows}"
         yield from (f"selected: {condition}" for condition in (*source.below, *source.above))

@@ -14,8 +14,9 @@ from nilometer.sql.draw_changes import draw_changes
 from nilometer.sql.draw_plan import draw_plan, draw_union
 from nilometer.sql.explain_changes import explain_changes
 from nilometer.sql.plan import Carried, JoinKey, JoinPlan, Source
+from nilometer.sql.query_text import ExplainFormat
 from nilometer.sql.scalars import ColumnRef
-from nilometer.sql.statements import ExplainFormat
+from nilometer.sql.sensor_conditions import describe_sensors
 from nilometer.sql.types import Types
 
 
@@ -158,6 +159,8 @@ def _clock(source: Source) -> str:
 
 def _matching(plan: JoinPlan) -> Iterator[str]:
     for source in plan.sources:
+        if (sensors := describe_sensors(plan, source)) is not None:
+            yield f"Sensors: {sensors}"
         for condition in source.below:
             yield f"Selected before the join: {condition}"
         for condition in source.above:

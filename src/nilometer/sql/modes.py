@@ -14,6 +14,9 @@ from nilometer.sql.named_queries import named_queries
 from nilometer.sql.placed_parser import operator_place, written
 from nilometer.sql.scalars import place_of
 
+FOLDED = "folded"
+"""Where a tree notes that it stands for the answer of a named query, and every so many
+microseconds of which changes take effect; 0: at once."""
 _CLAUSES = {
     "distinct": "SELECT DISTINCT",
     "group": "GROUP BY",
@@ -93,6 +96,8 @@ class Reasons:
         """The first thing in a query that takes rows back, also in what it reads."""
         tree = unwrap(tree)
         named = {**named, **named_queries(tree, self.sql)}
+        if FOLDED in tree.meta:
+            return Reason("a named query whose answer changes", place_of(tree, self.sql))
         if isinstance(tree, exp.Select):
             own = self.of_select(tree)
             return own or next(filter(None, self._below(tree, named)), None)
@@ -116,7 +121,9 @@ class Reasons:
     def is_plain(self, tree: exp.Expr) -> bool:
         """Whether a query can be dissolved into the one that reads it."""
         tree = unwrap(tree)
-        return isinstance(tree, exp.Select) and self.of_select(tree) is None
+        if not isinstance(tree, exp.Select) or FOLDED in tree.meta:
+            return False
+        return self.of_select(tree) is None
 
     def _clauses(self, tree: exp.Expr) -> Iterator[Reason]:
         for key, name in _CLAUSES.items():

@@ -45,6 +45,17 @@ def operator_place(operation: exp.SetOperation, sql: str) -> Place:
     return Place(sql, *operation.meta[_OPERATOR])
 
 
+def move_places(tree: exp.Expr, by: int) -> None:
+    """Let a tree stand so many characters later."""
+    for node in tree.walk():
+        for key in ("start", "end"):
+            if key in node.meta:
+                node.meta[key] += by
+        if _OPERATOR in node.meta:
+            start, end = node.meta[_OPERATOR]
+            node.meta[_OPERATOR] = (start + by, end + by)
+
+
 def _from_keyword(parse: Callable[[Any], Modifier]) -> Callable[[Any], Modifier]:
     """The parser of a clause; what it makes begins at the keyword."""
 

@@ -143,7 +143,8 @@ class Types:
 
     def _is_known(self, source: Source) -> bool:
         """Whether the engine knows a source: a stream or a table of the catalog."""
-        return source.node is None and source.relation.name in self.catalog.relations
+        name = source.relation.rows_of or source.relation.name
+        return source.node is None and name in self.catalog.relations
 
     def _source(self, name: str) -> Source:
         return next(source for source in self.sources if source.name == name)

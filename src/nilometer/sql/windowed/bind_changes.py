@@ -16,7 +16,7 @@ from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Node, Paced
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.modes import Mode, Reasons, unwrap
+from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import Item
 from nilometer.sql.refuse import refuse_query
@@ -80,8 +80,13 @@ class ChangesBinder:
     def derive(self, tree: exp.Expr, named: Named) -> Node:
         """The node of a query in FROM that cannot be dissolved."""
         if id(tree) not in self._nodes:
-            self._nodes[id(tree)] = self.relation(tree, named)
+            self._nodes[id(tree)] = self._derive(tree, named)
         return self._nodes[id(tree)]
+
+    def _derive(self, tree: exp.Expr, named: Named) -> Node:
+        node = self.relation(tree, named)
+        every = unwrap(tree).meta.get(FOLDED)
+        return Paced((node,), every, node.columns) if every else node
 
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""

@@ -1,0 +1,175 @@
+"""Which sensors a query needs: what its selections say about static columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.sql.changes_plan import Block, ChangesPlan, LastRows, Node, Plan, UnionPlan
+from nilometer.sql.ddl.rows import is_evaluated_here
+from nilometer.sql.plan import JoinPlan, Source
+from nilometer.sql.scalars import (
+    ColumnRef,
+    Ref,
+    ResolvedColumn,
+    Scalar,
+    column,
+    conjuncts,
+    rebuild,
+    spell,
+    spell_own,
+)
+
+_KEEPS_EQUALITY = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
+"""Conditions that are alike for values that are equal."""
+
+
+def sensor_condition(plan: JoinPlan, source: Source) -> str | None:
+    """The condition that the sensors of a source satisfy, over its static columns; None: all.
+
+    It is spelled for `select_rows_text` and for Spark. The plan asks the same of every row, so
+    sensors that do not satisfy it contribute nothing.
+    """
+    return _joined([(spell_own(term.tree), term) for term in static_terms(plan, source)]) or None
+
+
+def describe_sensors(plan: JoinPlan, source: Source) -> str | None:
+    """What EXPLAIN says about the sensors of a source; None if it is no sensor table."""
+    if source.is_held:  # told where its rows come from
+        return None
+    if source.relation.rows_of is not None:
+        return f"{source.name} is static: answered from the catalog"
+    if source.relation.sensors is None:
+        return None
+    terms = static_terms(plan, source)
+    if not terms:
+        return f"{source.name} contacts all sensors of {source.relation.name}"
+    chosen = _joined([(spell(term.tree, _bare), term) for term in terms])
+    return f"{source.name} contacts the sensors with {chosen}"
+
+
+def sensor_sources(plan: Plan) -> Iterator[tuple[JoinPlan, Source]]:
+    """The sources of a plan that contact sensors, each with the join that reads it."""
+    for join in _joins(plan):
+        for source in join.sources:
+            if source.relation.sensors is not None:
+                yield join, source
+
+
+def wanted_sensors(plan: Plan) -> dict[str, str | None]:
+    """For each sensor table that a plan reads: which sensors any of its sources needs."""
+    wanted: dict[str, list[str] | None] = {}
+    for join, source in sensor_sources(plan):
+        name, condition = source.relation.name, sensor_condition(join, source)
+        before = wanted.setdefault(name, [])
+        if condition is None or before is None:
+            wanted[name] = None
+        elif condition not in before:
+            before.append(condition)
+    return {
+        name: None if terms is None else " OR ".join(f"({term})" for term in terms)
+        for name, terms in wanted.items()
+    }
+
+
+def static_terms(plan: JoinPlan, source: Source) -> list[Scalar]:
+    """What holds for the static columns of every row that a source contributes."""
+    sensors = source.relation.sensors
+    if sensors is None:
+        return []
+    kinds = dict(zip(source.relation.columns, source.relation.types, strict=True))
+    static = {name: kinds[name] for name in sensors.static}
+    asked = (*source.below, *_above(source), *_implied(plan, source))
+    terms = [Scalar(tree, one.place) for one in asked for tree in conjuncts(one.tree)]
+    found = {
+        str(t): t for t in terms if _is_static(t, source, static) and is_evaluated_here(t, static)
+    }
+    return list(found.values())
+
+
+def _above(source: Source) -> Iterator[Scalar]:
+    """Selections of what a ROWS window holds that take all of a partition, or nothing of it."""
+    if source.rows is None:
+        return
+    trees = [one.tree for one in source.rows.partition]
+    partition = {tree.ref for tree in trees if isinstance(tree, ResolvedColumn)}
+    for condition in source.above:
+        if condition.columns and partition.issuperset(condition.columns):
+            yield condition
+
+
+def _implied(plan: JoinPlan, source: Source) -> Iterator[Scalar]:
+    """What is asked of columns that are equal to columns of the source."""
+    for other in plan.sources:
+        if other.name == source.name:
+            continue
+        for condition in (*other.below, *other.above):
+            if len(condition.columns) == 1 and isinstance(condition.tree, _KEEPS_EQUALITY):
+                for own in _equals(plan, condition.columns[0], source):
+                    yield Scalar(_renamed(condition.tree, own), condition.place)
+
+
+def _equals(plan: JoinPlan, ref: Ref, source: Source) -> Iterator[Ref]:
+    """The source's columns that have the same value, in the same type, in every result."""
+    kind = _kind(plan, ref)
+    for key in plan.keys:
+        for equal in key.classes:
+            for own in equal.members if ref in equal.members else ():
+                is_own = own.stream == source.name and isinstance(own, ColumnRef)
+                if is_own and kind is not None and _kind(plan, own) == kind:
+                    yield own
+
+
+def _kind(plan: JoinPlan, ref: Ref) -> pa.DataType | None:
+    relation = plan.by_name[ref.stream].relation
+    if not isinstance(ref, ColumnRef) or ref.fields or ref.column not in relation.columns:
+        return None
+    return relation.types[relation.columns.index(ref.column)]
+
+
+def _renamed(tree: exp.Expr, own: Ref) -> exp.Expr:
+    if isinstance(tree, ResolvedColumn):
+        return column(own)
+    return rebuild(tree, lambda child: _renamed(child, own))
+
+
+def _is_static(term: Scalar, source: Source, static: dict[str, pa.DataType | None]) -> bool:
+    return all(
+        isinstance(ref, ColumnRef) and ref.stream == source.name and ref.column in static
+        for ref in term.columns
+    )
+
+
+def _bare(ref: Ref) -> str:
+    return ref.column if isinstance(ref, ColumnRef) else str(ref)
+
+
+def _joined(terms: list[tuple[str, Scalar]]) -> str:
+    """Conditions, spelled, with AND between them."""
+    if len(terms) == 1:
+        return terms[0][0]
+    return " AND ".join(
+        f"({text})" if isinstance(term.tree, exp.Or) else text for text, term in terms
+    )
+
+
+def _joins(plan: Plan) -> Iterator[JoinPlan]:
+    match plan:
+        case JoinPlan():
+            yield plan
+        case UnionPlan():
+            yield from plan.plans
+        case ChangesPlan():
+            yield from _leaves(plan.root, set())
+
+
+def _leaves(node: Node, seen: set[int]) -> Iterator[JoinPlan]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, Block | LastRows):
+        yield node.plan
+    for one in node.inputs:
+        yield from _leaves(one, seen)
