@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import nilometer as nm
-from nilometer.spark.columnar import join_arrow_files
-from nilometer.spark.join_plan import JoinOptions
 from tests.spark.conftest import QUICK_TO_START
 from tests.spark.harness import run_to_end
+from tests.spark.log_harness import open_logs, run_statement
 
 DDL = "ts TIMESTAMP, k BIGINT, v BIGINT, id BIGINT"
 STREAMS = ("A", "B", "C")
@@ -20,16 +19,19 @@ TWO_STAGES = (
     "FROM A [RANGE 40 MICROSECONDS], B [RANGE 25 MICROSECONDS] WHERE A.k = B.k GROUP BY A.id % 7"
 )
 """A join on one key under a GROUP BY on another."""
+JOIN = (
+    "SELECT A.id AS A, B.id AS B, C.id AS C FROM A, B, C "
+    "WINDOW (A, B) = 40 MICROSECONDS AND (B, C) = 25 MICROSECONDS WHERE A.k = B.k AND B.k = C.k"
+)
+LOG_WAYS = {"log": JOIN, "windowed log": TWO_STAGES}
+ROWS = 60
+"""Rows of a micro-batch that is read from a log."""
 
 
 def main(way: str, folder: Path) -> None:
     spark = nm.local_spark(memory="1g", config={"spark.driver.extraJavaOptions": QUICK_TO_START})
-    if way == "columnar":
-        options = JoinOptions(WINDOWS, on="k", time="ts", lateness=LATENESS)
-        join = join_arrow_files(
-            spark, {name: folder / name for name in STREAMS}, options, files_per_batch=1
-        )
-        join.start(folder / "out", folder / "checkpoint", available_now=True).awaitTermination()
+    if way in LOG_WAYS:
+        run_statement(open_logs(spark, folder, STREAMS, ROWS), LOG_WAYS[way], folder)
     else:
         reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
         frames = {name: reader.parquet(str(folder / name)) for name in STREAMS}

@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 from nilometer.local.database import LocalDatabase
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
-from nilometer.spark.arrow_sink import read_results
 from tests import naive
 from tests.cases import Row, to_batch
-from tests.spark.stream_process import STREAMS, TWO_STAGES, WINDOWS
+from tests.spark.log_harness import rows_of, write_log
+from tests.spark.stream_process import LOG_WAYS, STREAMS, TWO_STAGES, WINDOWS
 
 PATIENCE = 120
 
@@ -41,20 +41,16 @@ def generate(seed: int, batches: int, rows: int) -> list[list[list[Row]]]:
     return made
 
 
-def lay_out(
-    folder: Path, streams: Sequence[Sequence[Sequence[Row]]], way: str, first: int = 0
-) -> None:
+def lay_out(folder: Path, streams: Sequence[Sequence[Sequence[Row]]], way: str) -> None:
     for name, batches in zip(STREAMS, streams, strict=True):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        for number, rows in enumerate(batches, first):
-            table = pa.Table.from_batches([to_batch(rows)])
-            if way == "columnar":
-                with pa.ipc.new_file(str(folder / name / f"{number:04d}.arrow"), table.schema) as w:
-                    w.write_table(table)
-            else:
-                file = folder / name / f"{number:04d}.parquet"
-                pq.write_table(table, file)
-                os.utime(file, (1_600_000_000 + number,) * 2)
+        if way in LOG_WAYS:
+            write_log(folder / name, batches)
+            continue
+        (folder / name).mkdir(parents=True)
+        for number, rows in enumerate(batches):
+            file = folder / name / f"{number:04d}.parquet"
+            pq.write_table(pa.Table.from_batches([to_batch(rows)]), file)
+            os.utime(file, (1_600_000_000 + number,) * 2)
 
 
 class Run:
@@ -119,14 +115,10 @@ def _parent(process: psutil.Process) -> int:
 
 
 def found(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:
-    if way == "columnar":
-        rows = [
-            row
-            for batch in read_results(folder / "out")
-            for row in zip(
-                *(batch.column(f"{s}.3").to_pylist() for s in range(len(STREAMS))), strict=True
-            )
-        ]
+    if way == "log":
+        rows = rows_of(folder / "out", STREAMS)
+    elif way == "windowed log":
+        rows = rows_of(folder / "out", ("g", "n", "s", "m", "_time", "_diff"))
     elif way == "windowed":
         frame = spark.read.parquet(str(folder / "out"))
         columns = ("g", "n", "s", "m", "unix_micros(_time)", "_diff")
@@ -161,7 +153,7 @@ def check(way: str, folder: Path, spark: SparkSession, kills: Sequence[str], see
 
 def expect(way: str, streams: Sequence[Sequence[Row]]) -> list[tuple[int, ...]]:
     """What an undisturbed run would give."""
-    if way != "windowed":
+    if not way.startswith("windowed"):
         return naive.window_join(streams, TimeNetwork(STREAMS, read_windows(WINDOWS)))
     db = LocalDatabase()
     for name, rows in zip(STREAMS, streams, strict=True):
@@ -182,10 +174,14 @@ def test_kills_between_two_stages_change_nothing(spark: SparkSession, tmp_path: 
     check("windowed", tmp_path, spark, ["driver"], seed=3)
 
 
+def test_kills_from_log_to_log_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    check("log", tmp_path, spark, ["driver", "workers"], seed=5)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("way", ["rows", "columnar", "windowed"])
+@pytest.mark.parametrize("way", ["rows", "windowed", *LOG_WAYS])
 def test_many_kills_change_nothing(
     way: str, seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ class LocalQuery:
         _require_subset(plan)
         self.plan = plan
         self._inputs = [SourceReader(plan, source) for source in plan.sources]
-        self._results = _ResultReader(plan)
+        self._results = ResultReader(plan)
         self.stage = LocalStage(build_stage(plan))
         for number, source in enumerate(plan.sources):
             rows = (held or {}).get(source.relation.name)
@@ -91,7 +92,7 @@ class LocalUnion:
         return pa.concat_tables([one.cast(schema) for one in tables])
 
 
-class _ResultReader:
+class ResultReader:
     """Makes the select list of what leaves the join."""
 
     def __init__(self, plan: JoinPlan) -> None:
@@ -100,19 +101,22 @@ class _ResultReader:
         subset = Subset(plan.sql, self._argument, plan.catalog.functions)
         self._items = [subset.compile(item.value.tree) for item in plan.items]
 
-    def read(self, results: Sequence[pa.RecordBatch]) -> pa.Table:
-        batches = [self._select(batch) for batch in results]
-        kinds = [self._kind(item.value) for item in self._plan.items]
-        names = [item.name for item in self._plan.items]
-        columns = [
-            pa.chunked_array([as_type(batch[i], kind) for batch in batches], kind)
-            for i, kind in enumerate(kinds)
-        ]
-        return pa.Table.from_arrays(columns, names)
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the select list."""
+        return pa.schema([(item.name, self._kind(item.value)) for item in self._plan.items])
 
-    def _select(self, batch: pa.RecordBatch) -> list[pa.Array]:
+    def read(self, results: Sequence[pa.RecordBatch]) -> pa.Table:
+        return pa.Table.from_batches(map(self.select, results), self.schema)
+
+    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The select list of results."""
         columns = [batch.column(0).cast(TIMESTAMP), *batch.columns[1:]]
-        return [evaluate(item, columns, len(batch)) for item in self._items]
+        items = [
+            as_type(evaluate(item, columns, len(batch)), field.type)
+            for item, field in zip(self._items, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(items, schema=self.schema)
 
     def _kind(self, value: Scalar) -> pa.DataType:
         kind = self._types.of(value)
@@ -131,7 +135,7 @@ def _require_subset(plan: JoinPlan) -> None:
     try:
         for source in plan.sources:
             SourceReader(plan, source)
-        _ResultReader(plan)
+        ResultReader(plan)
         if plan.after:
             raise NotInSubsetError("this condition is not available", place=plan.after[0].place)
     except NotInSubsetError as error:

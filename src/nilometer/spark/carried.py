@@ -9,6 +9,7 @@ from pyspark.sql.types import StructField, StructType
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import EARLIEST
+from nilometer.spark.log_stream import StreamFrame
 from nilometer.spark.pack import NOW, SELECTED
 from nilometer.sql.carried_columns import guards_of
 from nilometer.sql.physical import time_place
@@ -40,7 +41,7 @@ def times_of_rows(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:
     return frame.selectExpr(f"{time} AS time", f"current_timestamp() AS {NOW}")
 
 
-def carried_schema(plan: JoinPlan, number: int, frame: DataFrame) -> StructType:
+def carried_schema(plan: JoinPlan, number: int, frame: StreamFrame) -> StructType:
     """The columns of a source as they travel, by Spark's types."""
     own = {field.name: field.dataType for field in frame.schema.fields}
     source = plan.sources[number]

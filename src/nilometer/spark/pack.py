@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_int64
@@ -18,13 +19,17 @@ from nilometer.spark.exchange import Exchange
 PACKED: Final = "bucket INT, body BINARY"
 SELECTED: Final = "_nilometer_selected"
 NOW: Final = "_nilometer_now"
+WATERMARK: Final = "_nilometer_watermark"
 
 _MOST_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Rows of one stream in, envelopes out. Extra columns say what is selected, and the time."""
+    """Rows of one stream in, envelopes out. Extra columns say what is selected, and the time.
+
+    A row that has a watermark is none of the stream's: it tells how far the stream's log is.
+    """
 
     stage: Stage
     stream: int
@@ -32,15 +37,20 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
-            yield self.pack(rows, _beside(rows, SELECTED), _now(rows))
+            own, watermark = _without_watermarks(rows)
+            yield self.pack(own, _beside(own, SELECTED), _now(rows), watermark)
 
     def pack(
-        self, batch: pa.RecordBatch, selected: pa.Array | None, now: int | None = None
+        self,
+        batch: pa.RecordBatch,
+        selected: pa.Array | None,
+        now: int | None = None,
+        watermark: int | None = None,
     ) -> pa.RecordBatch:
         """Envelopes for all buckets, also for those that get no rows."""
         admitted, punctuation = admit_rows(batch, self.stage, self.stream, selected)
         routing = self.stage.routing
-        header = Header(self.stream, punctuation, now)
+        header = Header(self.stream, replace(punctuation, watermark=watermark), now)
         parts = routing.split(admitted, self.stream)
         bodies = self.exchange.send([(header, part) for part in parts])
         numbers = pa.array(bucket_numbers(routing.buckets), pa.int32())
@@ -59,6 +69,21 @@ class Pulse:
         if some:
             header = Header(0, Punctuation(), _now(some[0]))
             yield empty_envelopes(self.stage, self.exchange, header)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Envelopes in, the same out, followed by empty ones that tell the time."""
+
+    stage: Stage
+    exchange: Exchange
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                yield batch.select(["bucket", "body"])
+                header = Header(0, Punctuation(), _now(batch))
+                yield empty_envelopes(self.stage, self.exchange, header)
 
 
 @dataclass(frozen=True)
@@ -83,6 +108,14 @@ def empty_envelopes(stage: Stage, exchange: Exchange, header: Header) -> pa.Reco
     numbers = bucket_numbers(stage.routing.buckets)
     bodies = exchange.send([(header, empty)] * len(numbers))
     return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), bodies], ["bucket", "body"])
+
+
+def _without_watermarks(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
+    """The rows of a stream, and the largest watermark that was told among them."""
+    told = _beside(rows, WATERMARK)
+    if told is None or told.null_count == len(told):
+        return rows, None
+    return rows.filter(pc.is_null(told)), pc.max(told).as_py()
 
 
 def _now(batch: pa.RecordBatch) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkTypeError
@@ -30,10 +31,16 @@ def _arrow_type(kind: DataType) -> pa.DataType | None:
         return None
 
 
+class HasExpressions(Protocol):
+    """What is asked for types: a DataFrame, or a log in the place of one."""
+
+    def selectExpr(self, *expressions: str) -> DataFrame: ...  # noqa: N802
+
+
 class SparkEngine:
     """Asks Spark for the types of expressions that only Spark can evaluate."""
 
-    def __init__(self, frames: Mapping[str, DataFrame]) -> None:
+    def __init__(self, frames: Mapping[str, HasExpressions]) -> None:
         self._frames = frames
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:

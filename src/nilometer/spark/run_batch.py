@@ -28,8 +28,8 @@ from nilometer.spark.carried import carried_rows
 from nilometer.spark.emit import flatten
 from nilometer.spark.pack import admit_selected, gather
 from nilometer.spark.query import SparkQuery
-from nilometer.spark.run_stream import union
 from nilometer.spark.ship import ship_function
+from nilometer.spark.stage_inputs import union
 from nilometer.sql.stages import StreamInput
 
 _PACKED: Final = "bucket INT, start BIGINT, body BINARY"

@@ -8,9 +8,11 @@ from pyspark.sql import DataFrame
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.spark.carried import carried_schema
+from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query, join_query
 from nilometer.spark.run_batch import run_batch
-from nilometer.spark.run_stream import run_stream, union
+from nilometer.spark.run_stream import run_stream
+from nilometer.spark.stage_inputs import union
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.scalars import quote_name
@@ -18,21 +20,22 @@ from nilometer.sql.scalars import quote_name
 
 def run_query(
     plan: JoinPlan | UnionPlan | ChangesPlan,
-    frames: Mapping[str, DataFrame],
+    frames: Mapping[str, StreamFrame],
     beats: int | None = None,
 ) -> DataFrame:
-    """The results of a plan over frames by the names of its relations.
+    """The results of a plan over frames, or logs, by the names of its relations.
 
     A windowed plan that needs to know the time gets so many heartbeats a second.
     """
+    names = ReaderNames()
     match plan:
         case UnionPlan():
-            parts = [_run(_join(one, frames), frames) for one in plan.plans]
+            parts = [_run(append_query(one, frames), frames, None, names) for one in plan.plans]
             return union([_cast(part, plan) for part in parts])
         case ChangesPlan():
-            return _run(changes_query(plan), frames, beats)
+            return _run(changes_query(plan), frames, beats, names)
         case JoinPlan():
-            return _run(_join(plan, frames), frames)
+            return _run(append_query(plan, frames), frames, None, names)
 
 
 def _cast(part: DataFrame, plan: UnionPlan) -> DataFrame:
@@ -46,7 +49,8 @@ def _cast(part: DataFrame, plan: UnionPlan) -> DataFrame:
     return numbered.selectExpr(*(f"{c} AS {n}" for c, n in zip(columns, names, strict=True)))
 
 
-def _join(plan: JoinPlan, frames: Mapping[str, DataFrame]) -> SparkQuery:
+def append_query(plan: JoinPlan, frames: Mapping[str, StreamFrame]) -> SparkQuery:
+    """The query of an append plan over frames by the names of its relations."""
     schemas = [
         carried_schema(plan, number, frames[source.relation.name])
         for number, source in enumerate(plan.sources)
@@ -54,12 +58,21 @@ def _join(plan: JoinPlan, frames: Mapping[str, DataFrame]) -> SparkQuery:
     return join_query(plan, schemas)
 
 
-def _run(query: SparkQuery, frames: Mapping[str, DataFrame], beats: int | None = None) -> DataFrame:
+def frames_of(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> dict[str, StreamFrame]:
+    """The frames that a query reads."""
     used = {
         given.plan.sources[given.source].relation.name
         for one in query.stages
         for given in one.streams
     }
-    own = {name: frame for name, frame in frames.items() if name in used}
-    streaming = any(frame.isStreaming for frame in own.values())
-    return run_stream(query, own, beats) if streaming else run_batch(query, own)
+    return {name: frame for name, frame in frames.items() if name in used}
+
+
+def _run(
+    query: SparkQuery, frames: Mapping[str, StreamFrame], beats: int | None, names: ReaderNames
+) -> DataFrame:
+    own = frames_of(query, frames)
+    if any(frame.isStreaming for frame in own.values()):
+        return run_stream(query, own, beats, names)
+    static = {name: frame for name, frame in own.items() if not isinstance(frame, LogStream)}
+    return run_batch(query, static)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -13,18 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from nilometer.operators.stage import Stage
-from nilometer.spark.carried import carried_rows, times_of_rows
 from nilometer.spark.emit import METRICS, EmitEnvelopes, EmitRows, Emitter, Unpack
 from nilometer.spark.exchange import Exchange, is_on_one_machine
 from nilometer.spark.heartbeat import beat
 from nilometer.spark.host import Host
+from nilometer.spark.log_stream import ReaderNames, StreamFrame
 from nilometer.spark.metrics import observe
-from nilometer.spark.pack import NOW, PACKED, Overhear, Pack, Pulse
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.send_on import SendOn
 from nilometer.spark.ship import ship_function, ship_processor
+from nilometer.spark.stage_inputs import Coming, StageInputs, pulse_of, union
 from nilometer.spark.types import arrow_schema
-from nilometer.sql.stages import PlannedStage, StreamInput
 
 ENVELOPES: Final = StructType([StructField("body", BinaryType())])
 _ON: Final = StructType([StructField("bucket", IntegerType()), *ENVELOPES.fields])
@@ -33,25 +31,42 @@ _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-@dataclass(frozen=True)
-class Coming:
-    """The envelopes that come to a stage: those of live streams, and of streams that have ended."""
-
-    live: tuple[DataFrame, ...]
-    ended: DataFrame | None = None
-
-
 def run_stream(
-    query: SparkQuery, frames: Mapping[str, DataFrame], beats: int | None = None
+    query: SparkQuery,
+    frames: Mapping[str, StreamFrame],
+    beats: int | None = None,
+    names: ReaderNames | None = None,
 ) -> DataFrame:
     """The streaming DataFrame of a query's results; frames are given by names of relations.
 
     A query that needs to know the time gets so many beats a second, if a number is given.
     """
+    shape = query.shape
+    types = tuple(arrow_schema(shape.types).types)
+    emitter = EmitRows(types) if shape.is_flat else EmitEnvelopes()
+    sent = shape.schema if shape.is_flat else ENVELOPES
+    hosted = run_stages(query, frames, beats, names, emitter=emitter, sent=sent)
+    results = hosted.where(f"{METRICS} IS NULL")
+    if not shape.is_flat:
+        results = results.mapInArrow(ship_function(Unpack()), shape.schema)
+    return shape.finish(results)
+
+
+def run_stages(
+    query: SparkQuery,
+    frames: Mapping[str, StreamFrame],
+    beats: int | None,
+    names: ReaderNames | None,
+    *,
+    emitter: Emitter,
+    sent: StructType,
+) -> DataFrame:
+    """What the emitter makes of a query's results, with rows of metrics."""
     live = next(frame for frame in frames.values() if frame.isStreaming)
     exchanges = [open_exchange(live.sparkSession) for _ in query.stages]
+    names = names or ReaderNames()
     coming = [
-        _pack(planned, exchange, frames, query.needs_now)
+        StageInputs(planned, exchange, query.needs_now, names).read(frames)
         for planned, exchange in zip(query.stages, exchanges, strict=True)
     ]
     if query.needs_now and beats is not None:
@@ -61,18 +76,10 @@ def run_stream(
         for frame in frames.values():
             if frame.isStreaming:
                 coming = _with_pulse(coming, frame, query, exchanges, only_silent=True)
-    shape = query.shape
-    types = tuple(arrow_schema(shape.types).types)
-    emitter = EmitRows(types) if shape.is_flat else EmitEnvelopes()
-    sent = shape.schema if shape.is_flat else ENVELOPES
-    hosted = host_stages(query, exchanges, coming, emitter=emitter, sent=sent)
-    results = hosted.where(f"{METRICS} IS NULL")
-    if not shape.is_flat:
-        results = results.mapInArrow(ship_function(Unpack()), shape.schema)
-    return shape.finish(results)
+    return _host_stages(query, exchanges, coming, emitter=emitter, sent=sent)
 
 
-def host_stages(
+def _host_stages(
     query: SparkQuery,
     exchanges: Sequence[Exchange],
     coming: Sequence[Coming],
@@ -80,7 +87,6 @@ def host_stages(
     emitter: Emitter,
     sent: StructType,
 ) -> DataFrame:
-    """All stages; what the emitter makes of the last one's results, with rows of metrics."""
     passed_on: dict[int, list[DataFrame]] = {}
     for number, planned in enumerate(query.stages):
         to, form = emitter, sent
@@ -102,32 +108,9 @@ def host_stages(
     return hosted
 
 
-def _pack(
-    planned: PlannedStage, exchange: Exchange, frames: Mapping[str, DataFrame], with_now: bool
-) -> Coming:
-    """The envelopes of a stage's own streams."""
-    live: list[DataFrame] = []
-    ended: list[DataFrame] = []
-    for stream, given in enumerate(planned.inputs):
-        if isinstance(given, StreamInput):
-            frame = frames[given.plan.sources[given.source].relation.name]
-            more = [f"current_timestamp() AS {NOW}"] if with_now else []
-            rows = carried_rows(given.plan, given.source, frame, *more)
-            pack = Pack(planned.stage, stream, exchange)
-            packed = rows.mapInArrow(ship_function(pack), PACKED)
-            (live if frame.isStreaming else ended).append(packed)
-    for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
-        frame = frames[given.plan.sources[given.source].relation.name]
-        if frame.isStreaming:
-            overhear = Overhear(planned.stage, stream, exchange)
-            times = times_of_rows(given.plan, given.source, frame)
-            live.append(times.mapInArrow(ship_function(overhear), PACKED))
-    return Coming(tuple(live), union(ended) if ended else None)
-
-
 def _with_pulse(
     coming: Sequence[Coming],
-    frame: DataFrame,
+    frame: StreamFrame,
     query: SparkQuery,
     exchanges: Sequence[Exchange],
     *,
@@ -140,8 +123,8 @@ def _with_pulse(
         if only_silent and (one.live or number in fed):
             found.append(one)
             continue
-        work = ship_function(Pulse(query.stages[number].stage, exchanges[number]))
-        found.append(replace(one, live=(*one.live, frame.mapInArrow(work, PACKED))))
+        pulse = pulse_of(frame, query.stages[number].stage, exchanges[number])
+        found.append(replace(one, live=(*one.live, pulse)))
     return found
 
 
@@ -170,11 +153,6 @@ def host(
 def open_exchange(session: SparkSession) -> Exchange:
     """A way for the envelopes of one stage, apart from those of all others."""
     return Exchange(uuid4().hex, is_on_one_machine(session))
-
-
-def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of several DataFrames of one schema."""
-    return reduce(lambda left, right: left.unionAll(right), frames)
 
 
 def require_rocksdb(session: SparkSession) -> None:

@@ -25,6 +25,8 @@ class Input:
 
     schema: StructType
     is_streaming: bool
+    is_told: bool = False
+    """Whether its watermark comes with its rows, as that of a log does."""
 
 
 @dataclass(frozen=True)
@@ -217,23 +219,30 @@ def _how_to_make_a_timestamp(column: str, kind: DataType) -> str:
 def clock_of(
     stream: str, inputs: Mapping[str, Input], lateness: Duration | None, idle: Duration | None
 ) -> StreamClock:
-    if inputs[stream].is_streaming:
+    given = inputs[stream]
+    if given.is_streaming and not given.is_told:
         return StreamClock(
             0 if lateness is None else _length("lateness", stream, lateness),
             None if idle is None else _length("idle", stream, idle),
         )
     for what, length in (("lateness", lateness), ("idle", idle)):
         if length is not None:
+            kind = "read from a log" if given.is_told else "static"
+            detail = (
+                "the log tells how far it is, and was told so when it was made"
+                if given.is_told
+                else "all its rows are there from the start; none can be late or awaited"
+            )
             raise InputError(
-                f"stream {stream} is static, so it cannot have {what}",
-                detail="all its rows are there from the start; none can be late or awaited",
+                f"stream {stream} is {kind}, so it cannot have {what}",
+                detail=detail,
                 hint=_only_for_streaming(what, inputs),
             )
-    return StreamClock(ended=True)
+    return StreamClock(told=True) if given.is_told else StreamClock(ended=True)
 
 
 def _only_for_streaming(what: str, inputs: Mapping[str, Input]) -> str:
-    live = next((name for name, given in inputs.items() if given.is_streaming), None)
+    live = next((n for n, one in inputs.items() if one.is_streaming and not one.is_told), None)
     if live is None:
         return f"leave {what} out"
     return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'

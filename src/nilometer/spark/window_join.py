@@ -11,10 +11,12 @@ from nilometer.model.time import Duration
 from nilometer.model.windows import Windows
 from nilometer.spark.conditions import Where
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
+from nilometer.spark.log_stream import LogStream, StreamFrame
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
+from nilometer.sql.plan import JoinPlan
 
 
 def window_join(
@@ -67,9 +69,16 @@ def window_join(
             raise InputError(
                 f"stream {name} is not a DataFrame", detail=f"got {type(frame).__name__}"
             )
-    inputs = {name: Input(frame.schema, frame.isStreaming) for name, frame in streams.items()}
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, algorithm, buckets)
+    return run_query(plan_join(streams, options), streams)
+
+
+def plan_join(streams: Mapping[str, StreamFrame], options: JoinOptions) -> JoinPlan:
+    """The plan of a join of DataFrames, or of logs."""
+    inputs = {
+        name: Input(frame.schema, frame.isStreaming, isinstance(frame, LogStream))
+        for name, frame in streams.items()
+    }
     session = next((frame.sparkSession for frame in streams.values()), None)
     partitions = 1 if session is None else shuffle_partitions(session)
-    plan = plan_window_join(inputs, options, SparkEngine(streams), partitions)
-    return run_query(plan, streams)
+    return plan_window_join(inputs, options, SparkEngine(streams), partitions)

@@ -1,0 +1,124 @@
+"""How a reader moves through a log, and what it tells the log about itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from nilometer.errors import InputError
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import commit, register, release, touch
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+_LIFE_EVERY: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """Which log is read, from where on, and by whom."""
+
+    location: str
+    start: str | Position = LATEST
+    """Where a reader begins that has not read anything yet."""
+    reader: str | None = None
+    """Under which name the log knows how far the rows have been read; None: it does not."""
+    query: str | None = None
+    """The query that the reader belongs to."""
+    may_lose: bool = False
+    """Whether to go on where rows have been deleted before they were read."""
+
+
+class LogCursor:
+    """A reader of a log, on the driver's side."""
+
+    def __init__(self, given: LogRange) -> None:
+        self._given = given
+        self._log = LogReader.open(given.location)
+        self._told = 0
+
+    def initial(self) -> Position:
+        """Where a query begins: where its reader has committed before, if it has.
+
+        It is registered there, so that nothing is deleted.
+        """
+        start = self._given.start
+        if isinstance(start, Position):
+            found = start
+        else:
+            found = self._log.start if start == EARLIEST else self._log.end
+        return self._register(found)
+
+    def available(self) -> Position:
+        """The end of the log as it is now."""
+        return self._log.end
+
+    def advance(self, start: Position, last: Position, most_rows: int | None) -> Position:
+        """How far to read in one micro-batch: to `last`, or at most so many rows."""
+        self._show_life(start)
+        start = self._kept(start)
+        if last <= start:
+            return start
+        if most_rows is None or last.row - start.row <= most_rows:
+            return last
+        return min(last, self._log.limit(start, most_rows))
+
+    def split(self, start: Position, end: Position, parts: int) -> list[tuple[Position, Position]]:
+        """At most so many ranges that make up one, of about equal work."""
+        start = self._kept(start)
+        return self._log.split(start, end, parts) if start < end else []
+
+    def commit(self, position: Position) -> None:
+        """Rows before this place are not needed any more."""
+        if self._given.reader is not None:
+            commit(self._given.location, self._given.reader, position, now=_now())
+
+    def stop(self) -> None:
+        """The reader is gone for now."""
+        if self._given.reader is not None and self._told:
+            release(self._given.location, self._given.reader, now=_now())
+
+    def _kept(self, start: Position) -> Position:
+        """The same place, or, where that may be, the first that is still there."""
+        if self._given.may_lose:
+            return max(start, self._log.start)
+        self._log.check(start)
+        return start
+
+    def _register(self, position: Position) -> Position:
+        given, now = self._given, _now()
+        if given.reader is None:
+            return position
+        about = {} if given.query is None else {"query": given.query}
+        found = register(given.location, given.reader, position, about, now=now, named=True)
+        self._told = now
+        return found.position
+
+    def _show_life(self, position: Position) -> None:
+        if self._given.reader is None:
+            return
+        if not self._told:
+            self._register(position)
+        elif _now() - self._told >= _LIFE_EVERY:
+            self._told = _now()
+            touch(self._given.location, self._given.reader, now=self._told)
+
+
+def read_start(text: str | None) -> str | Position:
+    """The option `startingOffsets`: earliest, latest, or an offset as Spark shows it."""
+    if text is None or text.lower() in (EARLIEST, LATEST):
+        return (text or LATEST).lower()
+    try:
+        return Position.from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"startingOffsets cannot be {text!r}", hint="write earliest or latest"
+        ) from None
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

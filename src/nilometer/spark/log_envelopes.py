@@ -1,0 +1,162 @@
+"""The logs that a stage reads, as envelopes straight from their segments.
+
+One source reads all of a stage's logs: no row passes through the JVM.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+
+from nilometer.kernels.admit import Punctuation
+from nilometer.local.read_source import SourceReader
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.operators.envelope import Header
+from nilometer.operators.stage import Stage
+from nilometer.spark.exchange import Exchange
+from nilometer.spark.log_cursor import LogCursor, LogRange
+from nilometer.spark.pack import PACKED, Pack, empty_envelopes, gather
+from nilometer.spark.ship import pickle_work, unpack_work
+from nilometer.spark.shown_rows import ShownRows
+
+Offset = dict[str, dict[str, int]]
+"""Where each log is read to, by the names of feeds."""
+
+_NAME: Final = "nilometer-envelopes"
+
+
+@dataclass(frozen=True)
+class LogFeed:
+    """What one stream of a stage gets out of a log."""
+
+    name: str
+    stream: int
+    given: LogRange
+    reader: SourceReader | None
+    """Makes the columns that travel; None: only watermarks are told."""
+    where: str | None = None
+    most_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class LogFeeds:
+    """All logs that a stage reads."""
+
+    stage: Stage
+    feeds: tuple[LogFeed, ...]
+    exchange: Exchange
+
+    def load(self, session: SparkSession) -> DataFrame:
+        """The envelopes as a streaming DataFrame."""
+        session.dataSource.register(EnvelopeSource)
+        work = base64.b64encode(pickle_work(self)).decode()
+        return session.readStream.format(_NAME).option("work", work).load()
+
+    def read(self, feed: LogFeed, start: Position, end: Position) -> Iterator[pa.RecordBatch]:
+        """Envelopes of the rows in a range; the last ones tell the watermark behind it."""
+        log = LogReader.open(feed.given.location)
+        frames = _Watched(log, start, end)
+        rows = iter(frames)
+        if feed.reader is not None:
+            shown = ShownRows(feed.given.location, log.layout, feed.where)
+            pack = Pack(self.stage, feed.stream, self.exchange)
+            for some in gather(map(shown.show, rows), self.stage.routing.copies(feed.stream)):
+                carried, selected = feed.reader.read(some, None)
+                yield pack.pack(carried, selected, watermark=frames.watermark)
+        deque(rows, maxlen=0)
+        told = Punctuation(watermark=frames.watermark)
+        yield empty_envelopes(self.stage, self.exchange, Header(feed.stream, told))
+
+
+class _Watched:
+    """The rows of a range of a log, and the last watermark that came with them."""
+
+    def __init__(self, log: LogReader, start: Position, end: Position) -> None:
+        self._frames = log.read(start, end)
+        self.watermark: int | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for frame in self._frames:
+            if frame.watermark is not None:
+                self.watermark = frame.watermark
+            yield frame.rows
+
+
+class EnvelopeSource(DataSource):
+    """`readStream.format("nilometer-envelopes")`, with the feeds in the option `work`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return _NAME
+
+    def schema(self) -> str:
+        return PACKED
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        return _Reader(unpack_work(base64.b64decode(self.options["work"])))
+
+
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, logs: LogFeeds) -> None:
+        self._logs = logs
+        self._last: dict[str, Position] | None = None
+        self._opened: dict[str, LogCursor] = {}
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return {feed.name: self._cursor(feed).initial().to_json() for feed in self._logs.feeds}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()  # every feed has a limit of its own
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._last = {feed.name: self._cursor(feed).available() for feed in self._logs.feeds}
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        found = {}
+        for feed in self._logs.feeds:
+            cursor = self._cursor(feed)
+            last = cursor.available() if self._last is None else self._last[feed.name]
+            first = Position.from_json(start[feed.name])
+            found[feed.name] = cursor.advance(first, last, feed.most_rows).to_json()
+        return found
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """Every task reads a part of every log."""
+        tasks = self._logs.stage.routing.buckets
+        shares: list[list[tuple[int, Position, Position]]] = [[] for _ in range(tasks)]
+        for number, feed in enumerate(self._logs.feeds):
+            first, last = (Position.from_json(one[feed.name]) for one in (start, end))
+            for place, (low, high) in enumerate(self._cursor(feed).split(first, last, tasks)):
+                shares[place].append((number, low, high))
+        return [InputPartition(share) for share in shares if share]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        ranges: Sequence[tuple[int, Position, Position]] = partition.value
+        for number, start, end in ranges:
+            yield from self._logs.read(self._logs.feeds[number], start, end)
+
+    def commit(self, end: Offset) -> None:
+        for feed in self._logs.feeds:
+            self._cursor(feed).commit(Position.from_json(end[feed.name]))
+
+    def stop(self) -> None:
+        for cursor in self._opened.values():
+            cursor.stop()
+
+    def _cursor(self, feed: LogFeed) -> LogCursor:
+        if feed.name not in self._opened:
+            self._opened[feed.name] = LogCursor(feed.given)
+        return self._opened[feed.name]

@@ -1,0 +1,75 @@
+"""Results on their way into a log: parts that tasks write, and the driver appends together.
+
+A part counts only once the log has taken it in, and that happens once per micro-batch: the log
+remembers the last one by the query's id and the micro-batch's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from nilometer.errors import CheckpointError
+from nilometer.log.layout import LogLayout
+from nilometer.log.location import storage_at
+from nilometer.log.options import LogOptions
+from nilometer.log.parts import write_part
+from nilometer.log.storage import file_names
+from nilometer.log.writer import LogWriter
+
+_FOLDER: Final = "parts"
+_SUFFIX: Final = ".part"
+
+
+@dataclass(frozen=True)
+class LogParts:
+    """A log that is written to in parts."""
+
+    location: str
+    layout: LogLayout
+    options: LogOptions
+
+    def create(self) -> None:
+        """Make the log if there is none, so that it can be read at once."""
+        self._open().close()
+
+    def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> tuple[str | None, int]:
+        """Write the rows of a task to a part; its path and their number, no path if none."""
+        some = _some(rows)
+        first = next(some, None)
+        if first is None:
+            return None, 0
+        path = f"{self.location}/{_FOLDER}/{batch:012d}-{uuid4().hex}{_SUFFIX}"
+        compression, time = self.options.compression, self.layout.time
+        return path, write_part(path, chain([first], some), compression, time=time)
+
+    def append(self, parts: Sequence[str], watermark: int | None, key: tuple[str, int]) -> None:
+        """Let the log take in the parts of a micro-batch, unless it has done so before."""
+        with self._open() as log:
+            if log.last_key is not None and log.last_key[0] != key[0]:
+                raise CheckpointError(
+                    f"the log {self.location} holds the results of another query",
+                    hint="give every query a log and a checkpoint of its own",
+                )
+            log.append_parts(parts, watermark=watermark, key=key)
+            log.trim()
+        self._sweep(key[1])
+
+    def _sweep(self, batch: int) -> None:
+        """Delete what attempts of this and earlier micro-batches have left."""
+        storage = storage_at(self.location)
+        for name in file_names(storage, _FOLDER, _SUFFIX):
+            if int(name.partition("-")[0]) <= batch:
+                storage.delete(f"{_FOLDER}/{name}")
+
+    def _open(self) -> LogWriter:
+        return LogWriter.open(self.location, self.layout, self.options)
+
+
+def _some(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in rows if len(batch))

@@ -1,0 +1,245 @@
+"""`format("nilometer")`: the rows of a log for any reader, and any rows into a log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import LongType, StructField, StructType
+
+from nilometer.errors import InputError
+from nilometer.kernels.arrays import as_type
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
+from nilometer.spark.pack import WATERMARK
+from nilometer.spark.shown_rows import ShownRows
+from nilometer.spark.write_rows import RowsWriter, read_writing
+
+FORMAT: Final = "nilometer"
+Times = tuple[int | None, int | None]
+
+_PUSH_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def register_log_sources(session: SparkSession) -> None:
+    """Let a session read and write logs by `format("nilometer")`; once more does no harm."""
+    session.conf.set(_PUSH_DOWN, "true")
+    session.dataSource.register(LogSource)
+
+
+class LogSource(DataSource):
+    """A log as a source and sink of rows.
+
+    Options of readers:
+    path                where the log lies
+    startingOffsets     earliest, or latest (what comes from now on; the default), for streams
+    maxRowsPerTrigger   the most rows of one micro-batch
+    reader              a name under which the log remembers what has been read, so that it
+                        keeps what has not
+    failOnDataLoss      false: go on although rows were deleted before they were read
+    where               of a sensor table: a condition on static columns that chooses sensors
+    tasks               how many tasks read at once; by default as many as there are cores
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        schema = from_arrow_schema(self._layout.shown)
+        if self._tells_watermarks:
+            return StructType([*schema.fields, StructField(WATERMARK, LongType())])
+        return schema
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _BatchReader(self._rows(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        start = read_start(self.options.get("startingOffsets"))
+        may_lose = self.options.get("failOnDataLoss", "true").lower() == "false"
+        name = self.options.get("reader")
+        given = LogRange(self._path, start, name, self.options.get("query", name), may_lose)
+        return _StreamReader(self._rows(schema), given, self._most_rows())
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> RowsWriter:  # noqa: N802
+        return RowsWriter(read_writing(self.options, schema))
+
+    @cached_property
+    def _layout(self) -> Any:
+        return LogReader.open(self._path).layout
+
+    @property
+    def _path(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise InputError("a log is read from a path", hint='add .option("path", "…")')
+        return str(path).removeprefix("file://")
+
+    @property
+    def _tells_watermarks(self) -> bool:
+        return self.options.get("watermarks", "false").lower() == "true"
+
+    def _rows(self, schema: StructType) -> _Rows:
+        tasks = int(self.options.get("tasks") or len(os.sched_getaffinity(0)))
+        tells = self._tells_watermarks
+        return _Rows(self._path, self.options.get("where"), schema, tasks, tells)
+
+    def _most_rows(self) -> int | None:
+        most = self.options.get("maxRowsPerTrigger")
+        if most is None:
+            return None
+        if not most.isdecimal() or int(most) < 1:
+            raise InputError("maxRowsPerTrigger is a number of rows", detail=f"got {most!r}")
+        return int(most)
+
+
+class _Rows:
+    """Ranges of a log as record batches of Spark's types; runs in tasks."""
+
+    def __init__(
+        self, location: str, where: str | None, schema: StructType, tasks: int, tells: bool
+    ) -> None:
+        self.location = location
+        self.tasks = tasks
+        self._where = where
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._tells = tells
+
+    def read(
+        self, start: Position, end: Position, times: Times = (None, None)
+    ) -> Iterator[pa.RecordBatch]:
+        log = LogReader.open(self.location)
+        shown = ShownRows(self.location, log.layout, self._where)
+        watermark: int | None = None
+        for frame in log.read(start, end, times=times):
+            watermark = frame.watermark if frame.watermark is not None else watermark
+            rows = shown.show(frame.rows)
+            if len(rows):
+                yield self._batch(rows.columns, len(rows))
+        if self._tells and watermark is not None:
+            nothing = [pa.nulls(1, field.type) for field in list(self._schema)[:-1]]
+            yield self._batch([*nothing, pa.array([watermark], pa.int64())], 1)
+
+    def _batch(self, columns: list[pa.Array], size: int) -> pa.RecordBatch:
+        if len(columns) < len(self._schema):
+            columns = [*columns, pa.nulls(size, pa.int64())]
+        typed = [as_type(c, field.type) for c, field in zip(columns, self._schema, strict=True)]
+        return pa.RecordBatch.from_arrays(typed, schema=self._schema)
+
+
+class _BatchReader(DataSourceReader):
+    """All rows that a log keeps; frames outside of a range of times are not looked at."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+        self._times: Times = (None, None)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        time = LogReader.open(self._rows.location).layout.time
+        for one in filters:
+            if time is not None and getattr(one, "attribute", None) == (time,):
+                self._times = _narrow(self._times, one)
+            yield one  # a frame may hold rows outside of the range, so Spark asks again
+
+    def partitions(self) -> list[InputPartition]:
+        log = LogReader.open(self._rows.location)
+        ranges = log.split(log.start, log.end, self._rows.tasks) if log.start < log.end else []
+        return [InputPartition(one) for one in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's own, where a log is empty
+            return iter(())
+        start, end = partition.value
+        return self._rows.read(start, end, self._times)
+
+
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, rows: _Rows, given: LogRange, most_rows: int | None) -> None:
+        self._rows = rows
+        self._given = given
+        self._most_rows = most_rows
+        self._last: Position | None = None
+        self._cursor_or_none: LogCursor | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return self._cursor.initial().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable() if self._most_rows is None else ReadMaxRows(self._most_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._last = self._cursor.available()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        last = self._last or self._cursor.available()
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return self._cursor.advance(Position.from_json(start), last, most).to_json()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        first, last = Position.from_json(start), Position.from_json(end)
+        return [InputPartition(one) for one in self._cursor.split(first, last, self._rows.tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        start, end = partition.value
+        return self._rows.read(start, end)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._cursor.commit(Position.from_json(end))
+
+    def stop(self) -> None:
+        if self._cursor_or_none is not None:
+            self._cursor_or_none.stop()
+
+    @property
+    def _cursor(self) -> LogCursor:
+        """Opened when it is first needed: Spark sends readers to tasks before that."""
+        if self._cursor_or_none is None:
+            self._cursor_or_none = LogCursor(self._given)
+        return self._cursor_or_none
+
+
+def _narrow(times: Times, one: Filter) -> Times:
+    """A closed range of times, narrowed by a comparison with an instant."""
+    instant = _instant(getattr(one, "value", None))
+    if instant is None:
+        return times
+    first, last = times
+    if isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual):
+        first = instant if first is None else max(first, instant)
+    if isinstance(one, EqualTo | LessThan | LessThanOrEqual):
+        last = instant if last is None else min(last, instant)
+    return first, last
+
+
+def _instant(value: object) -> int | None:
+    """Microseconds of a TIMESTAMP as Spark hands it over."""
+    if not isinstance(value, datetime):
+        return None
+    aware = value if value.tzinfo is not None else value.astimezone()
+    return round((aware - _EPOCH).total_seconds() * 1_000_000)

@@ -1,0 +1,122 @@
+"""A log as an input of queries, in the place of a streaming DataFrame."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from nilometer.log.layout import LogLayout
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.operators.watermarks import StreamClock
+from nilometer.spark.log_cursor import LATEST, LogRange
+from nilometer.spark.log_rows import FORMAT, register_log_sources
+from nilometer.spark.relations import arrow_types
+from nilometer.sql.catalog import Relation
+
+ROWS_PER_BATCH: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class LogStream:
+    """The rows of a log as a stream; like a DataFrame, it knows its session and its schema."""
+
+    sparkSession: SparkSession  # noqa: N815
+    location: str
+    start: str | Position = LATEST
+    """`earliest`, `latest`, or a place: where a query begins that has not read anything yet."""
+    reader: str | None = None
+    """The query's name in the log, which keeps what this reader has not read."""
+    where: str | None = None
+    """Of a sensor table: a condition on static columns that chooses sensors."""
+    rows_per_batch: int | None = ROWS_PER_BATCH
+    """The most rows of a micro-batch."""
+    may_lose: bool = False
+    """Whether to go on where rows have been deleted before they were read."""
+
+    @cached_property
+    def layout(self) -> LogLayout:
+        return LogReader.open(self.location).layout
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns as readers see them."""
+        return from_arrow_schema(self.layout.shown)
+
+    @property
+    def isStreaming(self) -> bool:  # noqa: N802
+        return True
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.schema.names)
+
+    def selectExpr(self, *expressions: str) -> DataFrame:  # noqa: N802
+        """No rows: only to ask Spark for the types of expressions."""
+        return self._empty.selectExpr(*expressions)
+
+    @cached_property
+    def _empty(self) -> DataFrame:
+        return self.sparkSession.createDataFrame([], self.schema)
+
+    def range_for(self, reader: str | None) -> LogRange:
+        """What is read, under a name of its own."""
+        return LogRange(self.location, self.start, reader, self.reader, self.may_lose)
+
+    def rows(self, reader: str | None) -> DataFrame:
+        """The rows as Spark sees them, with those that tell watermarks."""
+        register_log_sources(self.sparkSession)
+        start = self.start
+        options = {
+            "path": self.location,
+            "startingOffsets": start if isinstance(start, str) else json.dumps(start.to_json()),
+            "watermarks": "true",
+            "failOnDataLoss": str(not self.may_lose).lower(),
+            "maxRowsPerTrigger": self.rows_per_batch,
+            "reader": reader,
+            "query": self.reader,
+            "where": self.where,
+        }
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        return self.sparkSession.readStream.format(FORMAT).options(**given).load()
+
+
+StreamFrame: TypeAlias = DataFrame | LogStream
+"""What a relation of a query is read from."""
+
+
+class ReaderNames:
+    """A name for every reader that a query opens: a log knows each by its own."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, int] = {}
+
+    def next(self, log: LogStream) -> str | None:
+        """The query's name, numbered from the second reader of the same log on."""
+        if log.reader is None:
+            return None
+        count = self._given.get(log.location, 0) + 1
+        self._given[log.location] = count
+        return log.reader if count == 1 else f"{log.reader}-{count}"
+
+
+def describe_log(name: str, layout: LogLayout) -> Relation:
+    """A log as a relation of statements: its watermark is told with its rows."""
+    schema = from_arrow_schema(layout.shown)
+    types = arrow_types(schema)
+    told = layout.time is not None
+    clock = StreamClock(told=told, by_arrival=not told)
+    return Relation(name, tuple(schema.names), types, layout.time, clock)
+
+
+def read_log(session: SparkSession, location: str, where: str | None = None) -> DataFrame:
+    """All rows that a log keeps, as a static DataFrame."""
+    register_log_sources(session)
+    reader = session.read.format(FORMAT).option("path", location)
+    return (reader if where is None else reader.option("where", where)).load()

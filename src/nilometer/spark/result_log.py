@@ -1,0 +1,129 @@
+"""Results of a query into a log, without passing through the JVM.
+
+The host writes every bucket's results to a part of the log; what it sends on are the names of
+parts and how far the buckets have come. The driver appends the parts of a micro-batch together,
+once, with the watermark that all buckets have reached.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from nilometer.log.location import storage_at
+from nilometer.model.time import FOREVER
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender
+from nilometer.spark.exchange import batch_number
+from nilometer.spark.log_parts import LogParts
+from nilometer.spark.ship import unpack_work
+from nilometer.spark.state import task_property
+
+_FRONTIERS: Final = "frontiers.json"
+
+
+class ResultRows(Protocol):
+    """Turns what leaves the host into rows of the log."""
+
+    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
+
+
+@dataclass(frozen=True)
+class EmitParts(EmitEnvelopes):
+    """Results as one part per bucket and micro-batch; only what was written is sent on."""
+
+    parts: LogParts
+    rows: ResultRows
+    query: int
+    """Which of the queries that write to the log together this is."""
+
+    def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
+        part, _ = self.parts.write(batch_number(), map(self.rows.select, batches))
+        told = {"part": part, "sender": f"{self.query}.{sender.bucket}", "at": sender.frontier}
+        yield pd.DataFrame({METRICS: [None], "body": [json.dumps(told).encode()]})
+
+
+@dataclass(frozen=True)
+class ResultLog:
+    """The log that queries write together, and how many these are, and their buckets."""
+
+    parts: LogParts
+    queries: int
+    senders: int
+
+
+class ResultSink(DataSource):
+    """`writeStream.format("nilometer-results")`, with the log in the option `work`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "nilometer-results"
+
+    def schema(self) -> str:
+        return f"{METRICS} STRING, body BINARY"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        return _Writer(unpack_work(base64.b64decode(self.options["work"])))
+
+
+@dataclass
+class _Written(WriterCommitMessage):
+    """What came through one task, and the query that it belongs to."""
+
+    told: list[dict[str, Any]]
+    query: str
+
+
+class _Writer(DataSourceStreamArrowWriter):
+    def __init__(self, log: ResultLog) -> None:
+        self._log = log
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
+        told = [
+            json.loads(body.as_py())
+            for batch in iterator
+            for body in batch.column("body").drop_null()
+        ]
+        return _Written(told, task_property("sql.streaming.queryId", ""))
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        written = [message for message in messages if message is not None]
+        told = [one for message in written for one in message.told]
+        if told:
+            parts = [one["part"] for one in told if one["part"] is not None]
+            watermark = self._watermark({one["sender"]: one["at"] for one in told})
+            self._log.parts.append(parts, watermark, (written[0].query, batchId))
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Leave the parts: what is appended later sweeps them away."""
+
+    def _watermark(self, frontiers: dict[str, int]) -> int | None:
+        """Before which instant all buckets are done, if that is known."""
+        if self._log.queries > 1:
+            frontiers = _keep_frontiers(self._log.parts.location, frontiers)
+        if len(frontiers) < self._log.senders:
+            return None
+        reached = min(frontiers.values())
+        return reached if abs(reached) < FOREVER else None
+
+
+def _keep_frontiers(location: str, frontiers: dict[str, int]) -> dict[str, int]:
+    """What all senders said last: of several queries some may be silent in a micro-batch.
+
+    A micro-batch that is run again says the same again, so it does not matter that this is
+    kept before its parts are appended.
+    """
+    storage = storage_at(location)
+    try:
+        before = json.loads(storage.read(_FRONTIERS))
+    except FileNotFoundError:
+        before = {}
+    found = {**before, **frontiers}
+    storage.write(_FRONTIERS, [json.dumps(found).encode()])
+    return found

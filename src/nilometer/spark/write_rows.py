@@ -1,0 +1,110 @@
+"""Rows of any streaming DataFrame into a log, every micro-batch once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from nilometer.errors import InputError
+from nilometer.kernels.admit import largest_time
+from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
+from nilometer.log.options import LogOptions
+from nilometer.model.time import parse_duration
+from nilometer.spark.exchange import batch_number
+from nilometer.spark.log_parts import LogParts
+from nilometer.spark.state import task_property
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Into which log rows are written, and what it is told about their times."""
+
+    parts: LogParts
+    lateness: int | None
+    """How far rows may be out of order; None: the log is told no watermark."""
+
+
+def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
+    """The options of a writer.
+
+    path       where the log lies; it is made if there is none
+    time       the TIMESTAMP column that holds the rows' time; by default `_time`, if there is one
+    lateness   how far rows may be out of order: the log's watermark follows the largest time
+               by so much. By default the log is told no watermark.
+    """
+    stored = to_arrow_schema(schema, timezone="UTC")
+    time = options.get("time") or (TIME if TIME in stored.names else None)
+    if time is not None and (time not in stored.names or stored.field(time).type != TIMESTAMP):
+        raise InputError(
+            f"the time column {time} must be a TIMESTAMP of the rows",
+            detail=f"they have {schema.simpleString()}",
+        )
+    lateness = options.get("lateness")
+    if lateness is not None and time is None:
+        raise InputError("rows without a time cannot be late", hint="name their time: time")
+    path = options.get("path")
+    if not path:
+        raise InputError("a log is written to a path", hint='add .option("path", "…")')
+    layout = LogLayout(stored, time, changes=DIFF in stored.names)
+    parts = LogParts(str(path).removeprefix("file://"), layout, LogOptions())
+    return Writing(parts, None if lateness is None else parse_duration(lateness))
+
+
+@dataclass
+class _Written(WriterCommitMessage):
+    """What one task has written."""
+
+    part: str | None
+    largest: int | None
+    query: str
+
+
+class RowsWriter(DataSourceStreamArrowWriter):
+    """A part per task; the driver appends those of a micro-batch together."""
+
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
+        times = _Times(self._writing.parts.layout)
+        part, _ = self._writing.parts.write(batch_number(), map(times.see, iterator))
+        return _Written(part, times.largest, task_property("sql.streaming.queryId", ""))
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        written = [message for message in messages if message is not None]
+        found = [one.part for one in written if one.part is not None]
+        times = [one.largest for one in written if one.largest is not None]
+        lateness = self._writing.lateness
+        told = max(times) - lateness if times and lateness is not None else None
+        if written:
+            self._writing.parts.append(found, told, (written[0].query, batchId))
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Leave the parts: what is appended later sweeps them away."""
+
+
+class _Times:
+    """Sees the largest time of batches that pass."""
+
+    def __init__(self, layout: LogLayout) -> None:
+        self._layout = layout
+        self.largest: int | None = None
+
+    def see(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        stored = self._layout.stored
+        columns = [
+            column if column.type == field.type else pc.cast(column, field.type)
+            for column, field in zip(rows.columns, stored, strict=True)
+        ]
+        if self._layout.time is not None:
+            found = largest_time(columns[stored.names.index(self._layout.time)])
+            if found is not None:
+                self.largest = found if self.largest is None else max(self.largest, found)
+        return pa.RecordBatch.from_arrays(columns, schema=stored)

@@ -1,0 +1,82 @@
+"""Logs that tests write, and queries over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nilometer.log.layout import LogLayout
+from nilometer.log.reader import LogReader
+from nilometer.log.writer import LogWriter
+from nilometer.spark.log_stream import LogStream, describe_log
+from nilometer.spark.relations import SparkEngine
+from nilometer.spark.session import shuffle_partitions
+from nilometer.spark.start_query import Destination, start_query
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import Plan
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.statements import read_query
+from tests.cases import SCHEMA, Row, to_batch
+
+NOW = {"availableNow": True}
+
+
+def write_log(
+    location: Path, batches: Sequence[Sequence[Row]], lateness: int = 10, largest: int = -1
+) -> int:
+    """Append batches, each with the watermark of all rows so far; the largest time."""
+    with LogWriter.open(location, LogLayout(SCHEMA, "ts")) as log:
+        for rows in batches:
+            largest = max([largest, *(time for time, *_ in rows if time is not None)])
+            log.append(to_batch(rows), watermark=largest - lateness)
+    return largest
+
+
+def plan_statement(logs: Mapping[str, LogStream], statement: str) -> Plan:
+    """The plan of a statement over logs."""
+    session = next(iter(logs.values())).sparkSession
+    relations = {name: describe_log(name, log.layout) for name, log in logs.items()}
+    catalog = Catalog(relations, {}, SparkEngine(logs))
+    return compile_statement(read_query(statement), catalog, shuffle_partitions(session))
+
+
+def start_statement(
+    logs: Mapping[str, LogStream], statement: str, folder: Path, **options: Any
+) -> StreamingQuery:
+    """Start a statement over logs; its results go to the log folder/out."""
+    place = Destination(str(folder / "out"), str(folder / "checkpoint"), trigger=NOW, **options)
+    return start_query(plan_statement(logs, statement), logs, place)
+
+
+def run_statement(logs: Mapping[str, LogStream], statement: str, folder: Path) -> StreamingQuery:
+    """The same, to the end of what is there."""
+    query = start_statement(logs, statement, folder)
+    query.awaitTermination()
+    return query
+
+
+def open_logs(spark: SparkSession, folder: Path, names: Sequence[str], rows: int | None = None):
+    """Logs in a folder as streams from their beginning."""
+    return {
+        name: LogStream(spark, str(folder / name), "earliest", "test", rows_per_batch=rows)
+        for name in names
+    }
+
+
+def rows_of(location: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """All rows of a log, sorted; times as microseconds."""
+    log = LogReader.open(location)
+    found: list[tuple[Any, ...]] = []
+    for frame in log.read(log.start):
+        values = [_plain(frame.rows.column(name)).to_pylist() for name in columns]
+        found += list(zip(*values, strict=True))
+    return sorted(found, key=repr)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
