@@ -84,6 +84,11 @@ class SensorCatalog:
         with self._reading() as connection:
             return find_name(connection, name)
 
+    def require(self, name: str, *kinds: Kind) -> Named:
+        """What has this name, if it is of one of these kinds; otherwise a kind refusal."""
+        with self._reading() as connection:
+            return require_name(connection, name, *kinds)
+
     def generation(self, name: str | None = None) -> int:
         """A number that grows with every change of what has this name, or of anything.
 
@@ -121,6 +126,12 @@ class SensorCatalog:
         """The stream or sensor table of this name."""
         with self._reading() as connection:
             return stored_streams.read_declaration(connection, name)
+
+    def require_declaration(self, name: str) -> Declaration:
+        """The stream or sensor table of this name; otherwise a kind refusal."""
+        with self._reading() as connection:
+            found = require_name(connection, name, Kind.STREAM, Kind.SENSOR_TABLE)
+            return _declared(connection, found)
 
     def declarations(self) -> list[Declaration]:
         """All streams and sensor tables, by name."""

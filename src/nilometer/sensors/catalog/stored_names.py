@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
@@ -48,7 +49,7 @@ def all_names(connection: Connection) -> list[Named]:
 def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
     """What has this name, if it is of one of these kinds."""
     found = find_name(connection, name)
-    expected = " or ".join(NOUNS[kind] for kind in kinds)
+    expected = _alternatives([NOUNS[kind] for kind in kinds])
     if found is None:
         known = [one.name for one in all_names(connection) if one.kind in kinds]
         there = "there are " + ", ".join(known) if known else "there is none yet"
@@ -98,3 +99,7 @@ def require_text(text: str, what: str) -> None:
 
 def _named(row: Row[Any]) -> Named:
     return Named(row.id, row.name, Kind(row.kind), row.generation)
+
+
+def _alternatives(nouns: Sequence[str]) -> str:
+    return " or ".join([", ".join(nouns[:-1]), nouns[-1]]) if len(nouns) > 1 else nouns[0]

@@ -1,0 +1,102 @@
+"""CREATE STREAM, SENSOR TABLE, TABLE; DROP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
+from nilometer.sensors.catalog.stored_names import NOUNS
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.find_types import check_options
+from nilometer.sensors.log_options import read_stream_options
+from nilometer.sensors.types.address import ADDRESS
+from nilometer.sql.ddl.nodes import (
+    ColumnDef,
+    CreateSensorTable,
+    CreateStream,
+    CreateTable,
+    Drop,
+    Kind,
+    StreamDef,
+)
+
+
+def create_stream(catalog: SensorCatalog, statement: CreateStream) -> Outcome:
+    return _create_declared(catalog, statement, Kind.STREAM, _declare(statement))
+
+
+def create_sensor_table(catalog: SensorCatalog, statement: CreateSensorTable) -> Outcome:
+    return _create_declared(catalog, statement, Kind.SENSOR_TABLE, _declare(statement))
+
+
+def create_table(catalog: SensorCatalog, statement: CreateTable) -> Outcome:
+    with placed(statement.place):
+        made = catalog.create_table(
+            statement.name, _schema(statement.columns), if_not_exists=statement.if_not_exists
+        )
+    return _created(Kind.TABLE, statement.name, made)
+
+
+def drop(catalog: SensorCatalog, statement: Drop) -> Outcome:
+    noun = NOUNS[statement.kind]
+    with placed(statement.place):
+        found = catalog.find(statement.name)
+        if not catalog.drop(statement.kind, statement.name, if_exists=statement.if_exists):
+            return Outcome(f"there was no {noun} {statement.name}")
+    name = statement.name if found is None else found.name
+    return Outcome(f"dropped {noun} {name}", change=Change(statement.kind, name, Action.DROPPED))
+
+
+def _create_declared(
+    catalog: SensorCatalog,
+    statement: CreateStream | CreateSensorTable,
+    kind: Kind,
+    declaration: Declaration,
+) -> Outcome:
+    with placed(statement.place):
+        _check_type(statement.stream)
+        made = catalog.create(declaration, if_not_exists=statement.if_not_exists)
+    return _created(kind, statement.name, made)
+
+
+def _created(kind: Kind, name: str, made: bool) -> Outcome:
+    if not made:
+        return Outcome(f"there is a {NOUNS[kind]} {name} already")
+    return Outcome(f"created {NOUNS[kind]} {name}", change=Change(kind, name, Action.CREATED))
+
+
+def _check_type(stream: StreamDef) -> None:
+    """Refuse an unknown type, and options that neither log nor manager nor type understands."""
+    options = dict(read_stream_options(stream.options, stream.history).of_type or {})
+    options.pop(ADDRESS, None)
+    check_options(stream.stream_type, options)
+
+
+def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:
+    stream = statement.stream
+    declared = Declaration(
+        name=statement.name,
+        readings=_schema(stream.columns),
+        stream_type=stream.stream_type.lower(),
+        options=dict(stream.options),
+        time=stream.time,
+        lateness=stream.lateness,
+        idle=stream.idle,
+        history=stream.history,
+    )
+    if isinstance(statement, CreateStream):
+        return declared
+    return replace(
+        declared,
+        static=_schema(statement.static),
+        place=statement.stream_place,
+        column=statement.column,
+    )
+
+
+def _schema(columns: Sequence[ColumnDef]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, column.kind) for column in columns])

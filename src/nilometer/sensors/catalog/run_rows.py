@@ -1,0 +1,149 @@
+"""INSERT, UPDATE and DELETE on tables and sensor tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.errors import UnknownNameError
+from nilometer.log.layout import SENSOR
+from nilometer.model.names import count, nearest
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.insert_values import InsertedRows, check_address
+from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
+from nilometer.sensors.catalog.stored_names import Named
+from nilometer.sensors.catalog.stored_sensors import SensorRow
+from nilometer.sensors.declaration import Declaration
+from nilometer.sql.ddl.nodes import Delete, Insert, Kind, Update
+from nilometer.sql.ddl.rows import compute_values, select_rows
+
+
+def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
+    with placed(statement.place):
+        found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
+        if found.kind is Kind.TABLE:
+            given = InsertedRows(statement, found.name, catalog.tables()[found.name])
+            catalog.insert_rows(found.name, given.table())
+        else:
+            declared = catalog.require_declaration(found.name)
+            given = InsertedRows(statement, found.name, _text_schema(declared))
+            catalog.insert_sensors(found.name, given.sensors(declared))
+    return _changed("inserted", len(statement.rows), "into", found)
+
+
+def update(catalog: SensorCatalog, statement: Update) -> Outcome:
+    with placed(statement.place):
+        found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
+        if found.kind is Kind.TABLE:
+            new = _Assignment(statement)
+            catalog.change_rows(found.name, new.replace_rows)
+        else:
+            new = _Assignment(statement, catalog.require_declaration(found.name))
+            catalog.update_sensors(found.name, new.replace_sensors)
+    return _changed("updated", new.matched, "of", found)
+
+
+def delete(catalog: SensorCatalog, statement: Delete) -> Outcome:
+    with placed(statement.place):
+        found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
+        doomed = _Deletion(statement)
+        if found.kind is Kind.TABLE:
+            catalog.change_rows(found.name, doomed.keep_rows)
+        else:
+            catalog.delete_sensors(found.name, doomed.choose_sensors)
+    return _changed("deleted", doomed.matched, "from", found)
+
+
+def _changed(verb: str, rows: int, preposition: str, found: Named) -> Outcome:
+    change = Change(found.kind, found.name, Action.ROWS_CHANGED) if rows else None
+    return Outcome(f"{verb} {count(rows, 'row')} {preposition} {found.name}", change=change)
+
+
+def _text_schema(declared: Declaration) -> pa.Schema:
+    """The columns of a sensor table, the stream column as text."""
+    assert declared.static is not None
+    fields = list(declared.static)
+    fields.insert(declared.place, pa.field(declared.column, pa.string()))
+    return pa.schema(fields)
+
+
+@dataclass
+class _Deletion:
+    """Which rows a DELETE takes; `matched` is known once the rows were seen."""
+
+    statement: Delete
+    matched: int = 0
+
+    def keep_rows(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(pa.array(~self._mask(rows)))
+
+    def choose_sensors(self, rows: pa.Table) -> Sequence[int]:
+        chosen = self._mask(rows.drop_columns([SENSOR]))
+        versions: list[int] = rows[SENSOR].filter(pa.array(chosen)).to_pylist()
+        return versions
+
+    def _mask(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        one = self.statement
+        mask = select_rows(one.condition, one.sql, rows, one.table)
+        self.matched = int(mask.sum())
+        return mask
+
+
+@dataclass
+class _Assignment:
+    """What an UPDATE makes of rows; `matched` is known once the rows were seen."""
+
+    statement: Update
+    declared: Declaration | None = None
+    matched: int = field(default=0, init=False)
+
+    def replace_rows(self, rows: pa.Table) -> pa.Table:
+        chosen, new = self._assign(rows)
+        order = np.arange(len(rows))
+        order[chosen] = len(rows) + np.arange(len(chosen))
+        return pa.concat_tables([rows, new]).take(order)
+
+    def replace_sensors(self, rows: pa.Table) -> Mapping[int, SensorRow]:
+        chosen, new = self._assign(rows.drop_columns([SENSOR]))
+        versions = rows[SENSOR].take(chosen).to_pylist()
+        return dict(zip(versions, map(self._sensor, new.to_pylist()), strict=True))
+
+    def _sensor(self, values: dict[str, object]) -> SensorRow:
+        assert self.declared is not None
+        assert self.declared.column is not None
+        address = values.pop(self.declared.column)
+        return values, check_address(address, self.declared)
+
+    def _assign(
+        self, rows: pa.Table
+    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pa.Table]:
+        """Where the rows that it chooses are, and what they become."""
+        one = self.statement
+        places = [_column(name, rows.schema, one.table) for name in one.assignments]
+        chosen = np.flatnonzero(select_rows(one.condition, one.sql, rows, one.table))
+        self.matched = len(chosen)
+        old = rows.take(chosen).combine_chunks()
+        new = old
+        for place, expression in zip(places, one.assignments.values(), strict=True):
+            # All values are computed from the old row, as SQL has it.
+            column = rows.schema.field(place)
+            new = new.set_column(place, column, self._compute(expression, old, column.type))
+        return chosen, new
+
+    def _compute(self, expression: exp.Expr, old: pa.Table, kind: pa.DataType) -> pa.Array:
+        one = self.statement
+        return compute_values(expression, one.sql, old, kind, one.table)
+
+
+def _column(name: str, schema: pa.Schema, table: str) -> int:
+    lowered = [one.lower() for one in schema.names]
+    if name.lower() not in lowered:
+        raise UnknownNameError(
+            f"{table} has no column {name}",
+            hint=nearest(name, schema.names) or "there are " + ", ".join(schema.names),
+        )
+    return lowered.index(name.lower())

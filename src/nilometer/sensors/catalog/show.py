@@ -1,0 +1,131 @@
+"""SHOW and DESCRIBE, as far as the catalog knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from nilometer.errors import InternalError
+from nilometer.kernels.expression_types import type_name
+from nilometer.model.names import count
+from nilometer.model.time import FOREVER, format_duration, format_instant
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.outcome import Outcome, placed
+from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.find_types import known_types
+from nilometer.sql.ddl.nodes import Describe, Kind, Show, Shown
+
+
+def show(catalog: SensorCatalog, statement: Show) -> Outcome:
+    """SHOW STREAMS | TABLES | STREAM TYPES; what else there is to show, the manager knows."""
+    match statement.what:
+        case Shown.STREAMS:
+            return _show_streams(catalog)
+        case Shown.TABLES:
+            return _show_tables(catalog)
+        case Shown.STREAM_TYPES:
+            return _show_types()
+        case other:
+            raise InternalError(f"the catalog cannot show {other}")
+
+
+def describe(catalog: SensorCatalog, statement: Describe) -> Outcome:
+    """The columns of a stream or table, or the text and state of a query."""
+    with placed(statement.place):
+        found = catalog.require(statement.name, *Kind)
+        if found.kind is Kind.TABLE:
+            return _describe_table(found.name, catalog.tables()[found.name], catalog)
+        if (query := catalog.query(found.name)) is not None:
+            return _describe_query(query)
+        declared = catalog.require_declaration(found.name)
+    if declared.is_sensor_table:
+        return _describe_sensors(declared, len(catalog.sensors(declared.name)))
+    return Outcome(_stream_sentence(declared), _columns(_reading_rows(declared, "")))
+
+
+def _show_streams(catalog: SensorCatalog) -> Outcome:
+    found = catalog.declarations()
+    rows = _text_table(
+        name=[one.name for one in found],
+        kind=["sensor table" if one.is_sensor_table else "stream" for one in found],
+        stream_type=[one.stream_type for one in found],
+        time=[one.time or "arrival" for one in found],
+        lateness=[format_duration(one.lateness) for one in found],
+        idle=[None if one.idle is None else format_duration(one.idle) for one in found],
+        history=[_history(one.history) for one in found],
+    )
+    return Outcome(count(len(found), "stream"), rows)
+
+
+def _show_tables(catalog: SensorCatalog) -> Outcome:
+    found = [one for one in catalog.names() if one.kind in (Kind.TABLE, Kind.SENSOR_TABLE)]
+    sizes = [
+        catalog.count_rows(one.name) if one.kind is Kind.TABLE else len(catalog.sensors(one.name))
+        for one in found
+    ]
+    rows = _text_table(name=[one.name for one in found], kind=[one.noun for one in found])
+    return Outcome(
+        count(len(found), "table"), rows.append_column("rows", pa.array(sizes, pa.int64()))
+    )
+
+
+def _show_types() -> Outcome:
+    known = known_types()
+    rows = _text_table(name=list(known), package=[known.package(name) for name in known])
+    return Outcome(count(len(known), "stream type"), rows)
+
+
+def _describe_table(name: str, schema: pa.Schema, catalog: SensorCatalog) -> Outcome:
+    rows = _columns([(one.name, type_name(one.type), "") for one in schema])
+    return Outcome(f"table {name} with {count(catalog.count_rows(name), 'row')}", rows)
+
+
+def _describe_query(query: NamedQuery) -> Outcome:
+    found = {
+        "text": query.text,
+        "emits": query.kind,
+        "state": query.state.value,
+        "created": format_instant(query.created),
+        "error": query.error,
+    }
+    rows = _text_table(property=list(found), value=list(found.values()))
+    return Outcome(f"query {query.name}", rows)
+
+
+def _describe_sensors(declared: Declaration, sensors: int) -> Outcome:
+    assert declared.static is not None
+    rows = [(one.name, type_name(one.type), "static") for one in declared.static]
+    readings = _reading_rows(declared, f"{declared.column}.")
+    rows[declared.place : declared.place] = readings
+    return Outcome(f"{_stream_sentence(declared)}, {count(sensors, 'sensor')}", _columns(rows))
+
+
+def _reading_rows(declared: Declaration, prefix: str) -> list[tuple[str, str, str]]:
+    return [
+        (prefix + one.name, type_name(one.type), "time" if one.name == declared.time else "reading")
+        for one in declared.readings
+    ]
+
+
+def _stream_sentence(declared: Declaration) -> str:
+    kind = "sensor table" if declared.is_sensor_table else "stream"
+    options = ", ".join(f"{name} = {value!r}" for name, value in declared.options.items())
+    given = f" WITH ({options})" if options else ""
+    return f"{kind} {declared.name} FROM {declared.stream_type}{given}"
+
+
+def _history(history: int) -> str | None:
+    if not history:
+        return None
+    return "forever" if history >= FOREVER else format_duration(history)
+
+
+def _columns(rows: Sequence[tuple[str, str, str]]) -> pa.Table:
+    names, types, roles = zip(*rows, strict=True) if rows else ((), (), ())
+    return _text_table(column=names, type=types, role=roles)
+
+
+def _text_table(**columns: Sequence[str | None]) -> pa.Table:
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
