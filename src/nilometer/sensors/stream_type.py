@@ -14,6 +14,7 @@ A type may also have, and the manager looks for:
     interval        seconds between two readings of a plain type after NO_VALUE
     duplicates      how many deliveries were dropped because they had been stored before
     dropped         how many readings were lost because nobody took them in time
+    tells_time      whether readings bear a time of their own where no column is declared for it
 """
 
 from __future__ import annotations

@@ -1,0 +1,112 @@
+"""Options of a declaration that belong to its log and to the manager, not to the stream type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from nilometer.errors import DurationError, InputError
+from nilometer.log.options import Fsync, LogOptions, WhenFull
+from nilometer.model.time import parse_duration
+
+HOUR: Final = 3_600_000_000
+_UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+_EPOCHS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What WITH (…) says, taken apart; times in microseconds."""
+
+    log: LogOptions = field(default_factory=LogOptions)
+    max_ahead: int = HOUR
+    """How far ahead of the clock a reading's time may be."""
+    linger: int = 20_000
+    """For how long readings are gathered before they are appended together."""
+    epoch: int = 1_000_000
+    """How long one is, where a number stands for a TIMESTAMP."""
+    of_type: Mapping[str, str] | None = None
+    """The others, which are the stream type's."""
+
+
+def read_stream_options(options: Mapping[str, str], history: int = 0) -> StreamOptions:
+    """Take the options apart; an option that cannot be read is an InputError.
+
+    >>> read_stream_options({"disk": "1.5 GB", "url": "x"}).of_type
+    {'url': 'x'}
+    """
+    log: dict[str, Any] = {"history": history}
+    own: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    for name, text in options.items():
+        if name in _LOG:
+            log[name] = _read(name, text, _LOG[name])
+        elif name in _OWN:
+            own[name] = _read(name, text, _OWN[name])
+        else:
+            others[name] = text
+    return replace(StreamOptions(LogOptions(**log), of_type=others), **own)
+
+
+def parse_size(text: str) -> int:
+    """Bytes from text such as '64MB'.
+
+    >>> parse_size("64MB"), parse_size("1.5 kb"), parse_size("10")
+    (67108864, 1536, 10)
+    """
+    found = _SIZE.fullmatch(text)
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise InputError(
+            "cannot read a size",
+            detail=f"got {text!r}",
+            hint="write a number and a unit, such as '64MB' or '1.5 GB'",
+        )
+    return int(float(found[1]) * unit)
+
+
+def _read(name: str, text: str, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(text)
+    except (InputError, DurationError) as error:
+        raise InputError(
+            f"option {name} cannot be used", detail=f"{error.message}: {text!r}", hint=error.hint
+        ) from error
+
+
+def _one_of(choices: Mapping[str, Any]) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        if (found := choices.get(text.strip().lower())) is None:
+            raise InputError("no such choice", hint=f"write one of {', '.join(choices)}")
+        return found
+
+    return parse
+
+
+def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
+    def parse_positive(text: str) -> int:
+        if (found := parse(text)) <= 0:
+            raise InputError("must be more than nothing", hint="leave the option out instead")
+        return found
+
+    return parse_positive
+
+
+_LOG: Final[dict[str, Callable[[str], Any]]] = {
+    "fsync": _one_of({one.value: one for one in Fsync}),
+    "fsync_every": _positive(parse_duration),
+    "memory": parse_size,
+    "segment": _positive(parse_size),
+    "disk": _positive(parse_size),
+    "when_full": _one_of({one.value: one for one in WhenFull}),
+}
+_OWN: Final[dict[str, Callable[[str], Any]]] = {
+    "max_ahead": parse_duration,
+    "linger": parse_duration,
+    "epoch": _one_of(_EPOCHS),
+}
+OPTIONS: Final = (*_LOG, *_OWN)
+"""The names of these options."""

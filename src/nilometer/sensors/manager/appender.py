@@ -1,0 +1,243 @@
+"""Group commit: what the sensors of a log bring is gathered, appended, and then acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from nilometer.errors import LogFullError
+from nilometer.log.options import WhenFull
+from nilometer.sensors.log_options import StreamOptions
+from nilometer.sensors.manager.log_store import LogStore
+from nilometer.sensors.manager.prepare import Prepared
+from nilometer.sensors.manager.received import Event, Received
+from nilometer.sensors.manager.settings import ManagerSettings
+
+_Result = TypeVar("_Result")
+
+
+class Appender:
+    """The way into one log; all of it but the store runs in the manager's loop."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        options: StreamOptions,
+        settings: ManagerSettings,
+        threads: Executor,
+        fail: Callable[[int, str], None],
+    ) -> None:
+        """`fail` is told the number of a sensor that must be closed, and why."""
+        self.store = store
+        self.listened = False
+        """Whether a reader is alive."""
+        self.full = False
+        self.error: str | None = None
+        self.dropped = 0
+        self.pending_rows = 0
+        self._pending_bytes = 0
+        self._options = options
+        self._settings = settings
+        self._threads = threads
+        self._fail = fail
+        self._pending: deque[Received] = deque()
+        self._put = self._done = 0
+        self._work = asyncio.Event()
+        self._progress = asyncio.Condition()
+        self._stopping = False
+        self._deaf = False
+        """Whether sensors had to wait since the last append."""
+
+    def put(self, one: Received) -> None:
+        """Take something in; where there is no room, a sensor that cannot wait loses readings."""
+        if one.event is Event.READING and not one.sensor.can_wait and self._is_crowded():
+            if self._options.log.when_full is not WhenFull.DROP_OLDEST:
+                self._turn_away(one)
+                return
+            self._drop_oldest_pending()
+        self._pending.append(one)
+        self._put += 1
+        self.pending_rows += one.size
+        self._pending_bytes += one.weight
+        self._work.set()
+
+    async def room(self) -> None:
+        """Wait until a sensor that can wait may be read."""
+        if self._is_crowded():
+            self._deaf = True
+            async with self._progress:
+                await self._progress.wait_for(lambda: not self._is_crowded())
+
+    async def flushed(self) -> None:
+        """Wait until all that was put before is stored, and acknowledged."""
+        goal = self._put
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._done >= goal)
+
+    async def run(self) -> None:
+        """Append until told to stop, and then what is left."""
+        loop = asyncio.get_running_loop()
+        next_tick = loop.time() + self._settings.tick_every
+        while not self._stopping or self._pending:
+            await self._wait_until(next_tick)
+            if self._pending:
+                await self._append_some()
+            if loop.time() >= next_tick:
+                next_tick = loop.time() + self._settings.tick_every
+                await self._try(self.store.tick, self.listened)
+
+    def stop(self) -> None:
+        """Let `run` end once everything is stored."""
+        self._stopping = True
+        self._work.set()
+
+    async def _wait_until(self, time: float) -> None:
+        """Wait for something to append, and then a little for more."""
+        loop = asyncio.get_running_loop()
+        if not self._pending and not self._stopping:
+            self._work.clear()
+            try:
+                async with asyncio.timeout(max(0.0, time - loop.time())):
+                    await self._work.wait()
+            except TimeoutError:
+                return
+        if not self._stopping and self.pending_rows < self._settings.append_rows:
+            await asyncio.sleep(self._options.linger / 1e6)
+
+    async def _append_some(self) -> None:
+        received = self._cut()
+        deaf, self._deaf = self._deaf, False
+        prepared = await self._in_thread(self.store.prepare, received, deaf)
+        await self._until_it_works(self.store.keep_letters, prepared)
+        await self._store(prepared)
+        self._settle(received)
+        async with self._progress:
+            self._progress.notify_all()
+
+    def _cut(self) -> list[Received]:
+        received = []
+        rows = 0
+        while self._pending and rows < self._settings.append_rows:
+            one = self._pending.popleft()
+            rows += one.size
+            received.append(one)
+        return received
+
+    async def _store(self, prepared: Prepared) -> None:
+        """Append, however long it takes; what has no room is dropped only if it cannot wait."""
+        while True:
+            try:
+                await self._in_thread(self.store.append, prepared)
+                break
+            except LogFullError as error:
+                self.full = self._deaf = True
+                prepared = await self._make_room(prepared, error)
+            except Exception as error:
+                await self._suffer(error)
+        self.error, self.full = None, False
+        prepared.count()
+
+    async def _make_room(self, prepared: Prepared, error: LogFullError) -> Prepared:
+        """Wait for room, or make it as the log's option says; what is still to be appended."""
+        if await self._try(self.store.make_room):
+            return prepared
+        impatient = [one for one in prepared.received if self._cannot_wait(one)]
+        if impatient:
+            policy = self._options.log.when_full
+            if policy is WhenFull.DROP_OLDEST and await self._try(self.store.drop_oldest):
+                return prepared
+            rest = prepared.keep(lambda one: not self._cannot_wait(one))
+            before = len(prepared.owners)
+            if before > len(rest.owners):
+                self._count_dropped(prepared, rest)
+                if policy is WhenFull.FAIL:
+                    for one in impatient:
+                        self._fail(one.sensor.number, error.message)
+                return rest
+        self.error = error.message
+        await asyncio.sleep(self._settings.room_timeout)
+        return prepared
+
+    def _count_dropped(self, prepared: Prepared, rest: Prepared) -> None:
+        prepared.count()
+        before = [one.rows for one in prepared.received]
+        rest.count()
+        for one, rows in zip(prepared.received, before, strict=True):
+            one.sensor.dropped += rows - one.rows
+            self.dropped += rows - one.rows
+
+    def _settle(self, received: list[Received]) -> None:
+        """What was received is stored, or refused for good: count, and say so."""
+        for one in received:
+            self.pending_rows -= one.size
+            self._pending_bytes -= one.weight
+            one.sensor.readings += one.rows
+            self._acknowledge(one)
+        self._done += len(received)
+
+    def _turn_away(self, one: Received) -> None:
+        one.sensor.dropped += one.size
+        self.dropped += one.size
+        if self._options.log.when_full is WhenFull.FAIL:
+            self._fail(one.sensor.number, "readings came faster than they could be stored")
+        self._acknowledge(one)
+
+    def _drop_oldest_pending(self) -> None:
+        """Make room among what waits, from the oldest on that belongs to a sensor like this."""
+        for at, one in enumerate(self._pending):
+            if self._cannot_wait(one):
+                del self._pending[at]
+                self.pending_rows -= one.size
+                self._pending_bytes -= one.weight
+                self._done += 1
+                one.sensor.dropped += one.size
+                self.dropped += one.size
+                self._acknowledge(one)
+                return
+
+    @staticmethod
+    def _acknowledge(one: Received) -> None:
+        if one.stored is not None:
+            try:
+                one.stored()
+            except Exception as error:  # a stream type may fail in any way
+                one.sensor.note_error(error)
+
+    @staticmethod
+    def _cannot_wait(one: Received) -> bool:
+        return one.event is Event.READING and not one.sensor.can_wait
+
+    def _is_crowded(self) -> bool:
+        return (
+            self.pending_rows >= self._settings.pending_rows
+            or self._pending_bytes >= self._settings.pending_bytes
+        )
+
+    async def _in_thread(self, function: Callable[..., _Result], *given: Any) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
+
+    async def _try(self, function: Callable[..., _Result], *given: Any) -> _Result | None:
+        """What a function of the store gives; None and a note if it fails."""
+        try:
+            found = await self._in_thread(function, *given)
+        except Exception as error:
+            self.error = f"{type(error).__name__}: {error}"
+            return None
+        self.error = None
+        return found
+
+    async def _until_it_works(self, function: Callable[..., _Result], *given: Any) -> _Result:
+        while True:
+            try:
+                return await self._in_thread(function, *given)
+            except Exception as error:
+                await self._suffer(error)
+
+    async def _suffer(self, error: Exception) -> None:
+        """Whatever is wrong with the disk may pass: until then the sensors wait."""
+        self.error = f"{type(error).__name__}: {error}"
+        self._deaf = True
+        await asyncio.sleep(self._settings.room_timeout)

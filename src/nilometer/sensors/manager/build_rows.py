@@ -1,0 +1,131 @@
+"""Readings of any shape as columns of the declared types, and those as rows of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nilometer.log.layout import TIMESTAMP
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.manager.fit_values import Refusals, fit_array, fit_values
+
+NO_TIME: Final = np.iinfo(np.int64).min
+"""Stands for a time that is not there."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Typed columns of some readings, NULL where something was refused, and their times."""
+
+    arrays: list[pa.Array]
+    times: NDArray[np.int64] | None
+    """From the time column; None: none is declared."""
+    refused: Refusals
+
+
+class RowBuilder:
+    """Knows the columns of a declaration."""
+
+    def __init__(self, declaration: Declaration, epoch: int) -> None:
+        self._fields = list(declaration.readings)
+        self._names = [one.name for one in self._fields]
+        self._lower = {name.lower(): at for at, name in enumerate(self._names)}
+        self._stored = declaration.layout.stored
+        self._is_table = declaration.is_sensor_table
+        self._time = None if declaration.time is None else self._names.index(declaration.time)
+        self._epoch = epoch
+
+    def from_values(self, values: Sequence[Any]) -> Columns:
+        """Columns of readings: mappings, sequences, or single values."""
+        refused: Refusals = {}
+        cells = []
+        for at, value in enumerate(values):
+            found, reason = self._spread(value)
+            cells.append(found)
+            if reason is not None:
+                refused[at] = reason
+        arrays = []
+        for field, column in zip(self._fields, zip(*cells, strict=True), strict=True):
+            array, misfits = fit_values(column, field.type, self._epoch)
+            arrays.append(array)
+            self._note(field.name, misfits, refused)
+        return Columns(arrays, self._times(arrays), refused)
+
+    def from_batch(self, batch: pa.RecordBatch) -> Columns:
+        """Columns of a record batch; those it has not are NULL, others are left out."""
+        refused: Refusals = {}
+        places = {name.lower(): at for at, name in enumerate(batch.schema.names)}
+        arrays = []
+        for field in self._fields:
+            at = places.get(field.name.lower())
+            found = pa.nulls(len(batch), field.type) if at is None else batch.column(at)
+            array, misfits = fit_array(found, field.type, self._epoch)
+            arrays.append(array)
+            self._note(field.name, misfits, refused)
+        return Columns(arrays, self._times(arrays), refused)
+
+    def stored(
+        self,
+        columns: Columns,
+        times: NDArray[np.int64],
+        versions: NDArray[np.int32],
+        taken: NDArray[np.bool_],
+    ) -> pa.RecordBatch:
+        """Rows of the log; a version per row, those of a stream are not stored."""
+        at_time = pa.array(times, pa.int64()).cast(TIMESTAMP)
+        arrays = list(columns.arrays)
+        if self._is_table:
+            if self._time is not None:
+                del arrays[self._time]
+            arrays = [pa.array(versions, pa.int32()), at_time, *arrays]
+        elif self._time is not None:
+            arrays[self._time] = at_time
+        else:
+            arrays.append(at_time)
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._stored)
+        return rows if taken.all() else rows.filter(pa.array(taken))
+
+    def _spread(self, value: Any) -> tuple[Sequence[Any], str | None]:
+        """A reading's values in the order of the columns, or why there are none."""
+        width = len(self._names)
+        if isinstance(value, Mapping):
+            found = [value.get(name) for name in self._names]
+            if any(one is None for one in found):
+                return self._spread_loosely(value)
+            return found, None
+        if isinstance(value, list | tuple):
+            if len(value) != width:
+                return (None,) * width, f"{len(value)} values for {width} columns"
+            return value, None
+        if width != 1:
+            return (None,) * width, f"a single value for {width} columns"
+        return (value,), None
+
+    def _spread_loosely(self, value: Mapping[Any, Any]) -> tuple[Sequence[Any], str | None]:
+        """Like names in any case; what is absent is NULL."""
+        found: list[Any] = [None] * len(self._names)
+        known = False
+        for name, one in value.items():
+            at = self._lower.get(str(name).lower())
+            # A name in the declared case comes before others.
+            if at is not None and (name == self._names[at] or self._names[at] not in value):
+                found[at], known = one, True
+        return found, None if known else "has none of the columns"
+
+    def _times(self, arrays: list[pa.Array]) -> NDArray[np.int64] | None:
+        if self._time is None:
+            return None
+        found = pc.fill_null(arrays[self._time].cast(pa.int64()), NO_TIME)
+        times: NDArray[np.int64] = found.to_numpy(zero_copy_only=False)
+        return times
+
+    @staticmethod
+    def _note(column: str, misfits: Refusals, refused: Refusals) -> None:
+        for at, reason in misfits.items():
+            refused.setdefault(at, f"{column}: {reason}")

@@ -1,0 +1,73 @@
+"""Who reads a log at present, and so which of its sensors are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Set
+from pathlib import Path
+from typing import Final
+
+from nilometer.log.registrations import Registration, forget, registrations
+from nilometer.sensors.manager.settings import ManagerSettings
+
+WHERE: Final = "where"
+"""What a registration is about: a condition on static columns, or None for all sensors."""
+
+
+def is_alive(reader: Registration, now: int, settings: ManagerSettings) -> bool:
+    """Whether a reader reads: its process lives, or it gave a sign of life of late."""
+    if not reader.active:
+        return False
+    return now - reader.seen < settings.reader_seen or _is_running(reader.pid)
+
+
+def live_conditions(readers: list[Registration]) -> Set[str | None]:
+    """The different conditions of readers."""
+    return {reader.about.get(WHERE) for reader in readers}
+
+
+class Readers:
+    """The readers of one log, looked up again only when their files have changed."""
+
+    def __init__(self, location: str, settings: ManagerSettings, clock: Callable[[], int]) -> None:
+        self._location = location
+        self._folder = None if "://" in location else Path(location) / "readers"
+        self._settings = settings
+        self._clock = clock
+        self._stamp: int | None = None
+        self._known: list[Registration] = []
+
+    def alive(self) -> list[Registration]:
+        """Those that read at present; unnamed ones that were not seen for long are forgotten."""
+        now = self._clock()
+        stamp = self._stamp_now()
+        if stamp is None or stamp != self._stamp:
+            self._known, self._stamp = registrations(self._location), stamp
+        alive = []
+        for reader in self._known:
+            if is_alive(reader, now, self._settings):
+                alive.append(reader)
+            elif not reader.named and now - reader.seen > self._settings.forget_after:
+                forget(self._location, reader.reader)
+        return alive
+
+    def _stamp_now(self) -> int | None:
+        """Changes with the files of the readers; None: it cannot be told."""
+        if self._folder is None:
+            return None
+        try:
+            return self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+
+def _is_running(pid: int | None) -> bool:
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,203 @@
+"""Values that sensors send, as values of the declared types; what does not fit has a reason.
+
+Nothing is guessed: numbers are numbers, never text that looks like one; text is text. A TIMESTAMP
+is a datetime, ISO 8601 text (UTC where it names no zone) or a number since 1970 in the unit of the
+option `epoch`; a DATE is a date or ISO text. A whole number may be written 3.0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+Refusals: TypeAlias = dict[int, str]
+"""Why the value at a place does not fit."""
+_1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_SHOWN: Final = 60
+
+
+class _MisfitError(Exception):
+    """A value that does not fit, and why."""
+
+
+def fit_values(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+    """The values as an array, NULL where one does not fit."""
+    ready = _READY.get(kind.id)
+    if ready is not None and ready.issuperset(map(type, values)):
+        try:
+            return _finite(pa.array(values, kind)), {}
+        except (pa.ArrowInvalid, OverflowError, _MisfitError):
+            pass  # some value does not fit: look at each
+    return _fit_each(values, kind, epoch)
+
+
+def fit_array(found: pa.Array, kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+    """A column of a record batch as an array of the declared type."""
+    if found.type == kind:
+        return found, {}
+    if types.is_null(found.type):
+        return pa.nulls(len(found), kind), {}
+    if _alike(found.type, kind):
+        try:
+            return found.cast(kind, safe=True), {}
+        except pa.ArrowInvalid:
+            pass  # some value does not fit: look at each
+    return _fit_each(found.to_pylist(), kind, epoch)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970; without a zone it is UTC."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _1970) // _MICROSECOND
+
+
+def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether Arrow's own cast does what is promised above."""
+    if types.is_floating(kind):
+        wide = types.is_floating(found) and kind == pa.float64()
+        return bool(types.is_integer(found) or wide)
+    if types.is_integer(kind):
+        return bool(types.is_integer(found))
+    if types.is_timestamp(kind):
+        return bool(types.is_timestamp(found))
+    text = (types.is_string, types.is_large_string, types.is_dictionary)
+    return types.is_string(kind) and any(one(found) for one in text)
+
+
+def _finite(made: pa.Array) -> pa.Array:
+    """Refuse an array in which a value has become infinite."""
+    if made.type == pa.float32() and np.isinf(made.to_numpy(zero_copy_only=False)).any():
+        raise _MisfitError
+    return made
+
+
+def _fit_each(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+    fit = _fitter(kind, epoch)
+    fitted, refused = [], {}
+    for at, value in enumerate(values):
+        one = None
+        try:
+            if value is not None:
+                one = fit(value.item() if isinstance(value, np.generic) else value)
+                if one is not None:
+                    pa.scalar(one, kind)
+        except _MisfitError as error:
+            one, refused[at] = None, f"{error}: {_shown(value)}"
+        except (pa.ArrowException, ArithmeticError, ValueError, TypeError):
+            one, refused[at] = None, f"does not fit {_name(kind)}: {_shown(value)}"
+        fitted.append(one)
+    return pa.array(fitted, kind), refused
+
+
+def _fitter(kind: pa.DataType, epoch: int) -> Callable[[Any], Any]:
+    """A function that gives what Arrow takes, or raises."""
+    if types.is_integer(kind):
+        return _whole
+    if types.is_floating(kind):
+        return _float32 if kind == pa.float32() else _number
+    if types.is_timestamp(kind):
+        return lambda value: _timestamp(value, epoch)
+    for holds, fit in _FITTERS:
+        if holds(kind):
+            return fit
+    return lambda value: value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(_only(value, (int,), "a whole number"))
+
+
+def _number(value: Any) -> float:
+    return float(_only(value, (int, float, Decimal), "a number"))
+
+
+def _float32(value: Any) -> float:
+    number = _number(value)
+    if math.isfinite(number) and abs(number) > 3.4028235677973366e38:
+        raise _MisfitError("too large for FLOAT")
+    return number
+
+
+def _timestamp(value: Any, epoch: int) -> int:
+    if isinstance(value, datetime):
+        return micros(value)
+    if isinstance(value, str):
+        try:
+            return micros(datetime.fromisoformat(value))
+        except ValueError:
+            raise _MisfitError("not an ISO 8601 time") from None
+    number = _only(value, (int, float), "a time")
+    return round(number * epoch) if isinstance(number, float) else number * epoch
+
+
+def _date(value: Any) -> date:
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            raise _MisfitError("not an ISO 8601 date") from None
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise _MisfitError("not a date")
+    return value
+
+
+def _decimal(value: Any) -> Decimal:
+    number = _only(value, (int, float, Decimal), "a number")
+    try:
+        return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+    except InvalidOperation:
+        raise _MisfitError("not a number") from None
+
+
+def _only(value: Any, kinds: tuple[type, ...], what: str) -> Any:
+    # True and False are numbers to Python, but not to whoever reads a thermometer.
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise _MisfitError(f"not {what}")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _MisfitError("not true or false")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _name(kind: pa.DataType) -> str:
+    return str(kind).upper()
+
+
+_FITTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Any]], ...]] = (
+    (types.is_boolean, _truth),
+    (types.is_string, lambda value: _only(value, (str,), "text")),
+    (types.is_binary, lambda value: _only(value, (bytes,), "bytes")),
+    (types.is_date, _date),
+    (types.is_decimal, _decimal),
+)
+_NONE: Final = type(None)
+_READY: Final[dict[int, frozenset[type]]] = {
+    kind.id: frozenset(ready)
+    for kinds, ready in (
+        ((pa.int8(), pa.int16(), pa.int32(), pa.int64()), (int, _NONE)),
+        ((pa.float32(), pa.float64()), (int, float, _NONE)),
+        ((pa.string(),), (str, _NONE)),
+        ((pa.binary(),), (bytes, _NONE)),
+        ((pa.bool_(),), (bool, _NONE)),
+    )
+    for kind in kinds
+}
+"""Python's types that Arrow takes as they are, by the number of the type."""

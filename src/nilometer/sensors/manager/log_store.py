@@ -1,0 +1,100 @@
+"""One log as the manager writes it; every method but `__init__` runs in one thread at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nilometer.log.writer import LogWriter
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.log_options import StreamOptions
+from nilometer.sensors.manager.build_rows import RowBuilder
+from nilometer.sensors.manager.dead_letters import DeadLetters, dead_letter_log
+from nilometer.sensors.manager.prepare import Preparation, Prepared
+from nilometer.sensors.manager.received import Received
+from nilometer.sensors.manager.sensor_clock import SensorClock
+from nilometer.sensors.manager.sensor_keys import SensorKeys
+from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.manager.static_versions import StaticVersions
+
+
+class LogStore:
+    """Stores what was received: static values and dead letters first, then rows and watermark."""
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        options: StreamOptions,
+        locate: Callable[[str], str],
+        settings: ManagerSettings,
+        clock: Callable[[], int],
+    ) -> None:
+        name = declaration.name
+        self.location = locate(name)
+        self.writer = LogWriter.open(self.location, declaration.layout, options.log, clock)
+        self.static = StaticVersions(self.location, declaration)
+        recent = self.writer.recent_keys(settings.recent_keys)
+        self.keys = SensorKeys(recent, settings.recent_keys)
+        self.time = SensorClock(
+            declaration.lateness,
+            declaration.idle,
+            options.max_ahead,
+            self.writer.watermark,
+            ends=not declaration.is_sensor_table,
+        )
+        self.dead_letters = 0
+        self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
+        self._preparation = Preparation(RowBuilder(declaration, options.epoch), self.time)
+        self._clock = clock
+
+    def prepare(self, received: Sequence[Received], deaf: bool) -> Prepared:
+        """Make ready what was received; `deaf`: sensors may have had to wait to be heard."""
+        if deaf:
+            self.time.wake(self._clock())
+        try:
+            return self._preparation.prepare(received)
+        except Exception as error:  # a value may be anything: what cannot be used is set apart
+            return self._preparation.refuse_all(received, f"{type(error).__name__}: {error}")
+
+    def keep_letters(self, prepared: Prepared) -> None:
+        """Keep what was refused; before the rows, so that a crash may repeat it but not lose it."""
+        self._dead.append(prepared.letters)
+        self.dead_letters += len(prepared.letters)
+
+    def append(self, prepared: Prepared) -> None:
+        """Store the rows and how far time has come; LogFullError: nothing has been stored."""
+        self.static.store()
+        keys = [
+            SensorKeys.spell(one.sensor.number, one.key)
+            for one in prepared.received
+            if one.key is not None
+        ]
+        watermark = self.time.advance(self._clock())
+        if prepared.rows is None and not keys and watermark == self.writer.watermark:
+            return
+        self.writer.append(prepared.rows, watermark=watermark, keys=keys)
+        self.keys.appended(keys)
+        if repeats := self.keys.take_repeats():
+            self.writer.append(None, keys=repeats)
+
+    def tick(self, listened: bool) -> None:
+        """Let go what is not needed, and tell time where somebody listens."""
+        if listened:
+            watermark = self.time.advance(self._clock())
+            if watermark != self.writer.watermark:
+                self.writer.append(None, watermark=watermark)
+        self.writer.trim()
+        self._dead.trim()
+
+    def make_room(self) -> bool:
+        """Delete what every reader has read; whether that was anything."""
+        return self.writer.trim() > 0
+
+    def drop_oldest(self) -> bool:
+        """Delete the oldest rows, though somebody may need them; whether there were any."""
+        before = self.writer.stored_bytes
+        self.writer.drop_oldest()
+        return self.writer.stored_bytes < before
+
+    def close(self) -> None:
+        self.writer.close()
+        self._dead.close()

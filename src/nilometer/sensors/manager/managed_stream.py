@@ -1,0 +1,159 @@
+"""One stream or sensor table: its log, and the tasks of the sensors that readers need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.log_options import StreamOptions
+from nilometer.sensors.manager.appender import Appender
+from nilometer.sensors.manager.log_store import LogStore
+from nilometer.sensors.manager.sensor_record import SensorRecord
+from nilometer.sensors.manager.sensor_task import SensorTask
+from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
+from nilometer.sensors.stream_type import SensorAddress, StreamType
+from nilometer.sensors.types.address import read_address
+
+
+class ManagedStream:
+    """Opens and closes sensors as they are wanted; lives in the manager's loop."""
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        options: StreamOptions,
+        store: LogStore,
+        make: Callable[[str], StreamType],
+        settings: ManagerSettings,
+        clock: Callable[[], int],
+        threads: Executor,
+    ) -> None:
+        self.declaration = declaration
+        self.store = store
+        self.readers = 0
+        self._options = options
+        self._make = make
+        self._settings = settings
+        self._clock = clock
+        self._appender = Appender(store, options, settings, threads, self._fail)
+        self._tasks: dict[int, SensorTask] = {}
+        self._leaving: dict[int, asyncio.Task[None]] = {}
+        self._appending = asyncio.create_task(self._appender.run())
+        self.trouble: str | None = None
+        """Why its readers or sensors cannot be looked up."""
+
+    def note_readers(self, readers: int) -> None:
+        """So many readers are alive."""
+        self.readers, self._appender.listened = readers, readers > 0
+
+    def want(self, sensors: Iterable[Sensor]) -> bool:
+        """Read exactly these sensors from now on; False: some must be let go first, ask again."""
+        wanted = {one.number: one for one in sensors}
+        self.store.static.want(wanted.values())
+        for number, task in list(self._tasks.items()):
+            sensor = wanted.get(number)
+            if sensor is None or sensor.address != task.sensor.address:
+                self._let_go(number, pause=False)
+            elif sensor.version != task.sensor.version:
+                task.sensor = sensor
+                task.record.name = self._name(sensor)
+        new = [one for number, one in wanted.items() if number not in self._tasks]
+        for sensor in new:
+            if sensor.number not in self._leaving:
+                self._tasks[sensor.number] = self._start(sensor)
+        return all(number in self._tasks for number in wanted)
+
+    async def stop(self, *, drain: bool) -> None:
+        """Let all sensors go; what they have brought is stored first."""
+        for number in list(self._tasks):
+            self._let_go(number, pause=drain)
+        if self._leaving:
+            await asyncio.wait(list(self._leaving.values()))
+        self._appender.stop()
+        await asyncio.wait([self._appending], timeout=self._settings.close_timeout)
+        self._appending.cancel()
+        await asyncio.wait([self._appending])
+        self.store.close()
+
+    def note_rates(self, seconds: float) -> None:
+        for task in self._tasks.values():
+            task.record.note_rate(seconds)
+
+    def sensor_statuses(self) -> list[SensorStatus]:
+        """The sensors that are wanted, by number; any thread may ask."""
+        records = [task.record for task in list(self._tasks.values())]
+        return [one.status() for one in sorted(records, key=lambda one: one.number)]
+
+    def status(self) -> StreamStatus:
+        """Any thread may ask."""
+        tasks: Mapping[int, SensorTask] = dict(self._tasks)
+        held = tasks.get(-1 if (by := self.store.time.held_by) is None else by)
+        states = [task.record.state for task in tasks.values()]
+        writer = self.store.writer
+        return StreamStatus(
+            name=self.declaration.name,
+            sensors=len(tasks),
+            connected=states.count(SensorState.CONNECTED),
+            readers=self.readers,
+            rows=writer.end.row,
+            stored_bytes=writer.stored_bytes,
+            watermark=writer.watermark,
+            held_by=None if held is None else held.record.name,
+            pending=self._appender.pending_rows,
+            full=self._appender.full,
+            error=self._appender.error or self.trouble,
+            dead_letters=self.store.dead_letters,
+            dropped=self._appender.dropped,
+        )
+
+    def _start(self, sensor: Sensor) -> SensorTask:
+        record = SensorRecord(
+            stream=self.declaration.name,
+            number=sensor.number,
+            name=self._name(sensor),
+            address=sensor.address,
+            since=self._clock(),
+            by_arrival=self.declaration.time is None,
+        )
+        return SensorTask(
+            sensor,
+            record,
+            lambda: self._make(self.declaration.stream_type),
+            lambda: self._address(sensor, record.name),
+            self._appender,
+            self._settings,
+            self._clock,
+        )
+
+    def _let_go(self, number: int, *, pause: bool) -> None:
+        task = asyncio.create_task(self._tasks.pop(number).stop(pause=pause))
+        self._leaving[number] = task
+        task.add_done_callback(lambda _: self._leaving.pop(number, None))
+
+    def _fail(self, number: int, message: str) -> None:
+        if (task := self._tasks.get(number)) is not None:
+            task.fail(message)
+
+    def _name(self, sensor: Sensor) -> str:
+        """Its first static value, or the stream's name."""
+        values = list(sensor.values.values())
+        return str(values[0]) if values else self.declaration.name
+
+    def _address(self, sensor: Sensor, name: str) -> SensorAddress:
+        address, own = read_address(sensor.address)
+        table = self.declaration.name
+        owner = f"{self._settings.identity}-{table}"
+        return SensorAddress(
+            table=table,
+            sensor=name,
+            address=address,
+            options={**(self._options.of_type or {}), **own},
+            columns=self.declaration.readings,
+            time=self.declaration.time,
+            identity=f"{owner}-{sensor.number}",
+            delivered=self.store.keys.delivered(sensor.number),
+            owner=owner,
+        )

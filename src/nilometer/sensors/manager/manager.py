@@ -1,0 +1,207 @@
+"""The stream manager (STEAM 3.3): reads exactly the sensors that somebody needs into their logs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from nilometer.errors import InputError
+from nilometer.log.clock import now_micros
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.find_types import make_stream
+from nilometer.sensors.log_options import StreamOptions, read_stream_options
+from nilometer.sensors.manager.demand import Readers, live_conditions
+from nilometer.sensors.manager.log_store import LogStore
+from nilometer.sensors.manager.managed_stream import ManagedStream
+from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.manager.status import SensorStatus, StreamStatus, write_status
+from nilometer.sensors.stream_type import StreamType
+
+_Result = TypeVar("_Result")
+_THREADS: Final = 16
+_DEFAULTS: Final = ManagerSettings()
+
+
+class StreamManager:
+    """One loop in a thread of its own, for thousands of sensors; every method is thread-safe."""
+
+    def __init__(
+        self,
+        locate: Callable[[str], str],
+        sensors: Callable[[str], Sequence[Sensor]],
+        select: Callable[[Declaration, str | None], Set[int]],
+        *,
+        make: Callable[[str], StreamType] = make_stream,
+        clock: Callable[[], int] = now_micros,
+        settings: ManagerSettings = _DEFAULTS,
+        status_file: Path | None = None,
+    ) -> None:
+        """`locate`: where the log of a name lies; `sensors`: the rows of a stream or table;
+        `select`: the numbers of the sensors that satisfy a reader's condition."""
+        self._locate = locate
+        self._sensors = sensors
+        self._select = select
+        self._make = make
+        self._clock = clock
+        self._settings = settings
+        self._status_file = status_file
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="stream manager", daemon=True)
+        self._threads = ThreadPoolExecutor(_THREADS, "log")
+        self._watched: dict[str, _Watched] = {}
+        self._duties: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to read; streams are watched from now on."""
+        self._thread.start()
+        self._call(self._begin())
+
+    def stop(self, drain: bool = True) -> None:
+        """Stop reading, store and acknowledge what was read, let sensors and logs go.
+
+        `drain`: sensors that can keep what comes meanwhile are asked to, for the next start.
+        """
+        self._call(self._end(drain))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._threads.shutdown()
+
+    def watch(self, declaration: Declaration) -> None:
+        """Know a stream or sensor table, and make or open its log; an error if that fails."""
+        options = read_stream_options(declaration.options, declaration.history)
+        store = LogStore(declaration, options, self._locate, self._settings, self._clock)
+        try:
+            self._call(self._watch(declaration, options, store))
+        except BaseException:
+            store.close()
+            raise
+
+    def forget(self, name: str) -> None:
+        """Let its sensors go, and close its log."""
+        self._call(self._forget(name))
+
+    def changed(self, name: str) -> None:
+        """The rows of its sensors have changed."""
+        if (watched := self._watched.get(name)) is not None:
+            watched.is_current = False
+
+    def status(self, name: str) -> list[SensorStatus]:
+        """The sensors of a stream that are wanted at present."""
+        watched = self._watched.get(name)
+        return [] if watched is None else watched.stream.sensor_statuses()
+
+    def streams(self) -> list[StreamStatus]:
+        """All streams that are watched, by name."""
+        found = list(self._watched.items())
+        return [watched.stream.status() for _, watched in sorted(found, key=lambda one: one[0])]
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _call(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _begin(self) -> None:
+        self._duties = [
+            asyncio.create_task(self._look_for_ever()),
+            asyncio.create_task(self._tell_for_ever()),
+        ]
+
+    async def _end(self, drain: bool) -> None:
+        for duty in self._duties:
+            duty.cancel()
+        await asyncio.wait(self._duties)
+        watched = list(self._watched.values())
+        await asyncio.gather(*(one.stream.stop(drain=drain) for one in watched))
+        await self._tell()
+        self._watched.clear()
+
+    async def _watch(
+        self, declaration: Declaration, options: StreamOptions, store: LogStore
+    ) -> None:
+        if declaration.name in self._watched:
+            raise InputError(f"{declaration.name} is watched already")
+        stream = ManagedStream(
+            declaration, options, store, self._make, self._settings, self._clock, self._threads
+        )
+        readers = Readers(store.location, self._settings, self._clock)
+        self._watched[declaration.name] = _Watched(stream, readers)
+
+    async def _forget(self, name: str) -> None:
+        if (watched := self._watched.pop(name, None)) is not None:
+            await watched.stream.stop(drain=False)
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            for watched in list(self._watched.values()):
+                await self._look(watched)
+            await asyncio.sleep(self._settings.look_every)
+
+    async def _look(self, watched: _Watched) -> None:
+        """Read the sensors of a stream that its readers need at present."""
+        stream = watched.stream
+        try:
+            alive = watched.readers.alive()
+            conditions = frozenset(live_conditions(alive))
+            if watched.is_current and conditions == watched.conditions:
+                stream.note_readers(len(alive))
+                return
+            watched.is_current = True  # before the rows are read: what changes later is seen later
+            wanted = await asyncio.to_thread(self._wanted, stream.declaration, conditions)
+        except Exception as error:  # whatever the catalog says: try again with the next look
+            watched.is_current, stream.trouble = False, f"{type(error).__name__}: {error}"
+            return
+        if self._watched.get(stream.declaration.name) is not watched:
+            return
+        stream.trouble, watched.conditions = None, conditions
+        stream.note_readers(len(alive))
+        watched.is_current &= stream.want(wanted)
+
+    def _wanted(self, declaration: Declaration, conditions: Set[str | None]) -> list[Sensor]:
+        """The sensors that satisfy one of the conditions, from the catalog."""
+        if not conditions:
+            return []
+        sensors = self._sensors(declaration.name)
+        if not declaration.is_sensor_table:
+            return list(sensors)
+        numbers: set[int] = set()
+        for condition in conditions:
+            numbers |= self._select(declaration, condition)
+        return [one for one in sensors if one.number in numbers]
+
+    async def _tell_for_ever(self) -> None:
+        """Keep rates, and the file of the status, up to date."""
+        while True:
+            await asyncio.sleep(self._settings.status_every)
+            for watched in self._watched.values():
+                watched.stream.note_rates(self._settings.status_every)
+            await self._tell()
+
+    async def _tell(self) -> None:
+        if self._status_file is None:
+            return
+        streams = self.streams()
+        sensors = [one for stream in streams for one in self.status(stream.name)]
+        with suppress(OSError):  # a full disk is seen in the logs' own status
+            await asyncio.to_thread(
+                write_status, self._status_file, self._clock(), streams, sensors
+            )
+
+
+@dataclass
+class _Watched:
+    """A stream, and what is known of the demand for it."""
+
+    stream: ManagedStream
+    readers: Readers
+    conditions: frozenset[str | None] = frozenset()
+    is_current: bool = True
+    """Whether the sensors are those that these conditions choose."""

@@ -1,0 +1,193 @@
+"""The time of a log with many sensors: which readings are in time, and how far time has come.
+
+The watermark of the log is the smallest (largest time - lateness) over the sensors that count:
+those that are open, have not ended, and have not been silent for `idle`. A sensor that has not
+spoken yet holds it back. Readings are judged in the order in which they will be stored, and the
+watermark is only taken together with what was judged before, so no stored reading is older than a
+watermark that was stored before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nilometer.model.time import EARLIEST, FOREVER, LATEST, format_duration
+
+_NEVER: Final = -FOREVER
+
+
+@dataclass
+class _Sensor:
+    """What is known of the time of one sensor."""
+
+    spoke: int
+    """When it spoke last by the clock, or was opened."""
+    by_arrival: bool
+    """Whether its readings bear the time at which they arrive."""
+    largest: int | None = None
+    ended: bool = False
+
+
+class SensorClock:
+    """Judges times, and says the watermark; knows sensors by their numbers."""
+
+    def __init__(
+        self,
+        lateness: int,
+        idle: int | None,
+        max_ahead: int,
+        watermark: int | None = None,
+        ends: bool = False,
+    ) -> None:
+        """`watermark`: what the log has; `ends`: nothing comes after its sensors have ended."""
+        self.watermark = watermark
+        self.held_by: int | None = None
+        """The sensor that holds the watermark back."""
+        self._lateness = lateness
+        self._idle = idle
+        self._max_ahead = max_ahead
+        self._ends = ends
+        self._sensors: dict[int, _Sensor] = {}
+        self._last_arrival = _NEVER
+        self._lowest: int | None = None
+        self._clocked = False
+        self._stale = True
+
+    def open(self, number: int, now: int, *, by_arrival: bool) -> None:
+        """A sensor is wanted; until it speaks it holds the watermark back, unless by arrival."""
+        sensor = self._sensors.setdefault(number, _Sensor(now, by_arrival))
+        sensor.ended, sensor.spoke = False, now
+        self._stale = True
+
+    def end(self, number: int) -> None:
+        """A sensor will not speak again."""
+        if (sensor := self._sensors.get(number)) is not None:
+            sensor.ended = True
+            self._stale = True
+
+    def close(self, number: int) -> None:
+        """A sensor is not wanted any more."""
+        if self._sensors.pop(number, None) is not None:
+            self._stale = True
+
+    def wake(self, now: int) -> None:
+        """Nothing could be heard until now: nobody has been silent."""
+        for sensor in self._sensors.values():
+            sensor.spoke = max(sensor.spoke, now)
+        self._stale = True
+
+    def arrive(self, number: int, at: int) -> int:
+        """The time of a reading without one; never less than that of an earlier one."""
+        low = self.watermark if self.watermark is not None else _NEVER
+        self._last_arrival = max(at, self._last_arrival, low)
+        if (sensor := self._sensors.get(number)) is not None and not sensor.by_arrival:
+            self._told(number, self._last_arrival, at)
+        return self._last_arrival
+
+    def admit(self, number: int, time: int, now: int) -> str | None:
+        """Why a reading of this time is refused; None: it is not."""
+        if (reason := self._refusal(time, now, self._largest(number))) is None:
+            self._told(number, time, now)
+        return reason
+
+    def admit_many(
+        self, number: int, times: NDArray[np.int64], now: int
+    ) -> tuple[NDArray[np.bool_], list[tuple[int, str]]]:
+        """Like `admit` for one time after the other: which are taken, and why others are not."""
+        low = self.watermark if self.watermark is not None else _NEVER
+        sound = (times >= EARLIEST) & (times <= min(LATEST, now + self._max_ahead))
+        seen = np.concatenate(([self._largest(number)], np.where(sound, times, _NEVER)))
+        reached = np.maximum.accumulate(seen)[:-1]
+        taken = sound & (times >= low) & (times >= reached - self._lateness)
+        if taken.any():
+            self._told(number, int(times[taken].max()), now)
+        refused = [
+            (at, self._refusal(int(times[at]), now, int(reached[at])) or "")
+            for at in np.flatnonzero(~taken).tolist()
+        ]
+        return taken, refused
+
+    def advance(self, now: int) -> int | None:
+        """The watermark, after all that was judged; it never goes back."""
+        if self._stale or self._holder_is_idle(now):
+            self._survey(now)
+        bound = self._bound(now)
+        if bound is not None and (self.watermark is None or bound > self.watermark):
+            self.watermark = bound
+        return self.watermark
+
+    def _largest(self, number: int) -> int:
+        sensor = self._sensors.get(number)
+        return _NEVER if sensor is None or sensor.largest is None else sensor.largest
+
+    def _refusal(self, time: int, now: int, largest: int) -> str | None:
+        if not EARLIEST <= time <= LATEST:
+            return "its time is before 1700 or after 9999"
+        if time > now + self._max_ahead:
+            return f"ahead of the clock by {format_duration(time - now)}"
+        if time < largest - self._lateness:
+            return f"out of order by {format_duration(largest - time)}"
+        if self.watermark is not None and time < self.watermark:
+            return f"late by {format_duration(self.watermark - time)}"
+        return None
+
+    def _told(self, number: int, time: int, now: int) -> None:
+        """A sensor has spoken, and said this time."""
+        if (sensor := self._sensors.get(number)) is None:
+            return
+        sensor.spoke = now
+        if sensor.by_arrival:
+            sensor.by_arrival, self._stale = False, True
+        if sensor.largest is None or time > sensor.largest:
+            sensor.largest = time
+        # The smallest bound moves only with the sensor that has it, or when one falls below it.
+        below = self._lowest is not None and sensor.largest - self._lateness < self._lowest
+        if below or self.held_by is None or number == self.held_by:
+            self._stale = True
+
+    def _is_idle(self, sensor: _Sensor, now: int) -> bool:
+        return self._idle is not None and now - sensor.spoke >= self._idle
+
+    def _holder_is_idle(self, now: int) -> bool:
+        return self.held_by is not None and self._is_idle(self._sensors[self.held_by], now)
+
+    def _survey(self, now: int) -> None:
+        """Find the sensor that holds the watermark back, and how far it lets it come."""
+        self._stale, self._clocked, self._lowest, self.held_by = False, False, None, None
+        for number, sensor in self._sensors.items():
+            if sensor.ended:
+                continue
+            if sensor.by_arrival:
+                self._clocked = True
+            elif not self._is_idle(sensor, now):
+                if sensor.largest is None:
+                    self._lowest, self.held_by = None, number
+                    return
+                bound = sensor.largest - self._lateness
+                if self._lowest is None or bound < self._lowest:
+                    self._lowest, self.held_by = bound, number
+
+    def _bound(self, now: int) -> int | None:
+        if self.held_by is not None and self._lowest is None:
+            return None
+        if self._clocked:
+            self._last_arrival = max(self._last_arrival, now)
+            return (
+                self._last_arrival
+                if self._lowest is None
+                else min(self._lowest, self._last_arrival)
+            )
+        return self._lowest if self._lowest is not None else self._after_the_end(now)
+
+    def _after_the_end(self, now: int) -> int | None:
+        """How far time has come when every sensor has ended; None: not all of them have."""
+        if not self._sensors or not all(one.ended for one in self._sensors.values()):
+            return None
+        known = [one.largest + 1 for one in self._sensors.values() if one.largest is not None]
+        if self._ends:
+            known.append(now - self._lateness)
+        return max(known, default=None)

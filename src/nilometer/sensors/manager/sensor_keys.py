@@ -1,0 +1,59 @@
+"""Delivery keys in the log: each under its sensor's number, the last of each within reach.
+
+A log gives back its newest keys, whosesoever they are. A sensor that was quiet for long would not
+find its own among them, and would deliver again what is stored: so the last key of every sensor is
+appended again when many others have come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_NUMBER: Final = 4
+REPEAT_AFTER: Final = 4_000
+"""Fewer than the keys that a log is sure to give back."""
+
+
+class SensorKeys:
+    """The newest keys of a log, by sensor."""
+
+    def __init__(self, recent: Iterable[bytes], most: int) -> None:
+        """`recent`: what the log gives back, the newest last; `most`: how many are kept here."""
+        self._most = most
+        self._newest: deque[bytes] = deque()
+        self._of_sensor: dict[bytes, deque[bytes]] = {}
+        self._since_repeat = 0
+        self._note(recent)
+
+    @staticmethod
+    def spell(number: int, key: bytes) -> bytes:
+        """A key as the log keeps it."""
+        return number.to_bytes(_NUMBER, "big") + key
+
+    def delivered(self, number: int) -> frozenset[bytes]:
+        """The keys of a sensor that may be delivered again; any thread may ask."""
+        found = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())
+        return frozenset(list(found))
+
+    def appended(self, keys: Sequence[bytes]) -> None:
+        """These have been appended to the log."""
+        self._note(keys)
+        self._since_repeat += len(keys)
+
+    def take_repeats(self) -> list[bytes]:
+        """What is to be appended again now; mostly nothing."""
+        if self._since_repeat < REPEAT_AFTER:
+            return []
+        self._since_repeat = 0
+        return [number + keys[-1] for number, keys in self._of_sensor.items()]
+
+    def _note(self, keys: Iterable[bytes]) -> None:
+        for one in keys:
+            self._newest.append(one)
+            self._of_sensor.setdefault(one[:_NUMBER], deque()).append(one[_NUMBER:])
+        while len(self._newest) > self._most:
+            of_sensor = self._of_sensor[self._newest.popleft()[:_NUMBER]]
+            if len(of_sensor) > 1:
+                of_sensor.popleft()
