@@ -66,12 +66,11 @@ class Appender:
         self._check()
         placed = self._placed(headers, watermark)
         total = sum(one.length for one in placed)
-        if self._files.whole or self.state.end.byte >= self._segment_size():
-            self._begin(self._next_header(), total)
-        before = self.state
         try:
+            if self._files.whole or self.state.end.byte >= self._segment_size():
+                self._begin(self._next_header(), total)
             frames = ([one.to_bytes(), *body] for one, body in zip(placed, bodies, strict=True))
-            self._files.add(before.end.byte, frames)
+            self._files.add(self.state.end.byte, frames)
             if self._options.fsync is Fsync.ALWAYS:
                 self._files.sync()
         except LogFullError:
@@ -79,8 +78,10 @@ class Appender:
         except BaseException as problem:
             self._problem = problem
             raise
+        after = self.state
         for one in placed:
-            self.state = self.state.after(one, batch if one.flags & Flag.BATCH else None)
+            after = after.after(one, batch if one.flags & Flag.BATCH else None)
+        self.state = after
         self._publish(synced=self._options.fsync is Fsync.ALWAYS)
         return placed
 

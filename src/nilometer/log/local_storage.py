@@ -82,13 +82,17 @@ class LocalStorage:
     def read(self, name: str) -> bytes:
         return (self.folder / name).read_bytes()
 
-    def write(self, name: str, chunks: Chunks, *, durable: bool = True) -> None:
+    def write(
+        self, name: str, chunks: Iterable[bytes | pa.Buffer], *, durable: bool = True
+    ) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
         try:
             with aside.open("wb", buffering=0) as file:
-                _write_all(file.fileno(), 0, chunks)
+                place = 0
+                for chunk in chunks:
+                    place = _write_all(file.fileno(), place, [chunk])
                 if durable:
                     os.fsync(file.fileno())
             aside.replace(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,18 +29,23 @@ def write_part(
     `time` names the column that holds the time, if the rows have it. Without batches there is no
     file, which `append_parts` takes for an empty part.
     """
-    chunks: Chunks = []
+    given = iter(batches)
+    first = next(given, None)
+    if first is None:
+        return 0
     rows = 0
-    for batch in batches:
-        if not chunks:
-            chunks.append(SegmentHeader(0, 0, 0, batch.schema).to_bytes())
-            time = time if time in batch.schema.names else None
-        for piece in pieces(batch):
-            chunks += encode_frame(piece, time, compression).chunks
-        rows += len(batch)
+
+    def chunks() -> Iterator[bytes | pa.Buffer]:
+        nonlocal rows
+        yield SegmentHeader(0, 0, 0, first.schema).to_bytes()
+        known = time if time in first.schema.names else None
+        for batch in chain([first], given):
+            rows += len(batch)
+            for piece in pieces(batch):
+                yield from encode_frame(piece, known, compression).chunks
+
     folder, name = _split(path)
-    if chunks:
-        storage_at(folder).write(name, chunks, durable=False)
+    storage_at(folder).write(name, chunks(), durable=False)
     return rows
 
 

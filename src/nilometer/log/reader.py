@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -114,22 +115,15 @@ class LogReader:
             share = (place.row - start.row) * parts >= (end.row - start.row) * len(cuts)
             if share and place.row > cuts[-1].row and len(cuts) < parts:
                 cuts.append(place)
-        if cuts[-1] != end:
-            cuts.append(end)
-        return list(zip(cuts, cuts[1:], strict=False))
+        if len(cuts) > 1 and cuts[-1].row == end.row:
+            cuts.pop()  # only punctuation lies behind it
+        return list(pairwise([*cuts, end]))
 
     def check(self, start: Position) -> None:
         """Raises LogGapError if rows from this place on are gone."""
         oldest = self.start
         if start.segment < oldest.segment and start.row < oldest.row:
-            gone = oldest.row - start.row
-            raise LogGapError(
-                "rows of the log are gone before they were read",
-                detail=f"{gone} rows of {self._storage.location}, from row {start.row} on",
-                hint="the log was full, or its history has passed; go on at its oldest row",
-                rows=gone,
-                oldest=oldest,
-            )
+            raise self._gap(start, oldest)
 
     def static_rows(self) -> pa.Table | None:
         """The static values of all sensors, by version; None if this is no sensor table's log."""
@@ -148,29 +142,48 @@ class LogReader:
         """Every frame of which something lies between the two places."""
         if start >= end:
             return
-        self.check(start)
-        for number in sorted(segment_sizes(self._storage)):
-            if not start.segment <= number <= end.segment:
-                continue
+        place = start
+        kept = [one for one in sorted(segment_sizes(self._storage)) if one >= start.segment]
+        if not kept or kept[0] > start.segment:
+            self.check(start)
+        for number in kept:
+            if number > end.segment:
+                return
             try:
                 with open_segment(self._storage, number) as segment:
-                    _, begin = segment.good_header()
-                    if number == start.segment:
-                        begin = max(begin, start.byte)
-                    last = number == end.segment
-                    stop = min(segment.size, end.byte + bool(end.skip)) if last else segment.size
+                    begin, stop = _span(segment, start, end)
                     walk = segment.frames if for_rows else segment.headers
                     for byte, header in walk(begin, stop):
                         yield segment, byte, header
-            except FileNotFoundError:
-                self.check(start)
-                raise
+                        place = _after(number, byte, header)
+            except FileNotFoundError:  # deleted since they were listed
+                raise self._gap(place, self.start) from None
+
+    def _gap(self, place: Position, oldest: Position) -> LogGapError:
+        gone = max(0, oldest.row - place.row)
+        return LogGapError(
+            "rows of the log are gone before they were read",
+            detail=f"{gone} rows of {self._storage.location}, from row {place.row} on",
+            hint="the log was full, or its history has passed; go on at its oldest row",
+            rows=gone,
+            oldest=oldest,
+        )
 
 
 def whole_frame(number: int, byte: int, header: FrameHeader, rows: pa.RecordBatch) -> Frame:
     """A frame with all of its rows."""
     start = Position(number, byte, 0, header.first_row)
     return Frame(rows, as_watermark(header.watermark), start, _after(number, byte, header))
+
+
+def _span(segment: SegmentReader, start: Position, end: Position) -> tuple[int, int]:
+    """The bytes of a segment in which the frames between the two places begin."""
+    _, begin = segment.good_header()
+    if segment.number == start.segment:
+        begin = max(begin, start.byte)
+    if segment.number == end.segment:
+        return begin, min(segment.size, end.byte + bool(end.skip))
+    return begin, segment.size
 
 
 def _after(number: int, byte: int, header: FrameHeader) -> Position:

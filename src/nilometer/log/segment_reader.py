@@ -88,7 +88,8 @@ class SegmentReader:
     def damaged(self, byte: int) -> LogError:
         return LogError(
             "the log is damaged",
-            detail=f"segment {segment_name(self.number)}, byte {byte}: no whole frame with a good checksum",
+            detail=f"segment {segment_name(self.number)}, byte {byte}: "
+            "no whole frame with a good checksum",
             hint="restore the file from a copy; what lies before and after is not touched",
         )
 

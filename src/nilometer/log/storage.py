@@ -66,7 +66,9 @@ class Storage(Protocol):
     def read(self, name: str) -> bytes:
         """All of a small file; raises FileNotFoundError."""
 
-    def write(self, name: str, chunks: Chunks, *, durable: bool = True) -> None:
+    def write(
+        self, name: str, chunks: Iterable[bytes | pa.Buffer], *, durable: bool = True
+    ) -> None:
         """Write a file as a whole or not at all, in place of one that is there."""
 
     def delete(self, name: str) -> None:

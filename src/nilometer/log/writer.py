@@ -241,8 +241,10 @@ class LogWriter:
         disk = self._options.disk
         if disk is None or self.stored_bytes + wanted <= disk:
             return
-        self._seal()
         self.trim()
+        if self.stored_bytes + wanted > disk and self._all_is_read():
+            self._seal()
+            self.trim()
         if self.stored_bytes + wanted > disk:
             raise LogFullError(
                 "the log is full",
@@ -250,6 +252,9 @@ class LogWriter:
                 f"and {wanted} more are wanted",
                 hint="its readers must read on, or it needs a larger disk budget",
             )
+
+    def _all_is_read(self) -> bool:
+        return all(one.position >= self._end for one in registered_in(self._storage) if one.holds)
 
     def _seal(self) -> None:
         self._appender.seal()
