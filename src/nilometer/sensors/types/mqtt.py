@@ -1,0 +1,234 @@
+"""Sensors that publish over MQTT: each message is a reading, acknowledged once it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from nilometer.errors import InputError
+from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
+from nilometer.sensors.types.json_fields import (
+    check_columns,
+    field_reader,
+    parse_json,
+    read_fields,
+    read_names,
+)
+from nilometer.sensors.types.mqtt_connection import MqttConnection, shared_connection
+from nilometer.sensors.types.mqtt_packets import V3, V5
+from nilometer.sensors.types.mqtt_session import Session, Tls
+from nilometer.sensors.types.mqtt_subscription import Message, Subscription
+from nilometer.sensors.types.mqtt_topics import check_filter, shape, wildcard_levels
+from nilometer.sensors.types.options import Option, one_of, read_options, seconds, size, whole
+from nilometer.sensors.types.options import yes_or_no as truth
+from nilometer.sensors.types.text_cells import CsvLines, cell_reader
+
+_AT_ONCE: Final = 2000
+_VERSIONS: Final = {"3.1.1": V3, "5": V5}
+
+
+class MqttStream:
+    """The messages of a topic, or of all topics that a filter with wildcards matches."""
+
+    options: ClassVar = (
+        Option("host", "the broker, if the address is a topic alone", str),
+        Option("port", "its port; 1883, or 8883 with TLS", whole(1, 65_535)),
+        Option("topic", "the topic, if the address names the broker alone", str),
+        Option("qos", "0, 1 or 2", whole(0, 2), 1),
+        Option("version", "of the protocol: 5 or 3.1.1", one_of(*_VERSIONS), "5"),
+        Option("user", "who connects", str),
+        Option("password", "the user's password", str),
+        Option("tls", "whether to use TLS; mqtts:// does too", truth, False),
+        Option("ca", "a file of certificates to trust, in place of the system's", Path),
+        Option("cert", "a file with the certificate to show", Path),
+        Option("key", "the file with its key", Path),
+        Option("insecure", "whether to trust any certificate", truth, False),
+        Option("client", "the name of the client, in place of one made from the table's", str),
+        Option("keepalive", "how long a connection may be silent", seconds, 30.0),
+        Option("timeout", "how long an answer of the broker may take", seconds, 10.0),
+        Option("inflight", "how many messages may wait to be stored", whole(1, 65_535), 4000),
+        Option("session", "how long the broker keeps messages for us (5)", seconds, 604_800.0),
+        Option("retained", "whether a message that the broker has kept is a reading", truth, False),
+        Option("format", "of a message: json, csv or text", one_of("json", "csv", "text"), "json"),
+        Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
+        Option("levels", "columns that take the levels under wildcards, in order", read_names, ()),
+        Option("max_bytes", "the longest message", size, 1 << 20),
+    )
+
+    def __init__(self) -> None:
+        self.can_wait = True
+        self._connection: MqttConnection | None = None
+        self._subscription: Subscription | None = None
+        self._value: Callable[[Message], Any] = lambda message: message.payload
+        self._most = 0
+
+    @property
+    def duplicates(self) -> int:
+        return self._subscription.duplicates if self._subscription is not None else 0
+
+    @property
+    def dropped(self) -> int:
+        return self._subscription.dropped if self._subscription is not None else 0
+
+    async def init_stream(self, sensor: SensorAddress) -> None:
+        """Subscribe, over the connection that the table's sensors share."""
+        place = _read_url(sensor.address)
+        chosen = read_options("mqtt", self.options, sensor.options)
+        chosen |= {name: value for name, value in place.items() if value is not None}
+        if not chosen["host"]:
+            raise InputError(
+                f"sensor {sensor.sensor} names no broker",
+                detail=f"got {sensor.address!r}",
+                hint="write mqtt://host/topic, or give the option host",
+            )
+        topic = check_filter(chosen["topic"] or "")
+        self._value = _value_reader(chosen, topic, sensor)
+        self._most = chosen["max_bytes"]
+        self.can_wait = chosen["qos"] > 0
+        subscription = Subscription(topic, retained=chosen["retained"], delivered=sensor.delivered)
+        connection = shared_connection(_session(chosen, topic, sensor))
+        await connection.join(subscription)
+        self._connection, self._subscription = connection, subscription
+
+    async def read_stream(self) -> list[Reading | BadReadingError]:
+        """All messages that have come; waits for one where there is none."""
+        connection, subscription = self._open()
+        await subscription.wait()
+        return [self._reading(one) for one in connection.read(subscription, _AT_ONCE)]
+
+    async def close_stream(self) -> None:
+        """Unsubscribe: messages from now on are not wanted."""
+        await self._leave(keep=False)
+
+    async def pause_stream(self) -> None:
+        """Let the broker collect messages with QoS 1 and 2 until the sensor is opened again."""
+        await self._leave(keep=True)
+
+    async def _leave(self, *, keep: bool) -> None:
+        if self._connection is not None and self._subscription is not None:
+            await self._connection.leave(self._subscription, keep=keep)
+
+    def _open(self) -> tuple[MqttConnection, Subscription]:
+        if self._connection is None or self._subscription is None:
+            raise RuntimeError("read_stream before init_stream")
+        return self._connection, self._subscription
+
+    def _reading(self, message: Message) -> Reading | BadReadingError:
+        try:
+            if message.cut or len(message.payload) > self._most:
+                raise BadReadingError(
+                    f"a message of more than {self._most} bytes", message.payload[:4096]
+                )
+            return Reading(NEW_VALUE, self._value(message), None, message.key, message.stored)
+        except BadReadingError as error:
+            error.stored = message.stored
+            return error
+
+
+def _read_url(address: str) -> dict[str, Any]:
+    """Host, port, user, password, TLS and topic of an address, as far as it names them."""
+    scheme, found, rest = address.partition("://")
+    if not found:
+        return {"topic": address or None}
+    if scheme.lower() not in ("mqtt", "mqtts"):
+        raise InputError(
+            "an address that is not MQTT", detail=f"got {address!r}", hint="write mqtt://host/topic"
+        )
+    authority, _, topic = rest.partition("/")
+    account, at, place = authority.rpartition("@")
+    user, colon, password = account.partition(":")
+    host, port = _host_and_port(place, address)
+    return {
+        "topic": topic or None,
+        "host": host,
+        "port": port,
+        "user": unquote(user) if at else None,
+        "password": unquote(password) if colon else None,
+        "tls": True if scheme.lower() == "mqtts" else None,
+    }
+
+
+def _host_and_port(place: str, address: str) -> tuple[str, int | None]:
+    host, colon, port = place.rpartition(":")
+    if not colon or place.endswith("]"):
+        host, port = place, ""
+    if port and not (port.isdecimal() and 0 < int(port) < 65_536):
+        raise InputError("an MQTT port that is none", detail=f"got {address!r}")
+    return host.strip("[]"), int(port) if port else None
+
+
+def _session(chosen: Mapping[str, Any], topic: str, sensor: SensorAddress) -> Session:
+    secure = chosen["tls"] or any(chosen[name] for name in ("ca", "cert", "insecure"))
+    tls = Tls(chosen["ca"], chosen["cert"], chosen["key"], chosen["insecure"]) if secure else None
+    own = chosen["client"] or sensor.owner or sensor.table
+    # A session belongs to a shape of filters, a QoS and a user: each has a client of its own.
+    # 3.1.1 promises 23 characters.
+    parts = "\0".join([own, shape(topic), str(chosen["qos"]), chosen["user"] or ""])
+    client = "nm" + blake2b(parts.encode(), digest_size=10).hexdigest()
+    return Session(
+        host=chosen["host"],
+        port=chosen["port"] or (8883 if secure else 1883),
+        client=client,
+        shape=shape(topic),
+        qos=chosen["qos"],
+        version=_VERSIONS[chosen["version"]],
+        user=chosen["user"],
+        password=chosen["password"],
+        tls=tls,
+        keep_alive=min(65_535, max(1, round(chosen["keepalive"]))),
+        inflight=chosen["inflight"],
+        expiry=min((1 << 32) - 2, round(chosen["session"])),
+        timeout=chosen["timeout"],
+        max_bytes=chosen["max_bytes"],
+    )
+
+
+def _value_reader(
+    chosen: Mapping[str, Any], topic: str, sensor: SensorAddress
+) -> Callable[[Message], Any]:
+    """A function from a message to a reading's value."""
+    columns, levels = sensor.columns, chosen["levels"]
+    check_columns("fields", tuple(chosen["fields"] or ()), columns)
+    check_columns("levels", levels, columns)
+    payload = _payload_reader(chosen, sensor)
+    if not levels:
+        return lambda message: payload(message.payload)
+    wildcards = len(wildcard_levels(topic, topic))
+    if len(levels) > wildcards:
+        raise InputError(
+            f"option levels names {len(levels)} columns, but the topic has {wildcards} wildcards",
+            detail=topic,
+            hint="+ and # in the topic stand for the levels that are named",
+        )
+    cells = [(name, cell_reader(columns.field(name).type)) for name in levels]
+    others = [name for name in columns.names if name not in levels]
+
+    def read(message: Message) -> Any:
+        value = payload(message.payload)
+        if not isinstance(value, dict):
+            if len(others) != 1:
+                raise BadReadingError("not a JSON object", message.payload[:4096])
+            value = {others[0]: value}
+        found = wildcard_levels(message.topic, topic)
+        return value | {
+            name: cell(level) for (name, cell), level in zip(cells, found, strict=False)
+        }
+
+    return read
+
+
+def _payload_reader(chosen: Mapping[str, Any], sensor: SensorAddress) -> Callable[[bytes], Any]:
+    if chosen["format"] == "json":
+        fields = field_reader(chosen["fields"])
+        return lambda payload: fields(parse_json(payload))
+    others = [one for one in sensor.columns if one.name not in chosen["levels"]]
+    if chosen["format"] == "csv":
+        lines = CsvLines(pa.schema(others))
+        return lambda payload: lines.read(payload.decode(errors="replace").strip("\r\n"))
+    cell = cell_reader(others[0].type)
+    return lambda payload: cell(payload.decode(errors="replace"))

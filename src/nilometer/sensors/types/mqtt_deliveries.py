@@ -1,0 +1,109 @@
+"""Which messages of a session are with us, and when each may be acknowledged to the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from nilometer.sensors.types.mqtt_packets import Kind, Publish, answer
+
+
+def delivery_key(message: Publish) -> bytes:
+    """What tells a message from others when it is delivered again.
+
+    Packet identifier, topic and payload: a broker uses an identifier again only after the message
+    was acknowledged, and marks what it sends once more.
+    """
+    content = blake2b(message.topic, digest_size=12)
+    content.update(b"\0")
+    content.update(message.payload)
+    return message.number.to_bytes(2, "big") + content.digest()
+
+
+@dataclass(slots=True)
+class Delivery:
+    """A message that some sensors have to store before it is acknowledged."""
+
+    key: bytes
+    number: int
+    qos: int
+    connection: int
+    """Which connection it came by last: it can be acknowledged on that one alone."""
+    waiting: int = 0
+    """How many sensors have not stored it yet."""
+
+
+class Deliveries:
+    """The messages with QoS 1 or 2 of one session, across connections.
+
+    `send` takes the bytes of an acknowledgement; `kept` is how many acknowledged ones are
+    remembered, since an acknowledgement may be lost with its connection.
+    """
+
+    def __init__(self, send: Callable[[bytes], None], kept: int) -> None:
+        self._send = send
+        self._kept = kept
+        self._open: dict[int, Delivery] = {}
+        self._settled: dict[int, bytes] = {}
+        self._connection = 0
+
+    def connected(self, *, session: bool) -> None:
+        """A new connection; without the old session, identifiers begin anew."""
+        self._connection += 1
+        if not session:
+            self._open.clear()
+            self._settled.clear()
+
+    def known(self, message: Publish, key: bytes) -> bool:
+        """Whether a message came before; one that is stored already is acknowledged at once."""
+        if not message.again:
+            return False
+        if self._settled.get(message.number) == key:
+            self._send(answer(_first_answer(message.qos), message.number))
+            return True
+        found = self._open.get(message.number)
+        if found is None or found.key != key:
+            return False
+        found.connection = self._connection
+        if not found.waiting:
+            self._settle(found)
+        return True
+
+    def take(self, message: Publish, key: bytes, sensors: int) -> Delivery:
+        """A message that so many sensors have to store; acknowledged at once if none has to."""
+        found = Delivery(key, message.number, message.qos, self._connection, sensors)
+        self._open[message.number] = found
+        if not sensors:
+            self._settle(found)
+        return found
+
+    def stored(self, delivery: Delivery) -> None:
+        """One sensor has stored a message, or does not want it."""
+        delivery.waiting -= 1
+        # What came by an earlier connection is acknowledged when the broker sends it again.
+        if not delivery.waiting and delivery.connection == self._connection:
+            self._settle(delivery)
+
+    def unread(self, delivery: Delivery) -> None:
+        """Nobody has read a message that its connection took along: it shall come as a new one."""
+        if self._open.get(delivery.number) is delivery:
+            del self._open[delivery.number]
+
+    def released(self, number: int) -> None:
+        """The broker has forgotten a message with QoS 2."""
+        self._send(answer(Kind.PUBCOMP, number))
+
+    def _settle(self, delivery: Delivery) -> None:
+        if self._open.get(delivery.number) is not delivery:
+            return
+        del self._open[delivery.number]
+        self._settled.pop(delivery.number, None)
+        self._settled[delivery.number] = delivery.key
+        if len(self._settled) > self._kept:
+            del self._settled[next(iter(self._settled))]
+        self._send(answer(_first_answer(delivery.qos), delivery.number))
+
+
+def _first_answer(qos: int) -> Kind:
+    return Kind.PUBACK if qos == 1 else Kind.PUBREC

@@ -1,0 +1,48 @@
+"""How a broker is reached, and under which name: sensors that agree share a connection."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Tls:
+    """How to trust a broker, and what to show it."""
+
+    authority: Path | None
+    certificate: Path | None
+    key: Path | None
+    insecure: bool
+
+    def context(self) -> ssl.SSLContext:
+        made = ssl.create_default_context(cafile=self.authority)
+        if self.insecure:
+            made.check_hostname = False
+            made.verify_mode = ssl.CERT_NONE
+        if self.certificate is not None:
+            made.load_cert_chain(self.certificate, self.key)
+        return made
+
+
+@dataclass(frozen=True)
+class Session:
+    """A client of a broker; how it is kept alive is left to the first sensor that opens it."""
+
+    host: str
+    port: int
+    client: str
+    shape: str
+    qos: int
+    version: int
+    user: str | None
+    password: str | None
+    tls: Tls | None
+    keep_alive: int = field(compare=False)
+    inflight: int = field(compare=False)
+    """How many messages may be on their way to the log."""
+    expiry: int = field(compare=False)
+    """For how many seconds the broker keeps the session while we are away."""
+    timeout: float = field(compare=False)
+    max_bytes: int = field(compare=False)

@@ -1,0 +1,86 @@
+"""Text, such as a cell of CSV or a level of a topic, as a value of a column's type."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyarrow import types
+
+from nilometer.sensors.stream_type import BadReadingError
+
+Cell: TypeAlias = Callable[[str], Any]
+_TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+def cell_reader(kind: pa.DataType) -> Cell:
+    """A function from text to a value; text that is none stays text, to be refused with a reason.
+
+    >>> cell_reader(pa.float64())("21.5"), cell_reader(pa.int32())("x"), cell_reader(pa.int32())("")
+    (21.5, 'x', None)
+    """
+    if types.is_string(kind) or types.is_large_string(kind):
+        return str
+    convert = _converter(kind)
+
+    def read(text: str) -> Any:
+        text = text.strip()
+        if not text:
+            return None
+        try:
+            return convert(text)
+        except (ValueError, KeyError, InvalidOperation):
+            return text
+
+    return read
+
+
+def _converter(kind: pa.DataType) -> Cell:
+    if types.is_integer(kind):
+        return int
+    if types.is_floating(kind):
+        return float
+    if types.is_boolean(kind):
+        return lambda text: _TRUTHS[text.lower()]
+    if types.is_decimal(kind):
+        return Decimal
+    return str
+
+
+class CsvLines:
+    """Lines of CSV as readings: in the order of the columns, or of a header line."""
+
+    def __init__(self, columns: pa.Schema, separator: str = ",") -> None:
+        self._columns = columns
+        self._separator = separator
+        self._names: Sequence[str] = columns.names
+        self._cells: list[Cell] = [cell_reader(one.type) for one in columns]
+
+    def header(self, line: str) -> None:
+        """From now on cells stand in the order of this line; names that no column has are left."""
+        self._names = [name.strip() for name in self._split(line)]
+        kinds = {one.name: one.type for one in self._columns}
+        self._cells = [cell_reader(kinds.get(name, pa.string())) for name in self._names]
+
+    def read(self, line: str) -> dict[str, Any]:
+        """The reading of a line."""
+        cells = self._split(line)
+        if len(cells) != len(self._names):
+            raise BadReadingError(
+                f"a line of {len(cells)} cells where {len(self._names)} were expected", line[:4096]
+            )
+        return {
+            name: read(cell)
+            for name, read, cell in zip(self._names, self._cells, cells, strict=True)
+        }
+
+    def _split(self, line: str) -> list[str]:
+        if '"' not in line:
+            return line.split(self._separator)
+        try:
+            return next(csv.reader([line], delimiter=self._separator, strict=True))
+        except (csv.Error, StopIteration) as error:
+            raise BadReadingError(f"malformed CSV: {error}", line[:4096]) from error
