@@ -53,8 +53,12 @@ class SensorCatalog:
     def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> SensorCatalog:
         """The catalog in a SQLite file (a path), or at a URL; made or upgraded where needed."""
         engine = open_engine(url)
-        with reported(engine):
-            migrate(engine)
+        try:
+            with reported(engine):
+                migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
         return cls(engine, clock)
 
     def close(self) -> None:

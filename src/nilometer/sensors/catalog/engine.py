@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
+from sqlite3 import OperationalError
 from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from nilometer.errors import CatalogError
 
@@ -17,16 +19,19 @@ BEGIN: Final = "begin"
 """The option of a connection that says how its transactions begin; only SQLite minds."""
 _PATIENCE: Final = 30
 _POSTGRES: Final = "postgresql+psycopg"
+_POSTGRES_SETTINGS: Final = {"application_name": "nilometer", "connect_timeout": _PATIENCE}
+"""What the URL may say otherwise."""
 _EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/database"
 
 
 def open_engine(url: str | Path) -> Engine:
     """The engine for a path (SQLite) or a URL; nothing is contacted yet, but the file's folder."""
     found = _read_url(url)
-    if found.get_backend_name() == "sqlite":
-        return _open_sqlite(found)
-    if found.get_backend_name() == "postgresql":
-        return _open_postgres(found)
+    match found.get_backend_name():
+        case "sqlite":
+            return _open_sqlite(found)
+        case "postgresql" | "postgres":
+            return _open_postgres(found)
     raise CatalogError(
         "a catalog is kept in SQLite or PostgreSQL",
         detail=f"got {shown(found)}",
@@ -57,14 +62,10 @@ def _read_url(given: str | Path) -> URL:
     if isinstance(given, Path) or "://" not in given:
         return URL.create("sqlite", database=str(given))
     try:
-        url = make_url(given)
-        url.get_dialect()
-    except ModuleNotFoundError:
-        return url
-    except (ArgumentError, NoSuchModuleError, ValueError):
+        return make_url(given)
+    except (ArgumentError, ValueError):
         # The text may hold a password, so it is not repeated.
         raise CatalogError("this is no URL of a database", hint=_EXAMPLES) from None
-    return url
 
 
 def _open_sqlite(url: URL) -> Engine:
@@ -85,8 +86,21 @@ def _prepare_sqlite(connection: SqliteConnection, _: object) -> None:
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000}")
     connection.execute("PRAGMA foreign_keys = ON")
-    if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-        connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
+
+
+def _write_ahead(connection: SqliteConnection) -> None:
+    """Let readers and a writer not wait for each other."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except OperationalError:
+            # For this SQLite does not wait by itself: somebody else may be making the same file.
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 def _begin(connection: Connection) -> None:
@@ -98,7 +112,7 @@ def _open_postgres(url: URL) -> Engine:
         return create_engine(
             url.set(drivername=_POSTGRES),
             pool_pre_ping=True,
-            connect_args={"application_name": "nilometer", "connect_timeout": _PATIENCE},
+            connect_args={**_POSTGRES_SETTINGS, **url.query},
         )
     except ModuleNotFoundError as error:
         raise CatalogError(
