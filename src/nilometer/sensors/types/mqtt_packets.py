@@ -125,7 +125,7 @@ def connect(
     return _packet(Kind.CONNECT, body)
 
 
-def subscribe(version: int, number: int, topic: str, qos: int, *, retained: bool) -> bytes:
+def subscribe(version: int, topic: str, qos: int, retained: bool, number: int) -> bytes:
     """Subscribe; `retained`: whether kept messages are wanted, by a new subscription."""
     handling = (0x10 if retained else 0x20) if version == V5 else 0
     said = b"\0" if version == V5 else b""
@@ -133,7 +133,7 @@ def subscribe(version: int, number: int, topic: str, qos: int, *, retained: bool
     return _packet(Kind.SUBSCRIBE | 0x02, body)
 
 
-def unsubscribe(version: int, number: int, topic: str) -> bytes:
+def unsubscribe(version: int, topic: str, number: int) -> bytes:
     said = b"\0" if version == V5 else b""
     return _packet(Kind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + said + _text(topic))
 
