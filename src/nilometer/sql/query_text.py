@@ -48,6 +48,11 @@ def tokenize(sql: str) -> list[Token]:
         return tokenizer.tokenize(sql)
     except TokenError:
         start = tokenizer._core._start
+        if sql[start : start + 2].upper() == "X'":
+            place = Place(sql, start, len(sql))
+            raise SqlSyntaxError(
+                "cannot read the bytes", place=place, hint="write X'0AFF'"
+            ) from None
         what, end = ("comment", "*/") if sql[start : start + 2] == "/*" else ("quote", sql[start])
         raise SqlSyntaxError(
             f"a {what} is left open",

@@ -22,8 +22,7 @@ from nilometer.sql.scalars import (
     spell_own,
 )
 
-_KEEPS_EQUALITY = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
-"""Conditions that are alike for values that are equal."""
+_COMPARISONS = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 
 
 def sensor_condition(plan: JoinPlan, source: Source) -> str | None:
@@ -106,9 +105,18 @@ def _implied(plan: JoinPlan, source: Source) -> Iterator[Scalar]:
         if other.name == source.name:
             continue
         for condition in (*other.below, *other.above):
-            if len(condition.columns) == 1 and isinstance(condition.tree, _KEEPS_EQUALITY):
+            if len(condition.columns) == 1 and _keeps_equality(condition.tree):
                 for own in _equals(plan, condition.columns[0], source):
                     yield Scalar(_renamed(condition.tree, own), condition.place)
+
+
+def _keeps_equality(tree: exp.Expr) -> bool:
+    """Whether a condition is the same for values that are equal: it compares a column itself.
+
+    A function may tell 0.0 from -0.0.
+    """
+    parents = (node.parent for node in tree.find_all(ResolvedColumn))
+    return isinstance(tree, _COMPARISONS) and all(parent is tree for parent in parents)
 
 
 def _equals(plan: JoinPlan, ref: Ref, source: Source) -> Iterator[Ref]:

@@ -26,7 +26,7 @@ def needs_readings(tree: exp.Select, entry: exp.Table, relation: Relation) -> bo
     if _has_window(tree, entry) or (alias is not None and alias.args.get("columns")):
         return True
     name, own = entry.alias_or_name.lower(), relation.sensors.column.lower()
-    if any(_stands_for(star, name, own) for star in _stars(tree)):
+    if any(_is_of(star, name) for star in _stars(tree)):
         return True
     names = list(_names(tree, name))
     qualified = [words[1] for words in names if words[0] == name and len(words) > 1]
@@ -54,7 +54,7 @@ def _is_between(window: PairWindowNode, name: str) -> bool:
     return not streams or name.lower() in streams
 
 
-def _stars(tree: exp.Select) -> Iterator[exp.Expr]:
+def _stars(tree: exp.Select) -> Iterator[exp.Star]:
     """The stars of the list itself, * and A.*, also inside struct(A.*)."""
     if isinstance(tree.parent, exp.Exists):
         return
@@ -64,12 +64,10 @@ def _stars(tree: exp.Select) -> Iterator[exp.Expr]:
                 yield star
 
 
-def _stands_for(star: exp.Expr, name: str, own: str) -> bool:
-    """Whether the stream column is among what a star stands for."""
+def _is_of(star: exp.Star, name: str) -> bool:
+    """Whether a star stands for columns of an entry."""
     table = star.parent.args.get("table") if isinstance(star.parent, exp.Column) else None
-    if table is not None and table.name.lower() != name:
-        return False
-    return all(one.name.lower() != own for one in star.args.get("except_") or ())
+    return table is None or table.name.lower() == name
 
 
 def _names(tree: exp.Select, name: str) -> Iterator[list[str]]:

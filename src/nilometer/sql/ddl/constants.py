@@ -15,6 +15,7 @@ from nilometer.sql.instants import read_instant
 from nilometer.sql.scalars import Ref, place_of
 
 _UTC: Final = "+00:00"
+_INSTANTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _HINT: Final = (
     "write a number, a text, TRUE, FALSE, NULL, DATE '2026-01-31', TIMESTAMP '…' or X'0A'"
 )
@@ -24,7 +25,7 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
     """The value of a constant expression; instants without a zone are UTC."""
     if isinstance(tree, exp.HexString):
         return _bytes(tree, sql)
-    placed = with_zone(tree)
+    placed = with_zone(tree, sql)
     _refuse_names(placed, sql)
     try:
         expression = Subset(sql, _no_column, {}).compile(placed)
@@ -39,18 +40,28 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
         ) from None
 
 
-def with_zone(tree: exp.Expr) -> exp.Expr:
+def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:
     """The expression, its instants spelled with their zone: UTC where none is written."""
 
     def spelled(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Cast):
+        if not isinstance(node, exp.Cast) or not _is_instant(node):
             return node
         instant = read_instant(node, _UTC)
-        if instant is not None:
-            node.this.set("this", instant.isoformat())
+        if instant is None:
+            raise SqlError(
+                "cannot read the date or time",
+                place=place_of(node, sql),
+                detail=f"got {node.this.name}",
+                hint="write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00'",
+            )
+        node.this.set("this", instant.isoformat())
         return node
 
     return tree.transform(spelled)
+
+
+def _is_instant(cast: exp.Cast) -> bool:
+    return isinstance(cast.this, exp.Literal) and cast.this.is_string and cast.to.this in _INSTANTS
 
 
 def _no_column(ref: Ref) -> Argument:

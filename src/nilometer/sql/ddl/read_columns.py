@@ -25,8 +25,7 @@ _TYPES: Final[dict[exp.DType, pa.DataType]] = {
     exp.DType.BINARY: pa.binary(),
 }
 _TYPES_HINT: Final = (
-    "write one of TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(10, 2), BOOLEAN, STRING, "
-    "DATE, TIMESTAMP, BINARY"
+    "write a type such as INT, BIGINT, DOUBLE, DECIMAL(10, 2), BOOLEAN, STRING, DATE, TIMESTAMP"
 )
 
 

@@ -31,7 +31,7 @@ def read_create(reader: StatementReader) -> Created:
     """CREATE and what follows."""
     reader.take("CREATE")
     if reader.at("OR"):
-        reader.refuse("nothing is replaced by CREATE", hint="DROP it first, or IF NOT EXISTS")
+        reader.refuse("nothing is replaced by CREATE", hint="DROP it first, or write IF NOT EXISTS")
     if reader.take("STREAM"):
         return _stream(reader)
     if reader.take("SENSOR"):
@@ -79,7 +79,7 @@ def _sensor_table(reader: StatementReader) -> CreateSensorTable:
         raise SqlSyntaxError(
             f"the sensor table {name} has no stream column",
             place=place,
-            hint=f"{_SENSORS}, or CREATE TABLE for a table without sensors",
+            hint="add reading STREAM(v DOUBLE, …) FROM http, or write CREATE TABLE without SENSOR",
         )
     own, number, stream = streams[0]
     static = tuple(columns.found)

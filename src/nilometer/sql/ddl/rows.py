@@ -108,7 +108,7 @@ def _bind(tree: exp.Expr, sql: str, schema: pa.Schema, table: str | None, clause
     name = table or _NAME
     columns: dict[str, exp.Expr] = {one: column(ColumnRef(name, one)) for one in schema.names}
     unit = Unit(name, columns, (), {name: _relation(name, schema)}, table)
-    bound = ExpressionBinder(Scope(sql, (unit,)), clause).bind(with_zone(tree))
+    bound = ExpressionBinder(Scope(sql, (unit,)), clause).bind(with_zone(tree, sql))
     return Scalar(bound.tree, place_of(tree, sql))
 
 
