@@ -1,4 +1,4 @@
-"""Loads: generated streams on disk, a file per stream and micro-batch, as Parquet and as Arrow."""
+"""Loads: generated streams on disk, as a Parquet file per stream and micro-batch, and as logs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nilometer.log.layout import LogLayout
+from nilometer.log.options import Fsync, LogOptions
+from nilometer.log.writer import LogWriter
+from nilometer.model.time import FOREVER
+
 NAMES: Final = "ABCDEF"
 SCHEMA: Final = "ts TIMESTAMP, k BIGINT, v DOUBLE"
 DATA: Final = Path("build", "bench-data")
 
 _START: Final = 1_700_000_000_000_000
+_ROWS_PER_FRAME: Final = 25_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Load:
         return replace(self, batches=batches)
 
     def folder(self, name: str, kind: str) -> Path:
-        """Where the files of a stream lie ("parquet" or "arrow"); they are made if need be."""
+        """Where a stream lies, as files ("parquet") or as a "log"; it is made if need be."""
         parts = (self.streams, self.keys, self.rate, self.rows_per_batch, self.batches)
         folder = DATA / "-".join(map(str, parts)) / kind
         if not folder.exists():
@@ -62,12 +68,10 @@ class Load:
     def _make(self, folder: Path, kind: str) -> None:
         aside = folder.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
+        write = _write_files if kind == "parquet" else _write_log
         for number, name in enumerate(self.names):
             (aside / name).mkdir(parents=True)
-            for batch, table in enumerate(self._tables(number)):
-                file = aside / name / f"{batch:05d}.{kind}"
-                _write(table, file, kind)
-                os.utime(file, (1_600_000_000 + batch,) * 2)  # Spark reads the oldest first
+            write(aside / name, self._tables(number))
         aside.rename(folder)
 
     def _tables(self, stream: int) -> list[pa.Table]:
@@ -84,9 +88,17 @@ class Load:
         return [whole.slice(first, last - first) for first, last in pairwise(edges)]
 
 
-def _write(table: pa.Table, file: Path, kind: str) -> None:
-    if kind == "parquet":
+def _write_files(folder: Path, tables: list[pa.Table]) -> None:
+    for number, table in enumerate(tables):
+        file = folder / f"{number:05d}.parquet"
         pq.write_table(table, file)
-        return
-    with pa.ipc.new_file(str(file), table.schema) as writer:
-        writer.write_table(table)
+        os.utime(file, (1_600_000_000 + number,) * 2)  # Spark reads the oldest first
+
+
+def _write_log(folder: Path, tables: list[pa.Table]) -> None:
+    """Rows appended some thousands at a time, each time with the watermark that they reach."""
+    options = LogOptions(fsync=Fsync.NEVER, history=FOREVER)
+    with LogWriter.open(folder, LogLayout(tables[0].schema, "ts"), options) as log:
+        for table in tables:
+            for rows in table.to_batches(max_chunksize=_ROWS_PER_FRAME):
+                log.append(rows, watermark=rows.column("ts")[-1].value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import queries, windowed
+from benchmarks import log_queries, queries, windowed
 from benchmarks.kernel import measure_kernel
 from benchmarks.loads import Load
 from benchmarks.truth import count_near, count_results
@@ -57,7 +57,8 @@ STEPS: Final[dict[str, Step]] = {
     "chain": _chain(BASE.first(6), 2),
     "chain-rocksdb-2": _chain(BASE.first(2), 1, "RocksDB", 2),
     "chain-rocksdb-4": _chain(BASE.first(2), 1, "RocksDB", 4),
-    "columnar": Step(Load(batches=80), 20, "columnar", (("files_per_batch", 2),)),
+    "log-join": Step(Load(batches=80), 10, "log_join", (("batches_at_once", 4),)),
+    "log-rows": Step(Load(streams=1, batches=25), 5, "log_rows"),
     "chain-600k": _chain(Load(rows_per_batch=600_000, batches=3), 1),
     "short-beside-floor": Step(SHORT, 5, "beside_floor"),
     "chain-short": _chain(SHORT, 20),
@@ -111,7 +112,10 @@ def measure(name: str) -> dict[str, Any]:
         return _beside_floor(step)
     if step.way == "sql_beside_join":
         return _sql_beside_join(step)
-    run = getattr(queries, step.way)(step.load, step.warm_up, **dict(step.options))
+    if step.way == "log_rows":
+        return _log_rows(step)
+    ways = log_queries if step.way == "log_join" else queries
+    run = getattr(ways, step.way)(step.load, step.warm_up, **dict(step.options))
     return _checked(run.to_json(), _truth(name, step.load))
 
 
@@ -126,6 +130,19 @@ def _beside_floor(step: Step) -> dict[str, Any]:
         "join": _checked(join, expected),
         "rows_per_second": join["rows_per_second"],
         "results": join["results"],
+    }
+
+
+def _log_rows(step: Step) -> dict[str, Any]:
+    """Rows of a log and of files by turns; the last turn counts."""
+    for _ in range(TURNS):
+        files = log_queries.file_rows(step.load, step.warm_up).to_json()
+        log = log_queries.log_rows(step.load, step.warm_up).to_json()
+    return {
+        "files": _checked(files, step.load.rows),
+        "log": _checked(log, step.load.rows),
+        "rows_per_second": log["rows_per_second"],
+        "results": log["results"],
     }
 
 

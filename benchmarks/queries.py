@@ -13,9 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from benchmarks.loads import SCHEMA, Load
-from benchmarks.watch import Run, counted, traffic_by_nilometer, watch
-from nilometer.spark.columnar import join_arrow_files
-from nilometer.spark.join_plan import JoinOptions
+from benchmarks.watch import Run, counted, watch
 
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 _MEMORY: Final = "6g"
@@ -75,19 +73,6 @@ def like_the_chain(joined: DataFrame, load: Load) -> DataFrame:
     """The same columns as the chain of Spark's joins has."""
     columns = [f"{name}.{c} AS {c}{name}" for name in load.names for c in ("ts", "k", "v")]
     return joined.selectExpr(*columns)
-
-
-def columnar(load: Load, warm_up: int, files_per_batch: int) -> Run:
-    """The join by Nilometer, from Arrow files to envelopes of results."""
-    spark = session()
-    folders = {name: load.folder(name, "arrow") for name in load.names}
-    options = JoinOptions(f"{load.window}s", on="k", time="ts")
-    join = join_arrow_files(spark, folders, options, files_per_batch)
-
-    def start(checkpoint: Path) -> StreamingQuery:
-        return join.start(checkpoint.with_name("results"), checkpoint, available_now=True)
-
-    return watch(start, warm_up, traffic_by_nilometer)
 
 
 def floor(load: Load, warm_up: int) -> Run:

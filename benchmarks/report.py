@@ -36,7 +36,8 @@ def ratios(measured: Measured) -> list[Ratio]:
         _sql,
         _state,
         _memory,
-        _columnar,
+        _log_join,
+        _log_rows,
         _short,
         _windows,
         _streams,
@@ -97,9 +98,15 @@ def _memory(m: Measured) -> Iterator[Ratio]:
     )
 
 
-def _columnar(m: Measured) -> Iterator[Ratio]:
-    what = "columnar, 600 000-row batches: rate against Spark's chain"
-    yield _at_least(what, m["columnar"], m["chain-600k"], 15)
+def _log_join(m: Measured) -> Iterator[Ratio]:
+    what = "from log to result log, 1 200 000-row batches: rate against Spark's chain"
+    yield _at_least(what, m["log-join"], m["chain-600k"], 12)
+
+
+def _log_rows(m: Measured) -> Iterator[Ratio]:
+    pair = m["log-rows"]
+    what = "a log as rows: time against Spark's source of Parquet files"
+    yield _at_most(what, pair["log"], pair["files"], 1.3)
 
 
 def _short(m: Measured) -> Iterator[Ratio]:
@@ -155,7 +162,9 @@ def _windowed(m: Measured) -> Iterator[Ratio]:
         if short is not None:
             yield _rate(f"{name}, rows in and out, window of {SHORT} s", short, question.wanted)
         if columnar is not None:
-            yield _rate(f"{name}, columnar, window of {SHORT} s", columnar, 2 * question.wanted)
+            yield _rate(
+                f"{name}, from log to log, window of {SHORT} s", columnar, 2 * question.wanted
+            )
         if short is not None and long is not None:
             what = f"{name}: a window of {LONG} s against one of {SHORT} s: time of a batch"
             yield _at_most(what, long, short, 1.3)

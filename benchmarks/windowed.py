@@ -15,10 +15,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from benchmarks.loads import Load
+from benchmarks.log_queries import open_logs, start_statement
 from benchmarks.queries import read, session
 from benchmarks.watch import Run, traffic_by_nilometer, watch
-from nilometer.spark.arrow_sink import read_results
-from nilometer.spark.columnar import query_arrow_files
+from nilometer.log.reader import LogReader
 
 ONE: Final = Load(streams=1, keys=1000, rate=1000, batches=26)
 TWO: Final = Load(streams=2, keys=1000, rate=500, batches=26)
@@ -113,19 +113,18 @@ def two_stages(execution: str) -> dict[str, Any]:
 
 
 def columnar(name: str, window: int) -> dict[str, Any]:
-    """The same from Arrow files to Arrow files."""
+    """The same from logs to a log."""
     question = QUESTIONS[name]
-    spark = session()
-    folders = {stream: question.load.folder(stream, "arrow") for stream in question.load.names}
-    query = query_arrow_files(spark, folders, question.sql.format(w=window), "ts", 1)
+    logs = open_logs(session(), question.load, question.load.rows_per_file)
     found = 0
 
     def start(checkpoint: Path) -> StreamingQuery:
-        started = query.start(checkpoint.with_name("results"), checkpoint, available_now=True)
+        started = start_statement(logs, question.sql.format(w=window), checkpoint)
         started.awaitTermination()
+        results = LogReader.open(checkpoint.with_name("results"))
         nonlocal found
-        for batch in read_results(checkpoint.with_name("results")):
-            found += pc.sum(pc.less(batch.column(0), CHECKED)).as_py() or 0
+        for frame in results.read(results.start):
+            found += pc.sum(pc.less(frame.rows.column(0), CHECKED)).as_py() or 0
         return started
 
     return _checked(question, window, watch(start, WARM_UP, traffic_by_nilometer), found)

@@ -21,7 +21,8 @@ TWO_STAGES = (
 """A join on one key under a GROUP BY on another."""
 JOIN = (
     "SELECT A.id AS A, B.id AS B, C.id AS C FROM A, B, C "
-    "WINDOW (A, B) = 40 MICROSECONDS AND (B, C) = 25 MICROSECONDS WHERE A.k = B.k AND B.k = C.k"
+    "WINDOW (A, B) = 40 MICROSECONDS AND WINDOW (B, C) = 25 MICROSECONDS "
+    "WHERE A.k = B.k AND B.k = C.k"
 )
 LOG_WAYS = {"log": JOIN, "windowed log": TWO_STAGES}
 ROWS = 60

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -96,15 +95,18 @@ class ResultReader:
     """Makes the select list of what leaves the join."""
 
     def __init__(self, plan: JoinPlan) -> None:
-        self._plan = plan
-        self._types = Types(plan.catalog, plan.sources)
-        subset = Subset(plan.sql, self._argument, plan.catalog.functions)
-        self._items = [subset.compile(item.value.tree) for item in plan.items]
+        types = Types(plan.catalog, plan.sources)
+        output = [one.ref for one in plan.output]
 
-    @cached_property
-    def schema(self) -> pa.Schema:
+        def argument(ref: Ref) -> Argument:
+            if ref == RESULT_TIME:
+                return Argument(0)
+            return Argument(1 + output.index(leaves_as(ref, plan, types)))
+
+        subset = Subset(plan.sql, argument, plan.catalog.functions)
+        self._items = [subset.compile(item.value.tree) for item in plan.items]
+        self.schema = pa.schema([(item.name, _kind(item.value, types)) for item in plan.items])
         """The columns of the select list."""
-        return pa.schema([(item.name, self._kind(item.value)) for item in self._plan.items])
 
     def read(self, results: Sequence[pa.RecordBatch]) -> pa.Table:
         return pa.Table.from_batches(map(self.select, results), self.schema)
@@ -118,16 +120,11 @@ class ResultReader:
         ]
         return pa.RecordBatch.from_arrays(items, schema=self.schema)
 
-    def _kind(self, value: Scalar) -> pa.DataType:
-        kind = self._types.of(value)
-        assert kind is not None
-        return kind
 
-    def _argument(self, ref: Ref) -> Argument:
-        if ref == RESULT_TIME:
-            return Argument(0)
-        chosen = leaves_as(ref, self._plan, self._types)
-        return Argument(1 + [one.ref for one in self._plan.output].index(chosen))
+def _kind(value: Scalar, types: Types) -> pa.DataType:
+    kind = types.of(value)
+    assert kind is not None
+    return kind
 
 
 def _require_subset(plan: JoinPlan) -> None:

@@ -123,7 +123,7 @@ class _KeepAnswer:
         spark, folder = changes.sparkSession, Path(self._folder)
         folder.mkdir(parents=True, exist_ok=True)
         if self._query is None:
-            self._query = _query_id(spark, self._checkpoint)
+            self._query = query_id(spark, self._checkpoint)
         current = _load_pointer(folder)
         if not _is_next(current, self._query, batch, folder):
             return
@@ -182,7 +182,7 @@ def _is_next(current: _Current | None, query: str, batch: int, folder: Path) -> 
     )
 
 
-def _query_id(spark: SparkSession, checkpoint: str) -> str:
+def query_id(spark: SparkSession, checkpoint: str) -> str:
     """The identity of the query, as its checkpoint knows it."""
     [(text,)] = spark.read.text(_escape(f"{checkpoint}/metadata")).collect()
     return str(json.loads(text)["id"])

@@ -10,6 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from nilometer.operators.change_operator import DIFF, TIME
+from nilometer.spark.output import Expressions
 from nilometer.spark.types import is_flat
 from nilometer.sql.changes_plan import Column
 from nilometer.sql.scalars import quote_name
@@ -42,10 +43,16 @@ class ChangesShape:
 
     def finish(self, results: DataFrame) -> DataFrame:
         """The changes under the names of the answer's columns."""
+        return self.expressions.apply(results)
+
+    @property
+    def expressions(self) -> Expressions:
+        """What Spark is asked to compute."""
         n = len(self.columns)
         names = [one.name for one in self.columns]
         own = [f"{self._column(i)} AS {quote_name(name)}" for i, name in enumerate(names)]
-        return results.selectExpr(*own, f"timestamp_micros(c{n}) AS {TIME}", f"c{n + 1} AS {DIFF}")
+        times = (f"timestamp_micros(c{n}) AS {TIME}", f"c{n + 1} AS {DIFF}")
+        return Expressions((), (*own, *times))
 
     def _column(self, number: int) -> str:
         is_time = isinstance(self.types[number], TimestampType)

@@ -56,7 +56,7 @@ class OpenHost:
         place = bucket_numbers(self._host.stage.routing.buckets).index(bucket)
         yield from emit.results(results, Sender(place, run.frontier, batch.now))
         self._save(run)
-        yield emit.metrics(bucket_metrics(self._host.stage, run))
+        yield emit.metrics(bucket_metrics(self._host.stage, place, run))
 
     def hold(self, bucket: int, frame: pd.DataFrame) -> None:
         """Take in rows of streams that had ended before the query started."""

@@ -68,11 +68,12 @@ def observe(hosted: DataFrame, operator: str) -> DataFrame:
     return hosted.observe(f"{_PREFIX}{operator[:8]}", collected)
 
 
-def bucket_metrics(stage: Stage, run: BucketRun) -> str:
+def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
     """One bucket after a micro-batch, as JSON."""
     stored = run.operator.stored
     return json.dumps(
         {
+            "bucket": bucket,
             "names": stage.names,
             "internal": [clock.senders > 0 for clock in stage.clocks],
             "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
@@ -84,6 +85,7 @@ def bucket_metrics(stage: Stage, run: BucketRun) -> str:
             "chunks": sum(len(one.refs) for one in stored),
             "state_bytes": sum(ref.size for one in stored for ref in one.refs),
             "watermarks": run.watermarks.marks,
+            "frontier": run.frontier,
         },
         separators=(",", ":"),
     )

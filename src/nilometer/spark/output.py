@@ -19,6 +19,19 @@ from nilometer.sql.types import Types
 
 
 @dataclass(frozen=True)
+class Expressions:
+    """Conditions and a select list in Spark's SQL."""
+
+    conditions: tuple[str, ...]
+    items: tuple[str, ...]
+
+    def apply(self, rows: DataFrame) -> DataFrame:
+        for condition in self.conditions:
+            rows = rows.where(condition)
+        return rows.selectExpr(*self.items)
+
+
+@dataclass(frozen=True)
 class ResultShape:
     """Result columns c0, c1, … as the host sends them, and what becomes of them."""
 
@@ -44,15 +57,19 @@ class ResultShape:
         """The select list over results, after the conditions that only Spark can ask."""
         with analysis_kept_quiet():
             try:
-                for condition in self.plan.after:
-                    results = results.where(f"CAST(({self._spell(condition)}) AS BOOLEAN)")
-                return results.selectExpr(*map(self._item, range(len(self.plan.items))))
+                return self.expressions.apply(results)
             except AnalysisException as error:
                 raise self._refused(results, error) from None
 
-    def _item(self, number: int) -> str:
-        item = self.plan.items[number]
-        return f"{self._spell(item.value)} AS {quote_name(item.name)}"
+    @property
+    def expressions(self) -> Expressions:
+        """What Spark is asked to compute."""
+        return Expressions(
+            tuple(f"CAST(({self._spell(one)}) AS BOOLEAN)" for one in self.plan.after),
+            tuple(
+                f"{self._spell(item.value)} AS {quote_name(item.name)}" for item in self.plan.items
+            ),
+        )
 
     def _spell(self, scalar: Scalar) -> str:
         return spell(scalar.tree, self._column)

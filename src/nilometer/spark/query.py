@@ -14,7 +14,7 @@ from nilometer.model.time import format_duration
 from nilometer.operators.stage import Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.changes_output import ChangesShape
-from nilometer.spark.output import ResultShape, result_types
+from nilometer.spark.output import Expressions, ResultShape, result_types
 from nilometer.sql.changes_plan import ChangesPlan
 from nilometer.sql.physical import build_stage
 from nilometer.sql.plan import JoinPlan, Source
@@ -31,6 +31,8 @@ class Shape(Protocol):
     def is_flat(self) -> bool: ...
     @property
     def schema(self) -> StructType: ...
+    @property
+    def expressions(self) -> Expressions: ...
     def finish(self, results: DataFrame) -> DataFrame: ...
 
 

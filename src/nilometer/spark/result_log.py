@@ -57,6 +57,19 @@ class ResultLog:
     queries: int
     senders: int
 
+    def append(self, parts: list[str], frontiers: dict[str, int], key: tuple[str, int]) -> None:
+        """Append the parts of a micro-batch, given before which instants senders are done."""
+        self.parts.append(parts, self._watermark(frontiers), key)
+
+    def _watermark(self, frontiers: dict[str, int]) -> int | None:
+        """Before which instant all buckets are done, if that is known."""
+        if self.queries > 1:
+            frontiers = _keep_frontiers(self.parts.location, frontiers)
+        if len(frontiers) < self.senders:
+            return None
+        reached = min(frontiers.values())
+        return reached if abs(reached) < FOREVER else None
+
 
 class ResultSink(DataSource):
     """`writeStream.format("nilometer-results")`, with the log in the option `work`."""
@@ -97,20 +110,11 @@ class _Writer(DataSourceStreamArrowWriter):
         told = [one for message in written for one in message.told]
         if told:
             parts = [one["part"] for one in told if one["part"] is not None]
-            watermark = self._watermark({one["sender"]: one["at"] for one in told})
-            self._log.parts.append(parts, watermark, (written[0].query, batchId))
+            frontiers = {one["sender"]: one["at"] for one in told}
+            self._log.append(parts, frontiers, (written[0].query, batchId))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Leave the parts: what is appended later sweeps them away."""
-
-    def _watermark(self, frontiers: dict[str, int]) -> int | None:
-        """Before which instant all buckets are done, if that is known."""
-        if self._log.queries > 1:
-            frontiers = _keep_frontiers(self._log.parts.location, frontiers)
-        if len(frontiers) < self._log.senders:
-            return None
-        reached = min(frontiers.values())
-        return reached if abs(reached) < FOREVER else None
 
 
 def _keep_frontiers(location: str, frontiers: dict[str, int]) -> dict[str, int]:

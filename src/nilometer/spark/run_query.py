@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from nilometer.kernels.expression_types import type_name
@@ -31,19 +32,19 @@ def run_query(
     match plan:
         case UnionPlan():
             parts = [_run(append_query(one, frames), frames, None, names) for one in plan.plans]
-            return union([_cast(part, plan) for part in parts])
+            return union([cast_part(part, plan.kinds) for part in parts])
         case ChangesPlan():
             return _run(changes_query(plan), frames, beats, names)
         case JoinPlan():
             return _run(append_query(plan, frames), frames, None, names)
 
 
-def _cast(part: DataFrame, plan: UnionPlan) -> DataFrame:
+def cast_part(part: DataFrame, kinds: Sequence[pa.DataType | None]) -> DataFrame:
     """One part of UNION ALL in the types of the whole."""
-    numbered = part.toDF(*(f"c{i}" for i in range(len(plan.kinds))))
+    numbered = part.toDF(*(f"c{i}" for i in range(len(kinds))))
     columns = [
         f"c{i}" if kind is None else f"CAST(c{i} AS {type_name(kind)})"
-        for i, kind in enumerate(plan.kinds)
+        for i, kind in enumerate(kinds)
     ]
     names = [quote_name(name) for name in part.columns]
     return numbered.selectExpr(*(f"{c} AS {n}" for c, n in zip(columns, names, strict=True)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -18,8 +18,8 @@ from nilometer.kernels.arrays import as_type
 from nilometer.local.run_query import ResultReader
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Emitter
 from nilometer.spark.log_parts import LogParts
-from nilometer.spark.log_rows import FORMAT, register_log_sources
 from nilometer.spark.log_stream import ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query
 from nilometer.spark.result_log import EmitParts, ResultLog, ResultRows, ResultSink
@@ -27,6 +27,7 @@ from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
+from nilometer.spark.write_batches import QUERY, UnfinishedResults, WriteBatches
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.compile_scalar import NotInSubsetError
 from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
@@ -59,11 +60,13 @@ def start_query(
     `_diff`. So the log of the results can be read as a stream. Its watermark is the instant
     before which all of the query's buckets are done.
     """
-    session = next(iter(frames.values())).sparkSession
     plan = _with_time(plan)
-    written = _write_by_host(plan, frames, destination, beats, session)
-    if written is None:
-        written = _write_by_spark(plan, frames, destination, beats, session)
+    found = _columnar(plan, frames)
+    if found is not None:
+        written = _write_by_host(found, plan, frames, destination, beats)
+    else:
+        assert not isinstance(plan, ChangesPlan)
+        written = _write_by_spark(plan, frames, destination, beats)
     writer = written.option("checkpointLocation", destination.checkpoint)
     if destination.name is not None:
         writer = writer.queryName(destination.name)
@@ -89,45 +92,73 @@ class _Part:
 
 
 def _write_by_host(
+    found: Sequence[_Part],
     plan: Plan,
     frames: Mapping[str, StreamFrame],
     destination: Destination,
     beats: int | None,
-    session: SparkSession,
-) -> DataStreamWriter | None:
-    """The writer of results that the host itself makes; None if only Spark can make them."""
-    found = _columnar(plan, frames)
-    if found is None:
-        return None
-    layout = _layout(found[0].schema, plan)
-    parts = LogParts(destination.location, layout, destination.options)
-    parts.create()
-    names = ReaderNames()
-    hosted = []
-    for number, one in enumerate(found):
-        emitter = EmitParts(parts, one.rows, number)
-        own = frames_of(one.query, frames)
-        hosted.append(run_stages(one.query, own, beats, names, emitter=emitter, sent=ENVELOPES))
-    senders = sum(one.query.stages[-1].stage.routing.buckets for one in found)
-    log = ResultLog(parts, len(found), senders)
-    session.dataSource.register(ResultSink)
+) -> DataStreamWriter:
+    """The writer of results that the host itself makes."""
+    queries = [one.query for one in found]
+    log = _result_log(found[0].schema, plan, destination, queries)
+    hosted = _host_all(
+        queries, frames, beats, lambda number: EmitParts(log.parts, found[number].rows, number)
+    )
+    hosted[0].sparkSession.dataSource.register(ResultSink)
     work = base64.b64encode(pickle_work(log)).decode()
     return union(hosted).writeStream.format(ResultSink.name()).option("work", work)
 
 
+def _result_log(
+    schema: pa.Schema, plan: Plan, destination: Destination, queries: Sequence[SparkQuery]
+) -> ResultLog:
+    """The log of the results; it is there from now on."""
+    parts = LogParts(destination.location, _layout(schema, plan), destination.options)
+    parts.create()
+    buckets = [query.stages[-1].stage.routing.buckets for query in queries]
+    return ResultLog(parts, len(queries), sum(buckets))
+
+
+def _host_all(
+    queries: Sequence[SparkQuery],
+    frames: Mapping[str, StreamFrame],
+    beats: int | None,
+    emitter: Callable[[int], Emitter],
+) -> list[DataFrame]:
+    names = ReaderNames()
+    return [
+        run_stages(
+            query, frames_of(query, frames), beats, names, emitter=emitter(number), sent=ENVELOPES
+        )
+        for number, query in enumerate(queries)
+    ]
+
+
 def _write_by_spark(
-    plan: Plan,
+    plan: JoinPlan | UnionPlan,
     frames: Mapping[str, StreamFrame],
     destination: Destination,
     beats: int | None,
-    session: SparkSession,
 ) -> DataStreamWriter:
-    register_log_sources(session)
-    rows: DataFrame = run_query(plan, frames, beats)
-    layout = _layout(to_arrow_schema(rows.schema, timezone="UTC"), plan)
-    parts = LogParts(destination.location, layout, destination.options)
-    parts.create()
-    return rows.writeStream.format(FORMAT).option("path", destination.location)
+    """The writer of results that Spark finishes."""
+    plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
+    queries = [append_query(one, frames) for one in plans]
+    for query in queries:
+        if not _is_streaming(query, frames):
+            raise InputError(
+                "a part of this UNION ALL reads no stream, so its rows come only once",
+                hint="insert them where they are wanted",
+            )
+    schema = to_arrow_schema(run_query(plan, frames).schema, timezone="UTC")
+    hosted = _host_all(queries, frames, beats, lambda _: EmitEnvelopes())
+    numbered = [
+        one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)
+    ]
+    log = _result_log(schema, plan, destination, queries)
+    kinds = plan.kinds if isinstance(plan, UnionPlan) else (None,) * len(plan.items)
+    results = [UnfinishedResults(one.shape.schema, one.shape.expressions, kinds) for one in queries]
+    work = WriteBatches(log, tuple(results), destination.checkpoint)
+    return union(numbered).writeStream.foreachBatch(work)
 
 
 def _columnar(plan: Plan, frames: Mapping[str, StreamFrame]) -> list[_Part] | None:

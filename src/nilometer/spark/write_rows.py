@@ -73,9 +73,9 @@ class RowsWriter(DataSourceStreamArrowWriter):
         self._writing = writing
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
-        times = _Times(self._writing.parts.layout)
-        part, _ = self._writing.parts.write(batch_number(), map(times.see, iterator))
-        return _Written(part, times.largest, task_property("sql.streaming.queryId", ""))
+        rows = TypedRows(self._writing.parts.layout)
+        part, _ = self._writing.parts.write(batch_number(), map(rows.see, iterator))
+        return _Written(part, rows.largest, task_property("sql.streaming.queryId", ""))
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
@@ -90,8 +90,8 @@ class RowsWriter(DataSourceStreamArrowWriter):
         """Leave the parts: what is appended later sweeps them away."""
 
 
-class _Times:
-    """Sees the largest time of batches that pass."""
+class TypedRows:
+    """Gives rows that pass the types of a log, and sees their largest time."""
 
     def __init__(self, layout: LogLayout) -> None:
         self._layout = layout
