@@ -153,6 +153,9 @@ class Site:
         self.rows: dict[str, list[Sensor]] = {}
         self.now: Callable[[], int] = now_micros
 
+    def _time(self) -> int:
+        return self.now()
+
     def locate(self, name: str) -> str:
         return str(self.folder / name)
 
@@ -171,7 +174,7 @@ class Site:
             self.locate,
             self.sensors,
             self.select,
-            clock=lambda: self.now(),
+            clock=self._time,
             settings=self.settings,
             status_file=self.folder / "status.json",
             **options,

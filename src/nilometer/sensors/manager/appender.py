@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from nilometer.errors import LogFullError
@@ -46,6 +47,7 @@ class Appender:
         self._pending: deque[Received] = deque()
         self._put = self._done = 0
         self._work = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._progress = asyncio.Condition()
         self._stopping = False
         self._deaf = False
@@ -74,6 +76,7 @@ class Appender:
     async def flushed(self) -> None:
         """Wait until all that was put before is stored, and acknowledged."""
         goal = self._put
+        self._hurry.set()
         async with self._progress:
             await self._progress.wait_for(lambda: self._done >= goal)
 
@@ -93,6 +96,7 @@ class Appender:
         """Let `run` end once everything is stored."""
         self._stopping = True
         self._work.set()
+        self._hurry.set()
 
     async def _wait_until(self, time: float) -> None:
         """Wait for something to append, and then a little for more."""
@@ -105,7 +109,10 @@ class Appender:
             except TimeoutError:
                 return
         if not self._stopping and self.pending_rows < self._settings.append_rows:
-            await asyncio.sleep(self._options.linger / 1e6)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._options.linger / 1e6):
+                    await self._hurry.wait()
+        self._hurry.clear()
 
     async def _append_some(self) -> None:
         received = self._cut()

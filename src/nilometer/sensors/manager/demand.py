@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Set
 from pathlib import Path
-from typing import Final
 
-from nilometer.log.registrations import Registration, forget, registrations
+from nilometer.log.registrations import WHERE, Registration, forget, registrations
 from nilometer.sensors.manager.settings import ManagerSettings
-
-WHERE: Final = "where"
-"""What a registration is about: a condition on static columns, or None for all sensors."""
 
 
 def is_alive(reader: Registration, now: int, settings: ManagerSettings) -> bool:

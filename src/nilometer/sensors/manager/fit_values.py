@@ -34,7 +34,7 @@ def fit_values(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa
     if ready is not None and ready.issuperset(map(type, values)):
         try:
             return _finite(pa.array(values, kind)), {}
-        except (pa.ArrowInvalid, OverflowError, _MisfitError):
+        except (ValueError, OverflowError, _MisfitError):
             pass  # some value does not fit: look at each
     return _fit_each(values, kind, epoch)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from nilometer.errors import LogFullError
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.log_options import StreamOptions
@@ -69,9 +70,15 @@ class LogStore:
             if one.key is not None
         ]
         watermark = self.time.advance(self._clock())
-        if prepared.rows is None and not keys and watermark == self.writer.watermark:
+        rows = prepared.rows if len(prepared.owners) else None
+        if rows is None and not keys and watermark == self.writer.watermark:
             return
-        self.writer.append(prepared.rows, watermark=watermark, keys=keys)
+        try:
+            self.writer.append(rows, watermark=watermark, keys=keys)
+        except LogFullError:
+            if rows is not None:
+                raise
+            return  # nothing is lost: the next rows bring the time with them
         self.keys.appended(keys)
         if repeats := self.keys.take_repeats():
             self.writer.append(None, keys=repeats)

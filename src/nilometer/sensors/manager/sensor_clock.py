@@ -99,10 +99,10 @@ class SensorClock:
     ) -> tuple[NDArray[np.bool_], list[tuple[int, str]]]:
         """Like `admit` for one time after the other: which are taken, and why others are not."""
         low = self.watermark if self.watermark is not None else _NEVER
-        sound = (times >= EARLIEST) & (times <= min(LATEST, now + self._max_ahead))
+        sound = (times >= max(EARLIEST, low)) & (times <= min(LATEST, now + self._max_ahead))
         seen = np.concatenate(([self._largest(number)], np.where(sound, times, _NEVER)))
         reached = np.maximum.accumulate(seen)[:-1]
-        taken = sound & (times >= low) & (times >= reached - self._lateness)
+        taken = sound & (times >= reached - self._lateness)
         if taken.any():
             self._told(number, int(times[taken].max()), now)
         refused = [

@@ -1,0 +1,149 @@
+"""What happens when readings come faster than they can be stored, or find no room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import commit, registrations
+from nilometer.log.writer import LogWriter
+from nilometer.sensors.stream_type import NEW_VALUE, Reading
+from tests.manager_streams import ONLY, QUICK, Site, stream, wait_for
+
+SMALL = {"segment": "4KB", "disk": "40KB", "linger": "0s"}
+ROWS = 50
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = Site(tmp_path, replace(QUICK, pending_rows=5, append_rows=2))
+    made.rows = {"S": [ONLY]}
+    return made
+
+
+def noise(first: int) -> pa.RecordBatch:
+    """Rows that cannot be compressed away, numbered."""
+    return pa.record_batch({"x": pa.array([first + at + 0.123456789 * at for at in range(ROWS)])})
+
+
+def batches(count: int) -> Sequence[pa.RecordBatch]:
+    return [noise(1000 * at) for at in range(count)]
+
+
+def firsts(site: Site) -> list[int]:
+    """Which batches are in the log."""
+    return [int(row["x"]) // 1000 for row in site.stored("S")][::ROWS]
+
+
+def test_a_sensor_that_can_wait_is_not_read_until_there_is_room(site: Site) -> None:
+    line = site.lines["a0"]
+    with site.manager(stream(options=SMALL)) as manager:
+        site.read("S")
+        line.say(*batches(200))
+        wait_for(lambda: manager.streams()[0].full)
+        status = manager.streams()[0]
+        assert status.error is not None
+        assert line.reads < 150
+        seen: list[float] = []
+
+        def read_on() -> bool:
+            log = LogReader.open(site.locate("S"))
+            start, end = registrations(site.locate("S"))[0].position, log.end
+            seen.extend(x for frame in log.read(start, end) for x in frame.rows["x"].to_pylist())
+            commit(site.locate("S"), "r", end, now=site.now())
+            return len(seen) >= 200 * ROWS
+
+        wait_for(read_on, 30)
+        wait_for(lambda: not manager.streams()[0].full)
+        assert (manager.streams()[0].dropped, manager.streams()[0].error) == (0, None)
+    assert seen == [x for batch in batches(200) for x in batch["x"].to_pylist()]
+
+
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest", "fail"])
+def test_a_sensor_that_cannot_wait(site: Site, policy: str) -> None:
+    line = site.lines["a0"]
+    stored: list[int] = []
+    readings = [
+        Reading(NEW_VALUE, batch, stored=lambda at=at: stored.append(at))
+        for at, batch in enumerate(batches(200))
+    ]
+    with site.manager(stream("hasty", options={**SMALL, "when_full": policy})) as manager:
+        site.read("S")
+        for reading in readings:
+            line.say(reading)
+            wait_for(lambda: line.words.empty() or line.closed)
+        if policy != "fail":
+            wait_for(lambda: len(stored) == 200)
+        else:
+            wait_for(lambda: manager.status("S")[0].state == "failed")
+        stream_status, sensor = manager.streams()[0], manager.status("S")[0]
+        found = firsts(site)
+    assert sensor.dropped == stream_status.dropped
+    if policy == "drop_oldest":
+        assert found[-1] == 199
+        assert found == sorted(set(found))
+        assert found[0] > 0
+    elif policy == "drop_newest":
+        assert found[0] == 0
+        assert len(found) < 200
+        assert sensor.dropped + sensor.readings == 200 * ROWS
+    else:
+        assert (line.closed, line.opened) == (1, 1)
+        assert sensor.last_error is not None
+        assert "full" in sensor.last_error or "faster" in sensor.last_error
+
+
+def test_a_disk_that_fails_and_comes_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = LogWriter.append
+    broken = [True]
+
+    def append(self: LogWriter, rows: Any, **given: Any) -> Any:
+        if broken and rows is not None:
+            raise OSError(28, "No space left on device")
+        return good(self, rows, **given)
+
+    monkeypatch.setattr(LogWriter, "append", append)
+    line = site.lines["a0"]
+    with site.manager(stream()) as manager:
+        site.read("S")
+        line.say(*map(float, range(30)))
+        wait_for(lambda: "No space left" in (manager.streams()[0].error or ""))
+        assert line.reads < 20
+        broken.clear()
+        wait_for(lambda: len(site.stored("S")) == 30)
+        wait_for(lambda: manager.streams()[0].error is None)
+    assert [row["x"] for row in site.stored("S")] == list(range(30))
+
+
+def test_a_slow_disk_makes_hasty_sensors_lose_readings_within_bounds(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = LogWriter.append
+
+    def append(self: LogWriter, rows: Any, **given: Any) -> Any:
+        if rows is not None:
+            time.sleep(0.05)
+        return good(self, rows, **given)
+
+    monkeypatch.setattr(LogWriter, "append", append)
+    with site.manager(stream("hasty")) as manager:
+        site.read("S")
+        site.lines["a0"].say(*map(float, range(200)))
+        most = 0
+
+        def watched() -> bool:
+            nonlocal most
+            status = manager.streams()[0]
+            most = max(most, status.pending)
+            return status.dropped + status.rows == 200
+
+        wait_for(watched)
+        assert manager.streams()[0].dropped > 0
+        assert most <= 5

@@ -1,0 +1,56 @@
+"""Options of a log and of the manager, in WITH (…)."""
+
+from __future__ import annotations
+
+import pytest
+
+from nilometer.errors import InputError
+from nilometer.log.options import Fsync, LogOptions, WhenFull
+from nilometer.sensors.log_options import OPTIONS, StreamOptions, read_stream_options
+
+
+def test_every_option() -> None:
+    found = read_stream_options(
+        {
+            "fsync": "Interval",
+            "fsync_every": "5s",
+            "memory": "1 MB",
+            "segment": "2MB",
+            "disk": "1.5GB",
+            "when_full": "drop_oldest",
+            "max_ahead": "10 min",
+            "linger": "5ms",
+            "epoch": "ms",
+            "interval": "1s",
+        },
+        history=7,
+    )
+    log = LogOptions(
+        fsync=Fsync.INTERVAL,
+        fsync_every=5_000_000,
+        memory=1 << 20,
+        segment=2 << 20,
+        disk=3 << 29,
+        when_full=WhenFull.DROP_OLDEST,
+        history=7,
+    )
+    assert found == StreamOptions(log, 600_000_000, 5_000, 1_000, {"interval": "1s"})
+    assert len(OPTIONS) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "detail", "hint"),
+    [
+        ("disk", "much", "cannot read a size: 'much'", "write a number and a unit, such as '64MB'"),
+        ("disk", "0", "must be more than nothing: '0'", "leave the option out instead"),
+        ("fsync", "often", "no such choice: 'often'", "write one of always, interval, never"),
+        ("linger", "soon", "cannot read a duration: 'soon'", "write a number and a unit"),
+        ("when_full", "x", "no such choice: 'x'", "write one of drop_oldest, drop_newest, fail"),
+    ],
+)
+def test_an_option_that_cannot_be_read(name: str, text: str, detail: str, hint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_stream_options({name: text})
+    assert caught.value.message == f"option {name} cannot be used"
+    assert caught.value.detail == detail
+    assert (caught.value.hint or "").startswith(hint)

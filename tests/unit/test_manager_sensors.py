@@ -1,0 +1,349 @@
+"""The manager over sensors that a test holds in its hand: who is contacted, and what stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from nilometer.errors import InputError, LogError
+from nilometer.log.layout import TIMESTAMP
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import register, registrations
+from nilometer.sensors.manager.manager import StreamManager
+from nilometer.sensors.manager.sensor_keys import REPEAT_AFTER, SensorKeys
+from nilometer.sensors.manager.status import SensorState, read_status
+from nilometer.sensors.stream_type import END, NEW_VALUE, BadReadingError, Reading, TryLaterError
+from tests.manager_streams import ONLY, QUICK, Site, sensors, stream, table, wait_for
+
+TIMED = pa.schema([("x", pa.float64()), ("at", TIMESTAMP)])
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    made = Site(tmp_path)
+    made.rows = {"S": [ONLY], "T": sensors((1, "hall"), (2, "lab"), (3, "hall"))}
+    return made
+
+
+@contextmanager
+def running(site: Site, *declarations: Any) -> Iterator[StreamManager]:
+    with site.manager(*declarations) as manager:
+        yield manager
+
+
+def values(site: Site, name: str = "S") -> list[Any]:
+    return [row["x"] if name == "S" else row["r"]["x"] for row in site.stored(name)]
+
+
+def test_nobody_is_contacted_before_somebody_reads(site: Site) -> None:
+    with running(site, stream(), table()) as manager:
+        wait_for(lambda: read_status(site.folder / "status.json"))
+        assert site.lines.opened == {}
+        assert [one.sensors for one in manager.streams()] == [0, 0]
+        site.read("S")
+        wait_for(lambda: site.lines.opened == {"a0": 1})
+
+
+def test_exactly_the_sensors_that_readers_need_are_contacted(site: Site) -> None:
+    with running(site, table()) as manager:
+        site.read("T", "one", "room == 'lab'")
+        wait_for(lambda: site.lines.opened == {"a2": 1})
+        site.read("T", "two", "id in (2, 3)")
+        wait_for(lambda: site.lines.opened == {"a2": 1, "a3": 1})
+        assert [one.number for one in manager.status("T")] == [2, 3]
+        assert manager.streams()[0].readers == 2
+        site.leave("T", "one")
+        wait_for(lambda: manager.streams()[0].readers == 1)
+        assert site.lines["a2"].closed == 0
+        site.leave("T", "two")
+        wait_for(lambda: site.lines["a2"].closed == site.lines["a3"].closed == 1)
+        assert site.lines["a2"].paused == 0
+        assert manager.status("T") == []
+
+
+def test_sensors_come_go_and_change_while_a_query_runs(site: Site) -> None:
+    with running(site, table()) as manager:
+        site.read("T", where="room == 'hall'")
+        wait_for(lambda: len(manager.status("T")) == 2)
+        site.lines["a1"].say(1.0)
+        wait_for(lambda: values(site, "T") == [1.0])
+
+        site.rows["T"] += sensors((4, "hall"), (5, "attic"))
+        manager.changed("T")
+        wait_for(lambda: site.lines.opened == {"a1": 1, "a3": 1, "a4": 1})
+
+        site.rows["T"] = sensors((1, "hall"), (2, "hall"), (4, "hall"), versions=(1, 12, 4))
+        manager.changed("T")
+        wait_for(lambda: site.lines["a3"].closed == 1)
+        wait_for(lambda: site.lines.opened == {"a1": 1, "a2": 1, "a3": 1, "a4": 1})
+
+        moved = replace(site.rows["T"][0], version=21, values={"id": 1, "room": "hall"})
+        site.rows["T"][0] = replace(moved, values={"id": 1, "room": "hall", "more": 0})
+        site.rows["T"][2] = replace(site.rows["T"][2], version=24, address="b4")
+        manager.changed("T")
+        wait_for(lambda: site.lines["b4"].opened == 1)
+        assert (site.lines["a4"].closed, site.lines["a1"].opened) == (1, 1)
+
+
+def test_an_update_gives_later_readings_the_new_values(site: Site) -> None:
+    with running(site, table()) as manager:
+        site.read("T")
+        site.lines["a1"].say(1.0)
+        wait_for(lambda: len(site.stored("T")) == 1)
+        site.rows["T"] = sensors((1, "cellar"), versions=(9,))
+        manager.changed("T")
+        wait_for(lambda: len(manager.status("T")) == 1)
+        site.lines["a1"].say(2.0)
+        wait_for(lambda: len(site.stored("T")) == 2)
+    found = [(row["room"], row["r"]["x"]) for row in site.stored("T")]
+    assert found == [("hall", 1.0), ("cellar", 2.0)]
+    assert site.lines["a1"].opened == 1
+
+
+def test_a_reader_whose_process_died_needs_nothing(site: Site) -> None:
+    site.settings = replace(QUICK, reader_seen=0)
+    with running(site, stream()) as manager:
+        code = (
+            "import sys\nfrom nilometer.log.registrations import register\n"
+            "from nilometer.log.position import Position\n"
+            "register(sys.argv[1], 'r', Position(0, 0), {}, now=int(sys.argv[2]), named=True)\n"
+            "input()\n"
+        )
+        given = [sys.executable, "-c", code, site.locate("S"), str(site.now())]
+        with subprocess.Popen(given, stdin=subprocess.PIPE) as child:
+            wait_for(lambda: site.lines.opened == {"a0": 1})
+            assert manager.streams()[0].readers == 1
+            child.kill()
+        wait_for(lambda: site.lines["a0"].closed == 1)
+
+
+def test_unnamed_readers_are_forgotten_after_a_day(site: Site) -> None:
+    long_ago = site.now() - 2 * 86_400_000_000
+    with running(site, stream()):
+        where = site.locate("S")
+        for reader, named in (("named", True), ("unnamed", False)):
+            register(where, reader, Position(0, 0), {}, now=long_ago, named=named)
+            path = next(Path(where, "readers").glob(f"{reader}*.json"))
+            path.write_text(json.dumps({**json.loads(path.read_text()), "active": False}))
+        site.read("S")
+        wait_for(lambda: [one.reader for one in registrations(where)] == ["named", "r"])
+
+
+def test_a_sensor_is_reached_again_and_again(site: Site) -> None:
+    site.lines["a0"].failures = 4
+    with running(site, stream()) as manager:
+        site.read("S")
+        wait_for(lambda: site.lines["a0"].opened == 1)
+        site.lines["a0"].say(ConnectionError("gone"), 1.0, TryLaterError("busy", 0.05), 2.0)
+        wait_for(lambda: values(site) == [1.0, 2.0])
+        status = wait_for(lambda: [one for one in manager.status("S") if one.readings == 2])[0]
+    assert status.errors == 6
+    assert status.last_error == "TryLaterError: busy"
+    assert status.state is SensorState.CONNECTED
+    line = site.lines["a0"]
+    assert (line.opened, line.closed, line.paused) == (3, 2, 1)
+
+
+@pytest.mark.parametrize("kind", ["pushed", "plain"])
+def test_a_sensor_that_ends_is_not_reached_again(site: Site, kind: str) -> None:
+    with running(site, stream(kind)) as manager:
+        site.read("S")
+        site.lines["a0"].say(1.0, END, 2.0)
+        wait_for(lambda: manager.status("S") and manager.status("S")[0].state == "ended")
+        manager.changed("S")
+        wait_for(lambda: manager.streams()[0].watermark)
+    assert (values(site), site.lines["a0"].opened, site.lines["a0"].closed) == ([1.0], 1, 1)
+
+
+def test_a_plain_sensor_that_hangs_holds_up_nobody(site: Site) -> None:
+    site.settings = replace(QUICK, close_timeout=0.1)
+    stuck = threading.Event()
+    with running(site, table("plain")) as manager:
+        site.read("T")
+        site.lines["a1"].say(stuck.wait)
+        site.lines["a2"].say(1.0, 2.0)
+        wait_for(lambda: values(site, "T") == [1.0, 2.0])
+        wait_for(lambda: len(manager.status("T")) == 3)
+    stuck.set()
+
+
+def test_what_was_read_is_stored_and_acknowledged_before_a_sensor_is_let_go(site: Site) -> None:
+    site.settings = replace(QUICK, close_timeout=5)
+    seen: list[str] = []
+    line = site.lines["a0"]
+    with running(site, stream(options={"linger": "60s"})):
+        site.read("S")
+        wait_for(lambda: line.opened)
+        line.say(*(Reading(NEW_VALUE, x, stored=lambda x=x: seen.append(str(x))) for x in range(5)))
+        wait_for(lambda: line.reads == 5)
+        assert seen == []
+    assert seen == ["0", "1", "2", "3", "4"]
+    assert (line.paused, line.closed) == (1, 0)
+    assert values(site) == [0, 1, 2, 3, 4]
+
+
+def test_what_does_not_fit_goes_to_the_dead_letters(site: Site) -> None:
+    stored: list[int] = []
+    with running(site, stream()) as manager:
+        site.read("S")
+        site.lines["a0"].say(
+            1.0,
+            Reading(NEW_VALUE, "two", stored=lambda: stored.append(2)),
+            BadReadingError("malformed", b"{\xff", lambda: stored.append(3)),
+            [Reading(NEW_VALUE, 4.0), BadReadingError("no reading", "x" * 9999)],
+            pa.record_batch({"x": pa.array(["5", None, "6"])}),
+            {"y": 7},
+        )
+        wait_for(lambda: len(site.stored("S")) == 3)
+        wait_for(lambda: len(site.letters("S")) == 6)
+        status = wait_for(lambda: [one for one in manager.status("S") if one.readings == 3])[0]
+        assert (status.dead_letters, manager.streams()[0].dead_letters) == (6, 6)
+    letters = [(one["reason"], one["payload"][:20]) for one in site.letters("S")]
+    assert letters == [
+        ("x: not a number: 'two'", "two"),
+        ("malformed", "{\ufffd"),
+        ("no reading", "x" * 20),
+        ("x: not a number: '5'", '{"x": "5"}'),
+        ("x: not a number: '6'", '{"x": "6"}'),
+        ("has none of the columns", '{"y": 7}'),
+    ]
+    assert max(len(one["payload"]) for one in site.letters("S")) == 4096
+    assert {one["sensor"] for one in site.letters("S")} == {"S"}
+    assert stored == [2, 3]
+    assert values(site) == [1.0, 4.0, None]
+
+
+def test_times_are_judged_per_sensor(site: Site) -> None:
+    second, now = 1_000_000, site.now()
+    base = now - 100 * second
+
+    def at(seconds: float) -> dict[str, Any]:
+        return {"x": seconds, "at": (base + seconds * second) / second}
+
+    with running(site, table(readings=TIMED, time="at", lateness=5 * second)) as manager:
+        site.read("T", where="id < 3")
+        site.lines["a1"].say(at(20), at(16), at(14), at(99999), {"x": 1})
+        site.lines["a2"].say(at(1), at(30))
+        wait_for(lambda: len(site.letters("T")) == 3)
+        wait_for(lambda: manager.streams()[0].rows == 4)
+        wait_for(lambda: manager.streams()[0].watermark == base + 15 * second)
+        assert manager.streams()[0].held_by == "1"
+        site.lines["a1"].say(END)
+        wait_for(lambda: manager.streams()[0].watermark == base + 25 * second)
+    reasons = [one["reason"] for one in site.letters("T")]
+    assert reasons[0] == "out of order by 6s"
+    assert reasons[1].startswith("ahead of the clock by 998")
+    assert reasons[2] == "has no time"
+
+
+def test_time_passes_where_nothing_arrives(site: Site) -> None:
+    with running(site, stream()) as manager:
+        site.read("S")
+        first = wait_for(lambda: manager.streams()[0].watermark)
+        wait_for(lambda: manager.streams()[0].watermark > first + 100_000)
+        site.leave("S")
+        wait_for(lambda: manager.streams()[0].readers == 0)
+        bytes_then = wait_for(lambda: manager.streams()[0].stored_bytes)
+    log = LogReader.open(site.locate("S"))
+    assert all(len(frame.rows) == 0 for frame in log.read(log.start))
+    assert bytes_then < 100_000
+
+
+def test_arrival_times_never_go_back_though_the_clock_does(site: Site) -> None:
+    start = site.now()
+    ticks = iter(range(10**9))
+    site.now = lambda: start + 1000 * next(ticks)
+    with running(site, stream()):
+        site.read("S")
+        site.lines["a0"].say(1.0)
+        wait_for(lambda: values(site) == [1.0])
+        site.now = lambda: start - 3_600_000_000
+        site.lines["a0"].say(2.0)
+        wait_for(lambda: values(site) == [1.0, 2.0])
+    first, second = (row["_time"] for row in site.stored("S"))
+    assert second >= first
+
+
+def test_after_a_restart_sensors_are_told_what_was_stored(site: Site) -> None:
+    readings = [Reading(NEW_VALUE, float(x), key=bytes([x])) for x in range(3)]
+    for _ in range(2):
+        with running(site, table()):
+            site.read("T")
+            site.lines["a1"].say(*readings)
+            site.lines["a2"].say(Reading(NEW_VALUE, 9.0, key=b"nine"))
+            wait_for(lambda: site.lines["a1"].words.empty() and site.lines["a2"].words.empty())
+    told = [one.delivered for one in site.lines["a1"].addresses]
+    assert told == [frozenset(), frozenset([b"\0", b"\1", b"\2"])]
+    assert site.lines["a2"].addresses[1].delivered == {b"nine"}
+    assert site.lines["a3"].addresses[1].delivered == frozenset()
+
+
+def test_the_key_of_a_quiet_sensor_stays_within_reach() -> None:
+    keys = SensorKeys([SensorKeys.spell(7, b"old")], most=100)
+    log = [SensorKeys.spell(7, b"old")]
+    for at in range(3 * REPEAT_AFTER):
+        new = [SensorKeys.spell(1, str(at).encode())]
+        keys.appended(new)
+        log += [*new, *keys.take_repeats()]
+    assert SensorKeys.spell(7, b"old") in log[-REPEAT_AFTER - 2 :]
+    assert keys.delivered(7) == {b"old"}
+    assert len(keys.delivered(1)) == 100
+    assert SensorKeys(log[-10_000:], most=20_000).delivered(7) == {b"old"}
+
+
+def test_the_status_is_there_for_other_processes(site: Site) -> None:
+    with running(site, stream()):
+        site.read("S")
+        site.lines["a0"].say({"x": 1.5})
+
+        def told() -> Any:
+            found = read_status(site.folder / "status.json")
+            return found if found and found["sensors"] and found["sensors"][0]["readings"] else None
+
+        found = wait_for(told)
+    assert found["pid"] == os.getpid()
+    assert found["streams"][0]["name"] == "S"
+    assert found["sensors"][0]["last_value"] == "{'x': 1.5}"
+    assert found["sensors"][0]["state"] == "connected"
+
+
+def test_a_catalog_that_fails_is_asked_again(site: Site) -> None:
+    good = site.select
+
+    def fail(*given: Any) -> Any:
+        raise LogError("no catalog")
+
+    site.select = fail  # type: ignore[method-assign]
+    with running(site, table()) as manager:
+        site.read("T")
+        wait_for(lambda: manager.streams()[0].error == "LogError: no catalog")
+        manager._select = good
+        wait_for(lambda: len(manager.status("T")) == 3)
+        assert manager.streams()[0].error is None
+
+
+def test_streams_are_watched_once_and_forgotten(site: Site) -> None:
+    with running(site, stream()) as manager:
+        with pytest.raises(LogError):
+            manager.watch(stream())
+        with pytest.raises(InputError, match="option disk cannot be used"):
+            manager.watch(stream(name="other", options={"disk": "x"}))
+        site.read("S")
+        wait_for(lambda: site.lines.opened)
+        manager.forget("S")
+        assert site.lines["a0"].closed == 1
+        assert manager.streams() == []
+        manager.watch(stream())
+        wait_for(lambda: site.lines["a0"].opened == 2)
