@@ -1,0 +1,254 @@
+"""Sensors that are asked over HTTP: each answer in JSON is a reading, or several."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+
+from nilometer.errors import InputError
+from nilometer.sensors.stream_type import (
+    NEW_VALUE,
+    NO_VALUE,
+    BadReadingError,
+    Reading,
+    SensorAddress,
+    TryLaterError,
+)
+from nilometer.sensors.types.http_answer import BadAnswerError, HttpAnswer
+from nilometer.sensors.types.http_client import HttpClient, Origin, shared_client
+from nilometer.sensors.types.json_fields import (
+    check_columns,
+    field_reader,
+    follow,
+    parse_json,
+    read_fields,
+    read_path,
+)
+from nilometer.sensors.types.options import Option, read_options, seconds, size, whole, yes_or_no
+from nilometer.version import VERSION
+
+_SOON: Final = 1.0
+"""Within how many seconds a new sensor is asked for the first time."""
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+class HttpStatusError(Exception):
+    """A sensor that answered, but not with a reading."""
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """Headers of a request, from a JSON object."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise ValueError('write a JSON object of texts, such as {"X-Key": "abc"}')
+    if any(c in text for text in (*found, *found.values()) for c in "\r\n\0"):
+        raise ValueError("a header is one line")
+    return found
+
+
+class _Request(NamedTuple):
+    """Where to ask, and the request but for its last lines."""
+
+    origin: Origin
+    head: str
+
+
+class HttpStream:
+    """A URL that is asked again and again."""
+
+    can_wait = True
+    options: ClassVar = (
+        Option("interval", "the time from one request to the next", seconds, 1.0),
+        Option("timeout", "how long an answer may take", seconds, 10.0),
+        Option("field", "the path to the readings in an answer, such as data.items", read_path),
+        Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
+        Option("headers", "a JSON object of headers to send", read_headers),
+        Option("token", "a bearer token to send", str),
+        Option("max_bytes", "the longest answer", size, 1 << 20),
+        Option("redirects", "how many redirections are followed", whole(0, 20), 5),
+        Option("ca", "a file of certificates to trust, in place of the system's", Path),
+        Option("insecure", "whether to trust any certificate", yes_or_no, False),
+    )
+
+    def __init__(self) -> None:
+        self._chosen: Mapping[str, Any] = {}
+        self._url = ""
+        self._sensor = ""
+        self._value: Callable[[Any], Any] = lambda document: document
+        self._due = 0.0
+        self._phase = 0.0
+        self._conditions: dict[str, str] = {}
+        self._client: HttpClient | None = None
+        self._requests: dict[str, _Request] = {}
+
+    async def init_stream(self, sensor: SensorAddress) -> None:
+        """Find a time for the requests that is not everybody's."""
+        self._chosen = read_options("http", self.options, sensor.options)
+        check_columns("fields", tuple(self._chosen["fields"] or ()), sensor.columns)
+        self._value = field_reader(self._chosen["fields"])
+        self._url, self._sensor = sensor.address, sensor.sensor
+        self._request(self._url)
+        interval = max(self._chosen["interval"], 0.001)
+        share = zlib.crc32(sensor.identity.encode()) / (1 << 32)
+        self._phase = share * interval
+        self._due = asyncio.get_running_loop().time() + share * min(interval, _SOON)
+        self._client = shared_client()
+        self._client.join()
+
+    async def read_stream(self) -> Reading | list[Reading]:
+        """Wait until it is time, and ask."""
+        loop = asyncio.get_running_loop()
+        if (wait := self._due - loop.time()) > 0:
+            await asyncio.sleep(wait)
+        try:
+            async with asyncio.timeout(self._chosen["timeout"]):
+                answer = await self._ask()
+        except TimeoutError as error:
+            raise TimeoutError(f"no answer within {self._chosen['timeout']:g} s") from error
+        finally:
+            self._due = self._next(loop.time())
+        if answer.status == 304:
+            return Reading(NO_VALUE)
+        return self._readings(answer)
+
+    async def close_stream(self) -> None:
+        """Ask no more."""
+        if self._client is not None:
+            self._client.leave()
+            self._client = None
+
+    def _next(self, now: float) -> float:
+        """The next instant of this sensor's; those that were missed are left out."""
+        interval: float = max(self._chosen["interval"], 0.001)
+        return ((now - self._phase) // interval + 1) * interval + self._phase
+
+    async def _ask(self) -> HttpAnswer:
+        assert self._client is not None
+        url = self._url
+        for _ in range(self._chosen["redirects"] + 1):
+            origin, head = self._request(url)
+            lines = "".join(f"{name}: {value}\r\n" for name, value in self._conditions.items())
+            request = f"{head}{lines}\r\n".encode("latin-1")
+            try:
+                answer = await self._client.get(origin, request, most=self._chosen["max_bytes"])
+            except BadAnswerError as error:
+                raise BadReadingError(str(error)) from error
+            if answer.status not in _REDIRECTS or "location" not in answer.headers:
+                self._check(answer)
+                self._remember(answer)
+                return answer
+            url = urljoin(url, answer.headers["location"])
+        raise HttpStatusError(f"more than {self._chosen['redirects']} redirections")
+
+    def _check(self, answer: HttpAnswer) -> None:
+        if answer.status in (200, 304):
+            return
+        text = f"the sensor answered {answer.status} {answer.reason}".rstrip()
+        if (after := _retry_after(answer.headers.get("retry-after", ""))) is not None:
+            raise TryLaterError(text, after)
+        raise HttpStatusError(text)
+
+    def _remember(self, answer: HttpAnswer) -> None:
+        """With what to ask next, so that the answer may be that nothing is new."""
+        if answer.status == 200:
+            told = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
+            found = answer.headers
+            self._conditions = {ask: found[said] for ask, said in told if said in found}
+
+    def _readings(self, answer: HttpAnswer) -> Reading | list[Reading]:
+        document = parse_json(answer.body)
+        if (path := self._chosen["field"]) is not None:
+            document = follow(document, path)
+            if document is None:
+                place = ".".join(map(str, path))
+                raise BadReadingError(f"nothing at {place}", answer.body[:4096])
+        if isinstance(document, list) and all(isinstance(one, dict) for one in document):
+            if not document:
+                return Reading(NO_VALUE)
+            return [Reading(NEW_VALUE, self._value(one)) for one in document]
+        return Reading(NEW_VALUE, self._value(document))
+
+    def _request(self, url: str) -> _Request:
+        found = self._requests.get(url)
+        if found is None:
+            self._requests.clear()
+            found = self._requests[url] = self._make_request(url)
+        return found
+
+    def _make_request(self, url: str) -> _Request:
+        parts = _split(url, self._sensor)
+        own = _split(self._url, self._sensor)
+        is_secure = parts.scheme == "https"
+        context = _context(self._chosen["ca"], self._chosen["insecure"]) if is_secure else None
+        port = parts.port or (443 if is_secure else 80)
+        path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+        query = f"?{quote(parts.query, safe='%/?:@!$&()*+,;=~-._')}" if parts.query else ""
+        headers = {
+            "Host": parts.netloc.rpartition("@")[2],
+            "User-Agent": f"nilometer/{VERSION}",
+            "Accept": "application/json",
+        }
+        # What proves who we are is not for another server to which we are sent.
+        if (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
+            headers |= self._proofs(own)
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        origin = Origin(parts.hostname or "", port, context)
+        return _Request(origin, f"GET {path}{query} HTTP/1.1\r\n{lines}")
+
+    def _proofs(self, own: SplitResult) -> dict[str, str]:
+        proofs: dict[str, str] = dict(self._chosen["headers"] or {})
+        if (token := self._chosen["token"]) is not None:
+            proofs["Authorization"] = f"Bearer {token.strip()}"
+        elif own.username is not None:
+            account = f"{unquote(own.username)}:{unquote(own.password or '')}"
+            proofs["Authorization"] = f"Basic {base64.b64encode(account.encode()).decode()}"
+        return proofs
+
+
+def _split(url: str, sensor: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or any(c in url for c in "\r\n\0 "):
+        raise InputError(
+            f"sensor {sensor} has an address that is no URL",
+            detail=f"got {url!r}",
+            hint="write http://host:port/path or https://host/path",
+        )
+    return parts
+
+
+@lru_cache(maxsize=64)
+def _context(authority: Path | None, insecure: bool) -> ssl.SSLContext:
+    """Made once for many sensors, since it reads all certificates of the system."""
+    made = ssl.create_default_context(cafile=authority)
+    if insecure:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    return made
+
+
+def _retry_after(text: str) -> float | None:
+    """Seconds to wait, from a number or a date."""
+    if text.isdecimal():
+        return float(text)
+    try:
+        when = parsedate_to_datetime(text).astimezone(UTC)
+    except ValueError:
+        return None
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,175 @@
+"""A small HTTP/1.1 client for many sensors: GET, kept connections, answers of bounded size.
+
+A general client costs ten times the processor time for each request, and more with every
+connection in its pool: five hundred sensors a second would take a core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from nilometer.sensors.types.http_answer import AnswerReader, BadAnswerError, HttpAnswer
+
+_IDLE: Final = 20.0
+"""For how many seconds a connection is kept that nobody uses."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A server."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext | None = None
+
+
+class HttpConnection(asyncio.Protocol):
+    """One connection, which answers one request at a time."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._reader: AnswerReader | None = None
+        self._waiting: asyncio.Future[HttpAnswer] | None = None
+        self.used = 0
+        self.idle_since = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def ask(self, request: bytes, most: int) -> asyncio.Future[HttpAnswer]:
+        """Send a request; the answer to come, or an error in its place."""
+        assert self._transport is not None
+        self._reader = AnswerReader(most)
+        self._waiting = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return self._waiting
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._reader is None:
+            self.close()  # nobody has asked
+            return
+        try:
+            answer = self._reader.feed(data)
+        except BadAnswerError as error:
+            self._done(error)
+            self.close()
+            return
+        if answer is not None:
+            if not answer.is_kept:
+                self.close()
+            self._done(answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        answer = self._reader.end() if self._reader is not None else None
+        self._done(answer or ConnectionError(str(exc or "the server closed the connection")))
+
+    def _done(self, found: HttpAnswer | Exception) -> None:
+        waiting, self._waiting, self._reader = self._waiting, None, None
+        if waiting is None or waiting.done():
+            return
+        if isinstance(found, HttpAnswer):
+            self.used += 1
+            waiting.set_result(found)
+        else:
+            waiting.set_exception(found)
+
+
+class HttpClient:
+    """The connections of one loop to all servers, closed when no sensor is left."""
+
+    def __init__(self) -> None:
+        self._sensors = 0
+        self._idle: dict[Origin, deque[HttpConnection]] = {}
+        self._cleaning: asyncio.TimerHandle | None = None
+
+    def join(self) -> None:
+        """A sensor is going to ask."""
+        self._sensors += 1
+
+    def leave(self) -> None:
+        """A sensor will ask no more."""
+        self._sensors -= 1
+        if not self._sensors:
+            for idle in self._idle.values():
+                for connection in idle:
+                    connection.close()
+            self._idle.clear()
+            if self._cleaning is not None:
+                self._cleaning.cancel()
+                self._cleaning = None
+
+    async def get(self, origin: Origin, request: bytes, *, most: int) -> HttpAnswer:
+        """The answer to a request, with a body of at most so many bytes (BadAnswerError: longer)."""
+        connection = self._take(origin)
+        if connection is not None:
+            try:
+                return await self._ask(origin, connection, request, most)
+            except OSError:
+                pass  # the server had closed it meanwhile: a new one tells whether it is there
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            HttpConnection, origin.host, origin.port, ssl=origin.context
+        )
+        return await self._ask(origin, connection, request, most)
+
+    async def _ask(
+        self, origin: Origin, connection: HttpConnection, request: bytes, most: int
+    ) -> HttpAnswer:
+        try:
+            answer = await connection.ask(request, most)
+        except BaseException:
+            connection.close()  # what still comes belongs to nobody
+            raise
+        if connection.is_open and self._sensors:
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle.setdefault(origin, deque()).append(connection)
+            self._clean_later()
+        return answer
+
+    def _take(self, origin: Origin) -> HttpConnection | None:
+        idle = self._idle.get(origin)
+        while idle:
+            # The last one used is the least likely to have been closed.
+            connection = idle.pop()
+            if connection.is_open:
+                return connection
+        return None
+
+    def _clean_later(self) -> None:
+        if self._cleaning is None:
+            loop = asyncio.get_running_loop()
+            self._cleaning = loop.call_later(_IDLE, self._clean)
+
+    def _clean(self) -> None:
+        """Close connections that were not used for long."""
+        self._cleaning = None
+        before = asyncio.get_running_loop().time() - _IDLE
+        for origin, idle in list(self._idle.items()):
+            while idle and (idle[0].idle_since < before or not idle[0].is_open):
+                idle.popleft().close()
+            if not idle:
+                del self._idle[origin]
+        if self._idle:
+            self._clean_later()
+
+
+_CLIENTS: Final[WeakKeyDictionary[Any, HttpClient]] = WeakKeyDictionary()
+
+
+def shared_client() -> HttpClient:
+    """The client of this loop."""
+    return _CLIENTS.setdefault(asyncio.get_running_loop(), HttpClient())
