@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -53,6 +54,9 @@ class LocalStorage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.location = str(folder)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def make(self) -> None:
         if not self.folder.is_dir():

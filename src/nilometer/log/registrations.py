@@ -16,6 +16,11 @@ from nilometer.log.location import storage_at
 from nilometer.log.position import Position
 from nilometer.log.storage import Storage, file_names
 
+QUERY: Final = "query"
+"""What a registration may be about: the query that the reader belongs to, and"""
+WHERE: Final = "where"
+"""a condition on static columns that chooses sensors; none: it needs all of them."""
+
 _FOLDER: Final = "readers"
 _SUFFIX: Final = ".json"
 _LOCK: Final = f"{_FOLDER}/lock"
@@ -37,12 +42,7 @@ class Registration:
     """Its process, while it is active."""
     active: bool
     named: bool
-    """Whether rows are kept for it though it is not active."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether rows after its position must be kept."""
-        return self.named or self.active
+    """Whether it is kept until somebody forgets it; others, until they are not seen for long."""
 
 
 def register(
@@ -53,12 +53,13 @@ def register(
     *,
     now: int,
     named: bool,
+    anew: bool = False,
 ) -> Registration:
-    """Register a reader; one that is registered already keeps its position."""
+    """Register a reader; one that is registered already keeps its position, unless `anew`."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         before = _read(storage, _name(reader))
-        at = position if before is None else before.position
+        at = position if before is None or anew else before.position
         return _write(storage, Registration(reader, at, dict(about), now, os.getpid(), True, named))
 
 
@@ -91,6 +92,13 @@ def forget(location: str | Path, reader: str) -> None:
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         storage.delete(_name(reader))
+
+
+def forget_readers(location: str | Path, query: str) -> None:
+    """Remove the readers that belong to a query, or bear its name."""
+    for one in registrations(location):
+        if query in (one.reader, one.about.get(QUERY)):
+            forget(location, one.reader)
 
 
 def registrations(location: str | Path) -> list[Registration]:

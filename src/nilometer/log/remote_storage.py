@@ -48,6 +48,10 @@ class RemoteStorage:
         self._folder = folder.rstrip("/")
         self._claim: str | None = None
 
+    def remove(self) -> None:
+        if self._system.get_file_info(self._folder).type != fs.FileType.NotFound:
+            self._system.delete_dir(self._folder)
+
     def make(self) -> None:
         self._system.create_dir(self._folder, recursive=True)
 

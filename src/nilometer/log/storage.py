@@ -74,6 +74,9 @@ class Storage(Protocol):
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
 
+    def remove(self) -> None:
+        """Delete the place with all its files, if it is there."""
+
     def exclusive(self, name: str) -> AbstractContextManager[None]:
         """Keep others who ask for the same name waiting, where the place can do that."""
 

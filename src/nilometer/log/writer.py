@@ -164,7 +164,7 @@ class LogWriter:
     def trim(self) -> int:
         """Delete the segments that nobody needs any more; how many."""
         with self._appending:
-            holding = (one.position for one in registered_in(self._storage) if one.holds)
+            holding = (one.position for one in registered_in(self._storage))
             appender = self._appender
             gone = deletable(
                 appender.segments, holding, self._options, self._clock(), appender.state.keys
@@ -254,7 +254,7 @@ class LogWriter:
             )
 
     def _all_is_read(self) -> bool:
-        return all(one.position >= self._end for one in registered_in(self._storage) if one.holds)
+        return all(one.position >= self._end for one in registered_in(self._storage))
 
     def _seal(self) -> None:
         self._appender.seal()

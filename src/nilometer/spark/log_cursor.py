@@ -10,7 +10,7 @@ from typing import Final
 from nilometer.errors import InputError
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
-from nilometer.log.registrations import commit, register, release, touch
+from nilometer.log.registrations import QUERY, WHERE, commit, register, release, touch
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -29,6 +29,10 @@ class LogRange:
     """Under which name the log knows how far the rows have been read; None: it does not."""
     query: str | None = None
     """The query that the reader belongs to."""
+    where: str | None = None
+    """Of a sensor table: the condition on static columns that chooses the sensors it needs."""
+    is_named: bool = True
+    """Whether the log keeps what it has not read until the reader is forgotten."""
     may_lose: bool = False
     """Whether to go on where rows have been deleted before they were read."""
 
@@ -42,7 +46,7 @@ class LogCursor:
         self._told = 0
 
     def initial(self) -> Position:
-        """Where a query begins: where its reader has committed before, if it has.
+        """Where a query begins: where its reader has committed before, if it has a name.
 
         It is registered there, so that nothing is deleted.
         """
@@ -51,7 +55,7 @@ class LogCursor:
             found = start
         else:
             found = self._log.start if start == EARLIEST else self._log.end
-        return self._register(found)
+        return self._register(found, anew=not self._given.is_named)
 
     def available(self) -> Position:
         """The end of the log as it is now."""
@@ -89,12 +93,20 @@ class LogCursor:
         self._log.check(start)
         return start
 
-    def _register(self, position: Position) -> Position:
+    def _register(self, position: Position, anew: bool = False) -> Position:
         given, now = self._given, _now()
         if given.reader is None:
             return position
-        about = {} if given.query is None else {"query": given.query}
-        found = register(given.location, given.reader, position, about, now=now, named=True)
+        about = {QUERY: given.query, WHERE: given.where}
+        found = register(
+            given.location,
+            given.reader,
+            position,
+            about,
+            now=now,
+            named=given.is_named,
+            anew=anew,
+        )
         self._told = now
         return found.position
 

@@ -84,7 +84,15 @@ class LogSource(DataSource):
         start = read_start(self.options.get("startingOffsets"))
         may_lose = self.options.get("failOnDataLoss", "true").lower() == "false"
         name = self.options.get("reader")
-        given = LogRange(self._path, start, name, self.options.get("query", name), may_lose)
+        given = LogRange(
+            self._path,
+            start,
+            name,
+            self.options.get("query", name),
+            self.options.get("where"),
+            self.options.get("named", "true").lower() == "true",
+            may_lose,
+        )
         return _StreamReader(self._rows(schema), given, self._most_rows())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> RowsWriter:  # noqa: N802

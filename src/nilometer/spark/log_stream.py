@@ -33,8 +33,8 @@ class LogStream:
     """`earliest`, `latest`, or a place: where a query begins that has not read anything yet."""
     reader: str | None = None
     """The query's name in the log, which keeps what this reader has not read."""
-    where: str | None = None
-    """Of a sensor table: a condition on static columns that chooses sensors."""
+    is_named: bool = True
+    """Whether the log keeps what this reader has not read until it is forgotten."""
     rows_per_batch: int | None = ROWS_PER_BATCH
     """The most rows of a micro-batch."""
     may_lose: bool = False
@@ -65,11 +65,13 @@ class LogStream:
     def _empty(self) -> DataFrame:
         return self.sparkSession.createDataFrame([], self.schema)
 
-    def range_for(self, reader: str | None) -> LogRange:
-        """What is read, under a name of its own."""
-        return LogRange(self.location, self.start, reader, self.reader, self.may_lose)
+    def range_for(self, reader: str | None, where: str | None = None) -> LogRange:
+        """What is read, under a name of its own, of the sensors that satisfy a condition."""
+        return LogRange(
+            self.location, self.start, reader, self.reader, where, self.is_named, self.may_lose
+        )
 
-    def rows(self, reader: str | None) -> DataFrame:
+    def rows(self, reader: str | None, where: str | None = None) -> DataFrame:
         """The rows as Spark sees them, with those that tell watermarks."""
         register_log_sources(self.sparkSession)
         start = self.start
@@ -81,7 +83,8 @@ class LogStream:
             "maxRowsPerTrigger": self.rows_per_batch,
             "reader": reader,
             "query": self.reader,
-            "where": self.where,
+            "where": where,
+            "named": str(self.is_named).lower(),
         }
         given = {name: str(value) for name, value in options.items() if value is not None}
         return self.sparkSession.readStream.format(FORMAT).options(**given).load()

@@ -66,7 +66,7 @@ def frames_of(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> dict[str,
         for one in query.stages
         for given in one.streams
     }
-    return {name: frame for name, frame in frames.items() if name in used}
+    return {name: frames[name] for name in sorted(used)}
 
 
 def _run(

@@ -17,6 +17,7 @@ from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.pack import NOW, PACKED, WATERMARK, Overhear, Pack, Pulse, Stamp
 from nilometer.spark.ship import ship_function
 from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.sensor_conditions import sensor_condition
 from nilometer.sql.stages import PlannedStage, StreamInput
 
 
@@ -71,15 +72,15 @@ class StageInputs:
             reader = SourceReader(given.plan, given.plan.sources[given.source])
         except NotInSubsetError:
             return None
-        name = self.planned.stage.names[stream]
-        own = log.range_for(self.names.next(log))
-        return LogFeed(name, stream, own, reader, log.where, log.rows_per_batch)
+        name, where = self.planned.stage.names[stream], _condition(given)
+        own = log.range_for(self.names.next(log), where)
+        return LogFeed(name, stream, own, reader, where, log.rows_per_batch)
 
     def _pack(self, stream: int, given: StreamInput, frame: StreamFrame) -> DataFrame:
         more = [f"current_timestamp() AS {NOW}"] if self.with_now else []
         if isinstance(frame, LogStream):
             more.append(WATERMARK)
-            frame = frame.rows(self.names.next(frame))
+            frame = frame.rows(self.names.next(frame), _condition(given))
         rows = carried_rows(given.plan, given.source, frame, *more)
         pack = Pack(self.planned.stage, stream, self.exchange)
         return rows.mapInArrow(ship_function(pack), PACKED)
@@ -108,6 +109,11 @@ def pulse_of(frame: StreamFrame, stage: Stage, exchange: Exchange) -> DataFrame:
 def union(frames: Sequence[DataFrame]) -> DataFrame:
     """All rows of several DataFrames of one schema."""
     return reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def _condition(given: StreamInput) -> str | None:
+    """Which sensors a source needs."""
+    return sensor_condition(given.plan, given.plan.sources[given.source])
 
 
 def _relation(given: StreamInput) -> str:

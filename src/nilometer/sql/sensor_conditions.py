@@ -57,6 +57,11 @@ def sensor_sources(plan: Plan) -> Iterator[tuple[JoinPlan, Source]]:
                 yield join, source
 
 
+def reads_streams(plan: Plan) -> bool:
+    """Whether a plan has inputs that go on."""
+    return any(not source.is_table for join in _joins(plan) for source in join.sources)
+
+
 def wanted_sensors(plan: Plan) -> dict[str, str | None]:
     """For each sensor table that a plan reads: which sensors any of its sources needs."""
     wanted: dict[str, list[str] | None] = {}

@@ -23,6 +23,7 @@ __all__ = [
     "ExplainFormat",
     "Statement",
     "read_expression",
+    "read_one",
     "read_query",
     "read_statements",
 ]
@@ -61,15 +62,20 @@ def read_statements(sql: str) -> list[AnyStatement]:
     ]
 
 
-def read_query(sql: str) -> Statement:
-    """The only statement of a text, which is a query."""
+def read_one(sql: str) -> AnyStatement:
+    """The only statement of a text."""
     statements = read_statements(sql)
     if len(statements) != 1:
         raise SqlSyntaxError(
             f"expected one statement, got {len(statements) or 'none'}",
             hint="write SELECT … FROM …" if not statements else "run them one after the other",
         )
-    (statement,) = statements
+    return statements[0]
+
+
+def read_query(sql: str) -> Statement:
+    """The only statement of a text, which is a query."""
+    statement = read_one(sql)
     if isinstance(statement, Statement):
         return statement
     first = next(split_at_semicolons(tokenize(sql)))[0]

@@ -1,33 +1,51 @@
-"""`nm.connect`: a Database, the facade that Python, the command line and the server share."""
+"""`nm.connect`: a Database, the facade of everything."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from nilometer.database.at_exit import close_at_exit
+from nilometer.database.home import Home
+from nilometer.database.known import Known, Reading, everything_known
+from nilometer.database.running import RunningQueries
+from nilometer.database.select_sensors import select_sensors
+from nilometer.database.statements import run_statement
 from nilometer.errors import InputError
+from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration
 from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
+from nilometer.spark.log_stream import read_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.sql.catalog import Catalog, Function, Relation
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
-from nilometer.sql.statements import ExplainFormat, Statement, read_query
+from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
 
 
 class Database:
-    """Streams, tables and functions under names, and statements over them."""
+    """Streams, tables and functions under names, and statements over them.
+
+    With a path it is kept there: catalog, logs of sensors' readings, results of queries. Without,
+    the first statement that needs a place makes a temporary folder, which goes with the process.
+    """
 
     def __init__(self, spark: SparkSession, execution: str, heartbeat: Duration) -> None:
         self.spark = spark
@@ -36,6 +54,8 @@ class Database:
         self._frames: dict[str, DataFrame] = {}
         self._relations: dict[str, Relation] = {}
         self._functions: dict[str, Function] = {}
+        self._home: Home | None = None
+        self._queries: RunningQueries | None = None
 
     def create_stream(
         self,
@@ -106,20 +126,31 @@ class Database:
         """The streams and tables, by name."""
         return dict(self._relations)
 
-    def sql(self, statement: str, *, buckets: int | None = None) -> DataFrame:
+    def sql(
+        self, statement: str, *, buckets: int | None = None, reader: str | None = None
+    ) -> DataFrame:
         """The answer to a statement: a DataFrame, streaming if one of its inputs is.
 
         buckets   how many parts the work has; by default Spark's shuffle partitions. It is
                   kept in the state: a query is restarted with the number it was started with.
+        reader    a name under which logs know the query: they keep what it has not read until
+                  `forget_reader`. Without one, for a day after it was last seen.
 
         >>> db.sql("SELECT A.k FROM A, B WINDOW = 10 SECONDS WHERE A.k = B.k")  # doctest: +SKIP
         """
-        read = read_query(statement)
-        plan = self._plan(read, buckets)
+        read = read_one(statement)
+        if not isinstance(read, Statement):
+            outcome = run_statement(read, *self._stored())
+            rows = outcome.rows
+            return self.spark.createDataFrame(
+                pa.table({"outcome": [outcome.message]}) if rows is None else rows
+            )
+        name = reader or f"query {sha256(statement.encode()).hexdigest()[:12]}"
+        plan, known = self._plan(read, Reading(name, reader is not None, read.from_start), buckets)
         if read.explain is not None:
             text = explain_plan(plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
-        return run_query(plan, self._frames, self._beats)
+        return run_query(plan, known.frames, self._beats)
 
     def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
@@ -130,18 +161,82 @@ class Database:
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
         read = read_query(statement)
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
-        return explain_plan(self._plan(read, buckets), chosen)
+        return explain_plan(self._plan(read, Reading(), buckets)[0], chosen)
+
+    def history(self, name: str) -> DataFrame:
+        """What the log of a stream, a sensor table or a query's results keeps: a static DataFrame.
+
+        A condition on its time column skips what lies outside.
+
+        >>> db.history("Sensors").where("_time > '2026-01-31 12:00:00'")  # doctest: +SKIP
+        """
+        home, _ = self._stored()
+        found = home.catalog.require(name, Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+        return read_log(self.spark, home.log_of(found.name))
+
+    @property
+    def queries(self) -> Mapping[str, StreamingQuery]:
+        """Spark's handles of the named queries that were started here."""
+        return {} if self._queries is None else self._queries.handles
+
+    def resume(self) -> list[str]:
+        """Start the named queries again that ran when the database was closed; their names."""
+        return self._stored()[1].resume()
+
+    def forget_reader(self, reader: str) -> None:
+        """Let logs no longer keep rows for a reader (`sql(…, reader=…)`) that has stopped."""
+        home, _ = self._stored()
+        for named in home.catalog.names():
+            forget_readers(home.log_of(named.name), reader)
+
+    def close(self) -> None:
+        """Stop named queries, store what sensors have sent, and let them go."""
+        home, queries = self._home, self._queries
+        self._home, self._queries = None, None
+        if queries is not None:
+            queries.close()
+        if home is not None:
+            home.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
+        """Be kept in a folder from now on; `connect` does this."""
+        self._home = Home(path, catalog, logs, self._select)
+        self._queries = RunningQueries(self._home, self._plan, self._beats)
+        close_at_exit(self)
+
+    def _stored(self) -> tuple[Home, RunningQueries]:
+        if self._home is None or self._queries is None:
+            self.open(None)
+        assert self._home is not None
+        assert self._queries is not None
+        return self._home, self._queries
+
+    def _select(self, rows: pa.Table, where: str) -> set[int]:
+        return select_sensors(self.spark, rows, where)
 
     def _plan(
-        self, statement: Statement, buckets: int | None
-    ) -> JoinPlan | UnionPlan | ChangesPlan:
+        self, statement: Statement, reading: Reading, buckets: int | None = None
+    ) -> tuple[JoinPlan | UnionPlan | ChangesPlan, Known]:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
-        catalog = Catalog(self._relations, self._functions, SparkEngine(self._frames))
+        known = everything_known(self._relations, self._frames, self._home, self.spark, reading)
+        engine = SparkEngine(known.frames)
+        catalog = Catalog(known.relations, self._functions, engine, known.queries)
         plan = compile_statement(statement, catalog, buckets or shuffle_partitions(self.spark))
         if isinstance(plan, ChangesPlan) and plan.execution is None:
-            return replace(plan, execution=self._execution)
-        return plan
+            return replace(plan, execution=self._execution), known
+        return plan, known
 
     def _require_new(self, name: object, frame: object) -> None:
         if not isinstance(name, str) or not name:
@@ -162,15 +257,28 @@ class Database:
 
 
 def connect(
-    spark: SparkSession, *, execution: str = "auto", heartbeat: Duration = "1s"
+    spark: SparkSession,
+    *,
+    path: str | Path | None = None,
+    catalog: str | None = None,
+    logs: str | None = None,
+    execution: str = "auto",
+    heartbeat: Duration = "1s",
 ) -> Database:
     """A Database on a Spark session, classic or Spark Connect.
 
+    path       a folder that keeps the catalog, logs and checkpoints; one process has it at a
+               time. Without one the database goes with the process.
+    catalog    the URL of a PostgreSQL database for the catalog, instead of a file in the folder.
+    logs       where logs lie instead of the folder: another one, or a URI such as s3://bucket/x.
     execution  how windowed plans learn that time has passed: "ita" when a row reaches an
                operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.
     heartbeat  how often answers over arrival times (or with idle streams) are brought up to
                date though nothing arrives: at most a second.
 
-    >>> db = connect(spark)  # doctest: +SKIP
+    >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
-    return Database(spark, execution, heartbeat)
+    database = Database(spark, execution, heartbeat)
+    if path is not None or catalog is not None or logs is not None:
+        database.open(None if path is None else Path(path), catalog, logs)
+    return database

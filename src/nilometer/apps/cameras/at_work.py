@@ -1,0 +1,118 @@
+"""The cameras at work: a process of its own that answers over HTTP and publishes over MQTT.
+
+python -m nilometer.apps.cameras.at_work RATE SECONDS HTTP-CAMERAS [BROKER-PORT MQTT-CAMERAS]
+prints the port it listens on, waits for a line, prints when it has begun (microseconds), and
+works until its input ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
+
+from nilometer.apps.cameras.world import SECOND, Sightings, World
+
+TOPIC: Final = "cameras/{}/sightings"
+_PUBLISH_EVERY: Final = 0.1
+
+
+class Camera:
+    """One camera: what it has seen since it was last asked."""
+
+    def __init__(self, world: World, number: int, seconds: int) -> None:
+        self._world = world
+        self._number = number
+        self._end = seconds * SECOND
+        self._told = 0
+
+    def news(self) -> bytes:
+        """The sightings that have arrived since the last time, as JSON."""
+        now = min(time.time_ns() // 1000 - self._world.started, self._end)
+        first, self._told = self._told, max(self._told, now)
+        parts = list(self._world.sightings(self._number, first, self._told))
+        return b"[" + b",".join(text for part in parts for text in _in_json(part)) + b"]"
+
+
+def _in_json(seen: Sightings) -> list[bytes]:
+    order = np.argsort(seen.arrivals, kind="stable")
+    times = np.datetime_as_string(seen.times[order].astype("datetime64[us]"), timezone="UTC")
+    return [
+        b'{"obj_id":%d,"ts":"%b"}' % (number, when.encode())
+        for number, when in zip(seen.objects[order].tolist(), times.tolist(), strict=True)
+    ]
+
+
+async def answer(
+    cameras: dict[str, Camera], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Serve one HTTP connection: GET /3 tells the news of Camera3."""
+    try:
+        while request := await reader.readuntil(b"\r\n\r\n"):
+            path = request.split(b" ", 2)[1].decode().strip("/")
+            camera = cameras.get(path)
+            status = b"404 Not Found" if camera is None else b"200 OK"
+            body = b"[]" if camera is None else camera.news()
+            head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            writer.write(head % (status, len(body)) + body)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+async def publish(cameras: dict[str, Camera], port: int) -> None:
+    """Tell a broker the news of cameras, ten times a second."""
+    client = Client(CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    try:
+        while True:
+            for name, camera in cameras.items():
+                news = camera.news()
+                if news != b"[]":
+                    client.publish(TOPIC.format(name), news, qos=1)
+            await asyncio.sleep(_PUBLISH_EVERY)
+    finally:
+        client.loop_stop()
+
+
+async def work(
+    rate: int, seconds: int, by_http: Sequence[str], port: int | None, by_mqtt: Sequence[str]
+) -> None:
+    """Wait for the signal to begin, and be the cameras until the input ends."""
+    cameras: dict[str, Camera] = {}
+    server = await asyncio.start_server(lambda r, w: answer(cameras, r, w), "127.0.0.1", 0)
+    _say(server.sockets[0].getsockname()[1])
+    await asyncio.to_thread(sys.stdin.readline)
+    world = World(time.time_ns() // 1000, rate)
+    cameras.update({name: Camera(world, int(name) - 1, seconds) for name in by_http})
+    _say(world.started)
+    own = {name: Camera(world, int(name) - 1, seconds) for name in by_mqtt}
+    publishing = asyncio.create_task(publish(own, port)) if port is not None else None
+    await asyncio.to_thread(sys.stdin.read)
+    if publishing is not None:
+        publishing.cancel()
+    server.close()
+
+
+def _say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str]) -> None:
+    rate, seconds, by_http, *rest = arguments
+    port, by_mqtt = (int(rest[0]), rest[1].split(",")) if rest else (None, [])
+    asyncio.run(work(int(rate), int(seconds), by_http.split(","), port, by_mqtt))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,129 @@
+"""Where a database lives: a folder with its catalog, its logs and its queries' checkpoints."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+
+from nilometer.errors import InputError
+from nilometer.log.delete import delete_log
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.manager.dead_letters import dead_letter_log
+from nilometer.sensors.manager.manager import StreamManager
+from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.types.address import ADDRESS
+
+STATUS_FILE: Final = "status.json"
+CATALOG_FILE: Final = "catalog.sqlite"
+
+Selector = Callable[[pa.Table, str], set[int]]
+"""The versions in a table of sensor rows that satisfy a condition."""
+
+
+class Home:
+    """An open database folder; one process holds it at a time."""
+
+    def __init__(
+        self, path: Path | None, catalog: str | None, logs: str | None, select: Selector
+    ) -> None:
+        """`path` None: a temporary folder, which goes with the process."""
+        self.is_temporary = path is None
+        self.folder = (path or Path(tempfile.mkdtemp(prefix="nilometer-"))).expanduser().absolute()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _take(self.folder)
+        self._logs = (logs or str(self.folder / "logs")).rstrip("/")
+        self._select = select
+        try:
+            self.catalog = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
+            self.manager = StreamManager(
+                self.log_of,
+                self.sensors,
+                self._selected,
+                settings=ManagerSettings(identity=_identity(self.folder)),
+                status_file=self.folder / STATUS_FILE,
+            )
+            self.manager.start()
+            for declaration in self.catalog.declarations():
+                self.manager.watch(declaration)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def log_of(self, name: str) -> str:
+        """Where the log of a stream, a sensor table or a query's results lies."""
+        return f"{self._logs}/{quote(name.lower(), safe='')}"
+
+    def checkpoint_of(self, query: str) -> Path:
+        """Where a query keeps how far it has come."""
+        return self.folder / "checkpoints" / quote(query.lower(), safe="")
+
+    def remove_stream(self, name: str) -> None:
+        """Delete what is left of a stream or sensor table that was dropped."""
+        self.manager.forget(name)
+        for log in (name, dead_letter_log(name)):
+            delete_log(self.log_of(log))
+
+    def remove_query(self, name: str) -> None:
+        """Delete what is left of a query that was dropped."""
+        delete_log(self.log_of(name))
+        shutil.rmtree(self.checkpoint_of(name), ignore_errors=True)
+
+    def close(self) -> None:
+        """Store what was read, let all sensors go, and let others have the folder."""
+        self.manager.stop()
+        self.catalog.close()
+        os.close(self._lock)
+        if self.is_temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def sensors(self, name: str) -> list[Sensor]:
+        """The sensors of a sensor table, or the only one of a stream."""
+        declaration = self.catalog.require_declaration(name)
+        if declaration.is_sensor_table:
+            return self.catalog.sensors(name)
+        return [Sensor(0, 0, {}, declaration.options.get(ADDRESS, ""))]
+
+    def _selected(self, declaration: Declaration, where: str | None) -> set[int]:
+        """The numbers of the sensors that satisfy a condition."""
+        sensors = self.catalog.sensors(declaration.name)
+        if where is None:
+            return {one.number for one in sensors}
+        rows = self.catalog.sensor_rows(declaration.name)
+        versions = self._select(rows, where)
+        return {one.number for one in sensors if one.version in versions}
+
+
+def _take(folder: Path) -> int:
+    """Hold the folder, so that no other process reads sensors into the same logs."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(lock, 32).decode(errors="replace").strip()
+        os.close(lock)
+        raise InputError(
+            f"the database {folder} is in use",
+            detail=f"process {holder or 'unknown'} has it open",
+            hint="close it there, or use another folder",
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def _identity(folder: Path) -> str:
+    """A name that is this database's alone, and stays."""
+    file = folder / "identity"
+    if not file.exists():
+        file.write_text(f"nilometer-{uuid4().hex[:12]}")
+    return file.read_text().strip()

@@ -1,0 +1,137 @@
+"""What statements can name in a database: where each relation comes from, and its frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from nilometer.database.home import Home
+from nilometer.log.reader import LogReader
+from nilometer.operators.watermarks import StreamClock
+from nilometer.sensors.declaration import Declaration
+from nilometer.spark.log_cursor import EARLIEST, LATEST
+from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
+from nilometer.sql.catalog import Relation, SensorColumns, rows_name
+
+APPEND = "append"
+CHANGELOG = "changelog"
+
+
+class Frames(Mapping[str, StreamFrame]):
+    """Frames by the names of relations, each made when it is first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], StreamFrame]]) -> None:
+        self._makers = makers
+        self._made: dict[str, StreamFrame] = {}
+
+    def __getitem__(self, name: str) -> StreamFrame:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Relations and their frames by name, and the texts of queries whose answers change."""
+
+    relations: Mapping[str, Relation]
+    frames: Mapping[str, StreamFrame]
+    queries: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a statement reads logs."""
+
+    reader: str | None = None
+    """Its name in the logs that it reads."""
+    is_named: bool = False
+    """Whether the logs keep what it has not read for as long as it is known."""
+    from_start: bool = False
+    """Whether it begins at the oldest row that is kept, not at the end."""
+
+
+def everything_known(
+    own: Mapping[str, Relation],
+    frames: Mapping[str, DataFrame],
+    home: Home | None,
+    spark: SparkSession,
+    reading: Reading,
+) -> Known:
+    """What was given as DataFrames, and what the database's folder holds."""
+    relations = dict(own)
+    makers: dict[str, Callable[[], StreamFrame]] = {
+        name: partial(frames.__getitem__, name) for name in frames
+    }
+    queries: dict[str, str] = {}
+    if home is not None:
+        for declared in home.catalog.declarations():
+            relations[declared.name] = relation_of(declared)
+            makers[declared.name] = partial(_log, home, spark, declared.name, reading)
+            if declared.is_sensor_table:
+                makers[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
+        for name, schema in home.catalog.tables().items():
+            relations[name] = describe_rows(name, schema)
+            makers[name] = partial(_table, home, spark, name)
+        for query in home.catalog.queries():
+            if query.kind == CHANGELOG:
+                queries[query.name] = query.text
+            else:
+                layout = LogReader.open(home.log_of(query.name)).layout
+                relations[query.name] = describe_log(query.name, layout)
+                makers[query.name] = partial(_log, home, spark, query.name, reading)
+    return Known(relations, Frames(makers), queries)
+
+
+def relation_of(declared: Declaration) -> Relation:
+    """A stream or sensor table as statements see it."""
+    relation = describe_log(declared.name, declared.layout)
+    implicit = declared.time is None or declared.is_sensor_table
+    relation = replace(relation, has_implicit_time=implicit)
+    if declared.static is None or declared.column is None:
+        return relation
+    names = tuple(declared.static.names)
+    return replace(relation, sensors=SensorColumns(names, declared.column))
+
+
+def describe_rows(name: str, schema: pa.Schema) -> Relation:
+    """A static table as statements see it."""
+    return Relation(
+        name,
+        tuple(schema.names),
+        tuple(schema.types),
+        clock=StreamClock(ended=True),
+        is_table=True,
+    )
+
+
+def _table(home: Home, spark: SparkSession, name: str) -> DataFrame:
+    rows = home.catalog.table(name)
+    assert rows is not None
+    return spark.createDataFrame(rows)
+
+
+def _sensor_rows(home: Home, spark: SparkSession, declared: Declaration) -> DataFrame:
+    assert declared.static is not None
+    rows = home.catalog.sensor_rows(declared.name).select(declared.static.names)
+    return spark.createDataFrame(rows)
+
+
+def _log(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStream:
+    return LogStream(
+        spark,
+        home.log_of(name),
+        start=EARLIEST if reading.from_start else LATEST,
+        reader=reading.reader,
+        is_named=reading.is_named,
+    )

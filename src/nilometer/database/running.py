@@ -1,0 +1,137 @@
+"""Named queries: they run in Spark on their own, and their results go to logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nilometer.database.home import Home
+from nilometer.database.known import APPEND, CHANGELOG, Known, Reading
+from nilometer.errors import InputError
+from nilometer.log.options import LogOptions
+from nilometer.log.registrations import forget_readers
+from nilometer.model.time import FOREVER
+from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.spark.start_query import Destination, start_query
+from nilometer.sql.changes_plan import ChangesPlan, Plan
+from nilometer.sql.query_text import Statement
+from nilometer.sql.sensor_conditions import reads_streams
+from nilometer.sql.statements import read_query
+
+_STOP_WITHIN = 30.0
+
+Planner = Callable[[Statement, Reading], tuple[Plan, Known]]
+"""Compiles a statement, and says what it reads."""
+
+
+class RunningQueries:
+    """The named queries of a database that run in this process."""
+
+    def __init__(self, home: Home, plan: Planner, beats: int) -> None:
+        self._home = home
+        self._plan = plan
+        self._beats = beats
+        self._running: dict[str, StreamingQuery] = {}
+
+    @property
+    def handles(self) -> Mapping[str, StreamingQuery]:
+        """Spark's own handles of those that were started here, by name."""
+        return dict(self._running)
+
+    def create(self, name: str, text: str, statement: Statement, *, if_not_exists: bool) -> bool:
+        """Keep a query and start it; False if it is there and that may be."""
+        catalog = self._home.catalog
+        plan, known = self._plan(statement, _reading(name, statement))
+        if not reads_streams(plan):
+            raise InputError(
+                "this query reads no stream, so there is nothing to continue",
+                hint="run it as it is: SELECT …",
+            )
+        kind = CHANGELOG if isinstance(plan, ChangesPlan) else APPEND
+        if not catalog.create_query(name, text, kind, if_not_exists=if_not_exists):
+            return False
+        try:
+            self._start(name, plan, known)
+        except BaseException:
+            with suppress(Exception):
+                self.drop(name)
+            raise
+        return True
+
+    def start(self, name: str) -> bool:
+        """Start a query that is stopped; False if it runs."""
+        query = self._require(name)
+        if self.is_active(query.name):
+            return False
+        statement = read_query(query.text)
+        plan, known = self._plan(statement, _reading(query.name, statement))
+        self._start(query.name, plan, known)
+        return True
+
+    def stop(self, name: str) -> bool:
+        """Stop a query; False if it does not run."""
+        query = self._require(name)
+        was_active = self._halt(query.name)
+        self._home.catalog.set_query_state(query.name, QueryState.STOPPED)
+        return was_active
+
+    def drop(self, name: str) -> None:
+        """Stop a query, and delete its results and all that it has kept."""
+        query = self._require(name)
+        self._halt(query.name)
+        for declared in self._home.catalog.names():
+            forget_readers(self._home.log_of(declared.name), query.name)
+        self._home.remove_query(query.name)
+
+    def resume(self) -> list[str]:
+        """Start all queries that ran when the database was closed; their names."""
+        wanted = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
+        return [name for name in wanted if self.start(name)]
+
+    def close(self) -> None:
+        """Stop them all; they count as running still, and `resume` starts them again."""
+        for name in list(self._running):
+            self._halt(name)
+
+    def is_active(self, name: str) -> bool:
+        handle = self._running.get(name)
+        return handle is not None and handle.isActive
+
+    def look(self) -> list[NamedQuery]:
+        """All queries as they are now; one that has failed is stopped, with its error."""
+        for name, handle in list(self._running.items()):
+            if not handle.isActive and (error := handle.exception()) is not None:
+                text = str(error).strip().split("\n")[0]
+                self._home.catalog.set_query_state(name, QueryState.STOPPED, error=text)
+                del self._running[name]
+        return self._home.catalog.queries()
+
+    def _start(self, name: str, plan: Plan, known: Known) -> None:
+        destination = Destination(
+            self._home.log_of(name),
+            str(self._home.checkpoint_of(name)),
+            LogOptions(history=FOREVER),
+            name=name,
+        )
+        self._running[name] = start_query(plan, known.frames, destination, self._beats)
+        self._home.catalog.set_query_state(name, QueryState.RUNNING)
+
+    def _halt(self, name: str) -> bool:
+        handle = self._running.pop(name, None)
+        if handle is None or not handle.isActive:
+            return False
+        handle.stop()
+        handle.awaitTermination(int(_STOP_WITHIN))
+        return True
+
+    def _require(self, name: str) -> NamedQuery:
+        found = self._home.catalog.query(name)
+        if found is None:
+            raise InputError(f"there is no query {name}", hint="SHOW QUERIES lists them")
+        return found
+
+
+def _reading(name: str, statement: Statement) -> Reading:
+    return Reading(name, is_named=True, from_start=statement.from_start)

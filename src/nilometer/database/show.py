@@ -1,0 +1,165 @@
+"""SHOW: how sensors, readers and queries are doing, and what could not be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.database.home import Home
+from nilometer.database.running import RunningQueries
+from nilometer.log.layout import TIMESTAMP
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import registrations
+from nilometer.model.names import count
+from nilometer.sensors.catalog.outcome import Outcome, placed
+from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.sensors.catalog.stored_readers import SeenReader
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.manager.dead_letters import dead_letter_log
+from nilometer.sensors.manager.status import SensorStatus
+from nilometer.sql.ddl.nodes import Kind, Show
+
+_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+
+_QUERIES: Final = pa.schema(
+    {
+        "name": pa.string(),
+        "state": pa.string(),
+        "emits": pa.string(),
+        "created": TIMESTAMP,
+        "error": pa.string(),
+        "query": pa.string(),
+    }
+)
+_SENSORS: Final = pa.schema(
+    {
+        "stream": pa.string(),
+        "sensor": pa.string(),
+        "address": pa.string(),
+        "state": pa.string(),
+        "readings": pa.int64(),
+        "rate": pa.float64(),
+        "last_reading": pa.string(),
+        "last_time": TIMESTAMP,
+        "errors": pa.int64(),
+        "dead_letters": pa.int64(),
+        "dropped": pa.int64(),
+        "last_error": pa.string(),
+    }
+)
+_READERS: Final = pa.schema(
+    {
+        "log": pa.string(),
+        "reader": pa.string(),
+        "sensors": pa.string(),
+        "row": pa.int64(),
+        "active": pa.bool_(),
+        "seen": TIMESTAMP,
+    }
+)
+
+
+def show_queries(queries: RunningQueries) -> Outcome:
+    """All named queries, and whether they run."""
+    found = queries.look()
+    rows = [
+        (
+            one.name,
+            _state(one, queries),
+            one.kind,
+            one.created,
+            one.error,
+            " ".join(one.text.split()),
+        )
+        for one in found
+    ]
+    message = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
+    return Outcome(message, _table(_QUERIES, rows))
+
+
+def _state(query: NamedQuery, queries: RunningQueries) -> str:
+    if query.state is QueryState.RUNNING and not queries.is_active(query.name):
+        return "to be resumed"
+    return str(query.state)
+
+
+def show_sensors(statement: Show, home: Home) -> Outcome:
+    """All sensors, and how those are doing that some reader needs."""
+    rows = [row for one in _chosen(statement, home) for row in _sensors_of(one, home)]
+    return Outcome(count(len(rows), "sensor"), _table(_SENSORS, rows))
+
+
+def _sensors_of(declared: Declaration, home: Home) -> Iterator[tuple[Any, ...]]:
+    statuses = {one.number: one for one in home.manager.status(declared.name)}
+    for sensor in home.sensors(declared.name):
+        name = str(next(iter(sensor.values.values()), declared.name))
+        known = statuses.get(sensor.number)
+        yield declared.name, name, sensor.address, *_doing(known)
+
+
+def _doing(one: SensorStatus | None) -> tuple[Any, ...]:
+    if one is None:
+        return ("not needed", *(None,) * 8)
+    return (
+        str(one.state),
+        one.readings,
+        round(one.rate, 1),
+        one.last_value,
+        one.last_time,
+        one.errors,
+        one.dead_letters,
+        one.dropped,
+        one.last_error,
+    )
+
+
+def show_readers(statement: Show, home: Home) -> Outcome:
+    """Who reads logs, and how far; the catalog is told, too."""
+    with placed(statement.place):
+        of = None if statement.of is None else home.catalog.require(statement.of, *_LOGS).name
+    logs = [one.name for one in home.catalog.names() if one.kind in _LOGS]
+    found = [reader for name in logs if of in (None, name) for reader in _readers(name, home)]
+    rows = [(r.log, r.reader, r.where, r.position.row, r.active, r.seen) for r in found]
+    return Outcome(count(len(found), "reader"), _table(_READERS, rows))
+
+
+def _readers(name: str, home: Home) -> list[SeenReader]:
+    seen = [
+        SeenReader(name, one.reader, one.about.get("where"), one.position, one.active, one.seen)
+        for one in registrations(home.log_of(name))
+    ]
+    home.catalog.see_readers(name, seen)
+    return seen
+
+
+def show_dead_letters(statement: Show, home: Home) -> Outcome:
+    """What sensors sent that could not be stored, with the reason."""
+    parts = [dead_letters(one.name, home) for one in _chosen(statement, home)]
+    if not parts:
+        return Outcome("no dead letters")
+    rows = pa.concat_tables(parts)
+    return Outcome(count(len(rows), "dead letter"), rows)
+
+
+def dead_letters(name: str, home: Home) -> pa.Table:
+    """The dead letters of one stream, with its name before them."""
+    log = LogReader.open(home.log_of(dead_letter_log(name)))
+    batches = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
+    rows = pa.Table.from_batches(batches, log.layout.stored)
+    return rows.add_column(0, "stream", pa.array([name] * len(rows), pa.string()))
+
+
+def _chosen(statement: Show, home: Home) -> list[Declaration]:
+    """The streams and sensor tables that a statement is about."""
+    if statement.of is None:
+        return home.catalog.declarations()
+    with placed(statement.place):
+        return [home.catalog.require_declaration(statement.of)]
+
+
+def _table(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -1,0 +1,119 @@
+"""Statements of the database: what the catalog, the manager and running queries do about them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nilometer.database.home import Home
+from nilometer.database.running import RunningQueries
+from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
+from nilometer.errors import InputError
+from nilometer.log.registrations import registrations
+from nilometer.sensors.catalog.execute import execute
+from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
+from nilometer.sql.ddl.nodes import (
+    CreateQuery,
+    DatabaseStatement,
+    Drop,
+    Kind,
+    Show,
+    Shown,
+    StartQuery,
+    StopQuery,
+)
+
+_STREAMS: Final = (Kind.STREAM, Kind.SENSOR_TABLE)
+
+
+def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQueries) -> Outcome:
+    """Do what a statement says, wholly or not at all."""
+    match statement:
+        case CreateQuery():
+            return _create_query(statement, queries)
+        case StartQuery():
+            with placed(statement.place):
+                started = queries.start(statement.name)
+            return Outcome(f"query {statement.name} {'started' if started else 'runs already'}")
+        case StopQuery():
+            with placed(statement.place):
+                stopped = queries.stop(statement.name)
+            return Outcome(f"query {statement.name} {'stopped' if stopped else 'did not run'}")
+        case Drop(kind=Kind.QUERY):
+            return _drop_query(statement, home, queries)
+        case Drop():
+            _refuse_if_read(statement, home, queries)
+            return _told(execute(home.catalog, statement), home)
+        case Show(what=Shown.QUERIES):
+            return show_queries(queries)
+        case Show(what=Shown.SENSORS):
+            return show_sensors(statement, home)
+        case Show(what=Shown.READERS):
+            return show_readers(statement, home)
+        case Show(what=Shown.DEAD_LETTERS):
+            return show_dead_letters(statement, home)
+        case _:
+            return _told(execute(home.catalog, statement), home)
+
+
+def _told(outcome: Outcome, home: Home) -> Outcome:
+    """Let the manager know what has changed."""
+    match outcome.change:
+        case Change(kind, name, action) if kind in _STREAMS:
+            if action is Action.CREATED:
+                declared = home.catalog.require_declaration(name)
+                try:
+                    home.manager.watch(declared)
+                except BaseException:
+                    home.catalog.drop(kind, name)
+                    raise
+            elif action is Action.ROWS_CHANGED:
+                home.manager.changed(name)
+            else:
+                home.remove_stream(name)
+        case _:
+            pass
+    return outcome
+
+
+def _create_query(statement: CreateQuery, queries: RunningQueries) -> Outcome:
+    with placed(statement.place):
+        made = queries.create(
+            statement.name,
+            statement.text,
+            statement.query,
+            if_not_exists=statement.if_not_exists,
+        )
+    if not made:
+        return Outcome(f"query {statement.name} is there already")
+    change = Change(Kind.QUERY, statement.name, Action.CREATED)
+    return Outcome(f"query {statement.name} created and started", change=change)
+
+
+def _drop_query(statement: Drop, home: Home, queries: RunningQueries) -> Outcome:
+    with placed(statement.place):
+        found = home.catalog.query(statement.name)
+        if found is None:
+            if statement.if_exists:
+                return Outcome(f"there is no query {statement.name}")
+            home.catalog.require(statement.name, Kind.QUERY)
+            raise AssertionError("a query that is required is there")
+        _refuse_if_read(statement, home, queries)
+        queries.drop(found.name)
+        home.catalog.drop(Kind.QUERY, found.name)
+    return Outcome(
+        f"query {found.name} dropped", change=Change(Kind.QUERY, found.name, Action.DROPPED)
+    )
+
+
+def _refuse_if_read(statement: Drop, home: Home, queries: RunningQueries) -> None:
+    """What running queries read cannot be dropped under them."""
+    with placed(statement.place):
+        found = home.catalog.find(statement.name)
+        if found is None:
+            return
+        for one in registrations(home.log_of(found.name)):
+            reader = str(one.about.get("query", one.reader))
+            if reader in queries.handles and queries.is_active(reader):
+                raise InputError(
+                    f"query {reader} reads {found.name}", hint=f"first DROP QUERY {reader}"
+                )
