@@ -1,0 +1,105 @@
+"""A manager killed at any moment: nothing acknowledged is lost, nothing is stored twice."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nilometer.log.layout import SENSOR
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import register
+from nilometer.log.writer import LogWriter
+from nilometer.sensors.manager.status import read_status
+from tests.manager_process import COUNTER, TOPICS
+from tests.manager_streams import wait_for
+from tests.mosquitto import Mosquitto
+from tests.mqtt_publisher import MqttSensors
+
+ROOT = Path(__file__).parents[2]
+SENSORS = 5
+
+
+@contextmanager
+def running(folder: Path, broker: Mosquitto) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a manager, which ends in order unless it was killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.manager_process", str(folder), broker.url, str(SENSORS)],
+        stdin=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    try:
+        yield process
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        process.communicate(input=b"")
+
+
+def run(folder: Path, broker: Mosquitto, kills: int, seed: int) -> None:
+    """Kill a manager so many times while sensors speak, and look at what it has stored."""
+    chance = random.Random(seed)
+    for declaration in (COUNTER, TOPICS):
+        place = folder / declaration.name
+        LogWriter.open(place, declaration.layout).close()
+        now = time.time_ns() // 1000
+        register(place, "r", Position(0, 0), {}, now=now, named=True)
+    with running(folder, broker):  # the broker keeps messages for whoever was there once
+        wait_for(lambda: _connected(folder) == SENSORS, 30)
+    with MqttSensors(broker.port, sensors=SENSORS, qos=1, rate=1500, inflight=200) as publisher:
+        for _ in range(kills):
+            before = LogReader.open(folder / "C").end
+            with running(folder, broker) as process:
+                wait_for(lambda end=before: LogReader.open(folder / "C").end > end, 30)
+                time.sleep(chance.uniform(0.0, 1.0))
+                process.kill()
+        published = publisher.stop()
+    with running(folder, broker):
+        wait_for(lambda: sum(map(len, _readings(folder).values())) >= published, 60)
+    _check(folder, published)
+
+
+def _check(folder: Path, published: int) -> None:
+    found = _readings(folder)
+    assert sorted(found) == list(range(SENSORS))
+    twice = {sensor: len(stored) - len(set(stored)) for sensor, stored in found.items()}
+    assert not any(twice.values()), twice
+    assert sum(map(len, found.values())) == published
+    log = LogReader.open(folder / "C")
+    counted = [one for frame in log.read(log.start) for one in frame.rows["reading"].to_pylist()]
+    acknowledged = [int(line) for line in (folder / "acknowledged").read_text().splitlines()]
+    assert counted == list(range(len(counted)))
+    assert set(acknowledged) <= set(counted)
+    assert len(acknowledged) > 10
+
+
+def _connected(folder: Path) -> int:
+    status = read_status(folder / "status.json") or {"streams": []}
+    return sum(one["connected"] for one in status["streams"] if one["name"] == "M")
+
+
+def _readings(folder: Path) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    log = LogReader.open(folder / "M")
+    for frame in log.read(log.start):
+        numbers, values = (frame.rows[name].to_pylist() for name in (SENSOR, "reading"))
+        for sensor, reading in zip(numbers, values, strict=True):
+            found.setdefault(sensor, []).append(reading)
+    return found
+
+
+def test_a_few_kills(tmp_path: Path, mosquitto: Mosquitto) -> None:
+    run(tmp_path / "db", mosquitto, 3, seed=1)
+
+
+@pytest.mark.soak
+def test_fifty_kills(tmp_path: Path, mosquitto: Mosquitto) -> None:
+    run(tmp_path / "db", mosquitto, 50, seed=2)
