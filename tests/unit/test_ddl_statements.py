@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -338,3 +339,13 @@ def test_mutated_statements() -> None:
 @pytest.mark.timeout(1800)
 def test_many_mutated_statements() -> None:
     check_mutants(20_000, random.randrange(1 << 32))
+
+
+def test_the_examples_of_the_docs_can_be_read() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    section = text.split("## Statements of the database")[1].split("```")[1]
+    kinds = [type(one).__name__ for one in read_statements(section.removeprefix("sql"))]
+    assert kinds == [
+        *("CreateStream", "CreateSensorTable", "Insert", "Update", "Delete", "CreateTable"),
+        *("Insert", "CreateQuery", "StopQuery", "StartQuery", "Drop"),
+    ]

@@ -47,10 +47,10 @@ def test_a_left_join_keeps_rows_without_partners(db: LocalDatabase) -> None:
         root_of(
             db,
             "SELECT A.k, B.v FROM A [RANGE 10 S] LEFT JOIN B [RANGE 5 S] ON A.k = B.k "
-            "WHERE A.s = 'x'",
+            "WHERE A.s = 'x' AND B.v IS NULL",
         ),
     )
-    assert top.test is not None
+    assert top.texts[0] == "B.v IS NULL"
     both = as_a(UnionAll, top.inputs[0])
     joined, padded = as_a(Block, both.inputs[0]), as_a(Compute, both.inputs[1])
     assert names(joined) == ["A.k", "A.s", "B.k", "B.v"]
@@ -58,7 +58,10 @@ def test_a_left_join_keeps_rows_without_partners(db: LocalDatabase) -> None:
     assert padded.values == (Argument(0), Argument(1), nothing, nothing)
     alone = as_a(Counted, padded.inputs[0])
     assert alone.function is SetFunction.WITHOUT
-    assert names(as_a(Block, alone.inputs[0])) == ["A.k", "A.s"]
+    left = as_a(Block, alone.inputs[0])
+    assert names(left) == ["A.k", "A.s"]
+    for block in (joined, left):  # rows of the left side are chosen before the join
+        assert [str(one) for one in block.plan.sources[0].below] == ["A.s = 'x'"]
     assert as_a(Compute, alone.inputs[1]).inputs[0] is joined
 
 

@@ -154,16 +154,15 @@ def test_the_time_is_no_column_of_a_star() -> None:
          "`floor` = 1"),
         ("WITH h AS (SELECT * FROM Sensors WHERE floor = 1) SELECT * FROM h WHERE Location = 'a'",
          "`floor` = 1 AND `Location` = 'a'"),
-        ("SELECT X.SensorID, Y.name FROM Sensors X [RANGE 1 S] LEFT JOIN Rooms Y ON "
-         "X.floor = Y.id AND X.SensorID = 1 WHERE X.Location = 'a'", None),
+        ("SELECT X.SensorID, Y.name FROM Sensors X [RANGE 1 S] LEFT JOIN Rooms Y "
+         "ON X.floor = Y.id WHERE X.Location = 'a'", "`Location` = 'a'"),
+        ("SELECT X.SensorID, Y.name FROM Sensors X [RANGE 1 S] FULL JOIN Rooms Y "
+         "ON X.floor = Y.id WHERE X.Location = 'a'", None),
     ],
 )  # fmt: skip
 def test_conditions_that_choose_sensors(sql: str, condition: str | None) -> None:
     found = {sensor_condition(join, source) for join, source in sensor_sources(plan(sql))}
-    if "LEFT JOIN" in sql:  # all that the preserved side may need
-        assert found - {None}
-    else:
-        assert found == {condition}
+    assert found == {condition}
 
 
 def test_sensors_that_any_part_of_a_query_needs() -> None:

@@ -116,12 +116,34 @@ class FromParts:
             self._part(entry, own, lifetimes)
             for entry, own in zip(self.entries, sources, strict=True)
         ]
-        held = parts[0]
+        early, where = self._asked_first(where)
+        rows = parts[0].rows
+        held = Held(replace(rows, conditions=(*rows.conditions, *early)), parts[0].units)
         for number, (join, part) in enumerate(zip(self._joins, parts[1:], strict=True), start=1):
             held = self._join(held, part, join, number)
         conditions = tuple(where_conditions(where, self.scope_over(held.units)))
         rows = replace(held.rows, conditions=(*held.rows.conditions, *conditions))
         return Held(rows, held.units)
+
+    def _asked_first(self, where: list[exp.Expr]) -> tuple[list[Scalar], list[exp.Expr]]:
+        """The conditions that rows of the first entry must pass anyway, and the others.
+
+        A left join keeps all rows of its left side, so they may be chosen before it.
+        """
+        if any(
+            str(join.args.get("side") or "").upper() not in ("", "LEFT") for join in self._joins
+        ):
+            return [], where
+        first = {source.name for source in self.entries[0].bound.sources}
+        early: list[Scalar] = []
+        later: list[exp.Expr] = []
+        for tree in where:
+            (bound,) = where_conditions([tree], self.scope)
+            if bound.streams and first.issuperset(bound.streams):
+                early.append(bound)
+            else:
+                later.append(tree)
+        return early, later
 
     def _part(
         self, entry: Entry, sources: tuple[Source, ...], lifetimes: Sequence[Lifetime]
