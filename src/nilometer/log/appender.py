@@ -46,7 +46,9 @@ class Appender:
                 self._begin(self._next_header())
         else:
             self._go_on(recovered.state, recovered.seen)
-        self.sync()
+        if self.segments:
+            self._files.sync()
+            self._publish(synced=True)
 
     @property
     def stored_bytes(self) -> int:
@@ -137,7 +139,6 @@ class Appender:
         if seen > end:
             add_dropped_rows(self._storage, seen.row - end.row)
             self._begin(self._next_header(seen))
-            self._publish(synced=True)
 
     def _segment_size(self) -> int:
         disk = self._options.disk

@@ -217,7 +217,11 @@ def _serialized(rows: pa.RecordBatch, compression: str | None) -> pa.Buffer:
 def _time_range(rows: pa.RecordBatch, time: str | None) -> tuple[int, int]:
     if time is None:
         return NEVER, ALWAYS
-    found = pc.min_max(rows.column(time).cast(pa.int64()))
+    times = rows.column(time).view(pa.int64())
+    if not times.null_count:
+        values = times.to_numpy()
+        return int(values.min()), int(values.max())
+    found = pc.min_max(times)
     earliest, latest = found["min"].as_py(), found["max"].as_py()
     return (ALWAYS, NEVER) if earliest is None else (earliest, latest)
 

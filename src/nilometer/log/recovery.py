@@ -120,6 +120,7 @@ def _batch_of(
 
 def _seen(storage: Storage, end: Position, head: Head | None) -> Position:
     """The last place of which a reader may know, the head's or one that a reader committed."""
-    if head is None:
+    if not storage.publishes:
         return end
-    return max(end, head.end, *(one.position for one in registered_in(storage)))
+    published = end if head is None else head.end
+    return max(end, published, *(one.position for one in registered_in(storage)))

@@ -1,0 +1,68 @@
+"""However much goes through a log, its writer's memory stays within the cap."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from nilometer.log.frame import Frame
+from nilometer.log.memory_tail import MemoryTail
+from nilometer.log.position import Position
+from tests.unit.log_samples import rows_from
+
+MEGABYTE = 1 << 20
+BESIDE = 150 * MEGABYTE
+
+
+def put_through(folder: Path, megabytes: int) -> None:
+    command = [sys.executable, "-m", "tests.unit.log_load", str(folder), str(megabytes)]
+    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert found["rows"] == found["wanted"] >= megabytes * MEGABYTE // 24 - 10_000
+    assert found["resident"] < found["memory"] + BESIDE
+
+
+def test_200_megabytes_beside_a_paused_reader(tmp_path: Path) -> None:
+    put_through(tmp_path / "log", 200)
+
+
+@pytest.mark.soak
+def test_a_gigabyte_beside_a_paused_reader(tmp_path: Path) -> None:
+    put_through(tmp_path / "log", 1024)
+
+
+def frame(first: int, rows: pa.RecordBatch) -> Frame:
+    return Frame(rows, None, Position(0, first, 0, first), Position(0, first + 10, 0, first + 10))
+
+
+def test_rows_cut_from_larger_ones_do_not_keep_these_alive() -> None:
+    many = rows_from(0, 100_000)
+    tail = MemoryTail(40_000, Position(0, 0))
+    for first in range(0, 500, 10):
+        tail.add(frame(first, many.slice(first, 10)), None)
+    assert tail.size < 40_000
+    kept = tail.after(tail.start, Position(0, 500, 0, 500), 1 << 30)
+    assert kept is not None
+    assert len(kept) >= 20
+    assert sum(one.rows.get_total_buffer_size() for one in kept) < 40_000
+
+
+def test_the_oldest_frames_go_first_and_what_is_gone_is_not_answered() -> None:
+    tail = MemoryTail(3000, Position(0, 0))
+    for first in range(0, 100, 10):
+        tail.add(frame(first, rows_from(first, 10)), None)
+    assert Position(0, 0) < tail.start < Position(0, 100)
+    assert tail.after(Position(0, 0), Position(0, 100), 1 << 30) is None
+    kept = tail.after(tail.start, Position(0, 100, 0, 100), 1 << 30)
+    assert kept is not None
+    assert [one.start.row for one in kept] == list(range(tail.start.row, 100, 10))
+
+
+def test_nothing_is_kept_where_no_memory_is_allowed() -> None:
+    tail = MemoryTail(0, Position(0, 0))
+    tail.add(frame(0, rows_from(0, 10)), None)
+    assert (tail.size, tail.start) == (0, Position(0, 10, 0, 10))
