@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,32 +99,31 @@ def test_rows_that_are_gone(spark: SparkSession, tmp_path: Path) -> None:
         for first in range(0, 100, 10):
             writer.append(rows.slice(first, 10).to_batches()[0])
         start = json.dumps(LogReader.open(log).start.to_json())
-        for _ in range(3):
-            writer.drop_oldest()
-    with pytest.raises(Exception, match="30 rows of"):
+        gone = sum(writer.drop_oldest() for _ in range(3))
+    with pytest.raises(Exception, match=f"{gone} rows of"):
         run_to_end(stream(spark, log, startingOffsets=start), tmp_path / "strict")
     lost = stream(spark, log, startingOffsets=start, failOnDataLoss=False)
     run_to_end(lost, tmp_path / "lost")
-    assert ids(spark, tmp_path / "lost") == list(range(30, 100))
+    assert gone >= 20
+    assert ids(spark, tmp_path / "lost") == list(range(gone, 100))
 
 
-def test_history_is_read_by_ranges_of_time(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_history_is_read_by_ranges_of_time(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "log", [numbered(first, first + 10) for first in range(0, 100, 10)])
-    rows = read_log(spark, str(tmp_path / "log"))
-    assert rows.count() == 100
-    chosen = rows.where("ts >= timestamp_micros(15) AND ts < timestamp_micros(33) AND id <> 20")
+    location = str(tmp_path / "log")
+    low, high, most = (datetime.fromtimestamp(n / 1e6, UTC) for n in (15, 32, 89))
+    early, late = read_log(spark, location, times=(None, low)), read_log(spark, location)
+    assert sorted(r.id for r in early.unionAll(late).collect()) == sorted([*range(16), *range(100)])
+    chosen = read_log(spark, location, times=(low, high)).where("id <> 20")
     assert sorted(r.id for r in chosen.collect()) == [15, 16, 17, 18, 19, *range(21, 33)]
-    assert [r.id for r in rows.where("ts = timestamp_micros(99)").collect()] == [99]
     # A frame that is damaged is not noticed if no time in it is asked for: so it is skipped.
     [segment] = [f for f in (tmp_path / "log").iterdir() if f.stat().st_size > 2000]
     content = bytearray(segment.read_bytes())
     content[-4] ^= 0xFF
     segment.write_bytes(bytes(content))
-    assert rows.where("ts < timestamp_micros(90)").count() == 90
+    assert read_log(spark, location, times=(None, most)).count() == 90
     with pytest.raises(Exception, match="damaged"):
-        rows.count()
+        read_log(spark, location).count()
 
 
 def test_rows_of_any_stream_become_a_log(spark: SparkSession, tmp_path: Path) -> None:
@@ -205,8 +205,9 @@ def test_rows_of_a_sensor_table_have_the_values_of_their_sensors(
     columns = ["room", "reading.celsius", "unix_micros(reading.at)", "floor", "unix_micros(_time)"]
     wanted = [("attic", 30.0, 11, 3, 11), ("attic", 31.0, 14, 3, 14), ("cellar", 12.0, 12, -1, 12)]
     assert results(spark, tmp_path, columns) == wanted
-    table = LogStream(spark, str(log), "earliest", where="floor > 2")
-    run_statement({"S": table}, "SELECT room, S.reading.celsius AS c FROM S", tmp_path / "query")
+    table = LogStream(spark, str(log), "earliest")
+    asked = "SELECT room, S.reading.celsius AS c FROM S WHERE floor > 2"
+    run_statement({"S": table}, asked, tmp_path / "query")
     found = rows_of(tmp_path / "query" / "out", ("room", "c", "_time"))
     assert found == [("attic", 30.0, 11), ("attic", 31.0, 14)]
     assert LogReader.open(tmp_path / "query" / "out").watermark == 12

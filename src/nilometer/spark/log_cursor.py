@@ -44,6 +44,7 @@ class LogCursor:
         self._given = given
         self._log = LogReader.open(given.location)
         self._told = 0
+        self._committed: Position | None = None
 
     def initial(self) -> Position:
         """Where a query begins: where its reader has committed before, if it has a name.
@@ -62,8 +63,13 @@ class LogCursor:
         return self._log.end
 
     def advance(self, start: Position, last: Position, most_rows: int | None) -> Position:
-        """How far to read in one micro-batch: to `last`, or at most so many rows."""
+        """How far to read in one micro-batch: to `last`, or at most so many rows.
+
+        Spark asks once the micro-batch is done that ends at `start`, so that is committed: it
+        would say so itself only with the next rows.
+        """
         self._show_life(start)
+        self.commit(start)
         start = self._kept(start)
         if last <= start:
             return start
@@ -78,7 +84,8 @@ class LogCursor:
 
     def commit(self, position: Position) -> None:
         """Rows before this place are not needed any more."""
-        if self._given.reader is not None:
+        if self._given.reader is not None and position != self._committed:
+            self._committed = position
             commit(self._given.location, self._given.reader, position, now=_now())
 
     def stop(self) -> None:

@@ -47,7 +47,6 @@ class LogFeed:
     given: LogRange
     reader: SourceReader | None
     """Makes the columns that travel; None: only watermarks are told."""
-    where: str | None = None
     most_rows: int | None = None
 
 
@@ -71,7 +70,7 @@ class LogFeeds:
         frames = _Watched(log, start, end)
         rows = iter(frames)
         if feed.reader is not None:
-            shown = ShownRows(feed.given.location, log.layout, feed.where)
+            shown = ShownRows(feed.given.location, log.layout, feed.given.where)
             pack = Pack(self.stage, feed.stream, self.exchange)
             for some in gather(map(shown.show, rows), self.stage.routing.copies(feed.stream)):
                 carried, selected = feed.reader.read(some, None)

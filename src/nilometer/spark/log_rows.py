@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
     InputPartition,
-    LessThan,
-    LessThanOrEqual,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import (
@@ -43,13 +38,12 @@ from nilometer.spark.write_rows import RowsWriter, read_writing
 FORMAT: Final = "nilometer"
 Times = tuple[int | None, int | None]
 
-_PUSH_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_ALWAYS: Final[Times] = (None, None)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def register_log_sources(session: SparkSession) -> None:
     """Let a session read and write logs by `format("nilometer")`; once more does no harm."""
-    session.conf.set(_PUSH_DOWN, "true")
     session.dataSource.register(LogSource)
 
 
@@ -64,6 +58,9 @@ class LogSource(DataSource):
                         keeps what has not
     failOnDataLoss      false: go on although rows were deleted before they were read
     where               of a sensor table: a condition on static columns that chooses sensors
+    startTime, endTime  of static reads: only rows with times in this closed range; frames without
+                        any are not even read. (Spark can push a filter down to a source in Python,
+                        but then applies it to all else that is read by the same `load()`.)
     tasks               how many tasks read at once; by default as many as there are cores
     """
 
@@ -78,7 +75,8 @@ class LogSource(DataSource):
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _BatchReader(self._rows(schema))
+        first, last = (_instant(name, self.options.get(name)) for name in ("startTime", "endTime"))
+        return _BatchReader(self._rows(schema), (first, last))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         start = read_start(self.options.get("startingOffsets"))
@@ -140,14 +138,17 @@ class _Rows:
         self._tells = tells
 
     def read(
-        self, start: Position, end: Position, times: Times = (None, None)
+        self, start: Position, end: Position, times: Times = _ALWAYS
     ) -> Iterator[pa.RecordBatch]:
         log = LogReader.open(self.location)
         shown = ShownRows(self.location, log.layout, self._where)
         watermark: int | None = None
         for frame in log.read(start, end, times=times):
             watermark = frame.watermark if frame.watermark is not None else watermark
-            rows = shown.show(frame.rows)
+            rows = frame.rows
+            if times != _ALWAYS and log.layout.time is not None:
+                rows = _within(rows, rows.column(log.layout.time).cast(pa.int64()), times)
+            rows = shown.show(rows)
             if len(rows):
                 yield self._batch(rows.columns, len(rows))
         if self._tells and watermark is not None:
@@ -164,16 +165,9 @@ class _Rows:
 class _BatchReader(DataSourceReader):
     """All rows that a log keeps; frames outside of a range of times are not looked at."""
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: _Rows, times: Times) -> None:
         self._rows = rows
-        self._times: Times = (None, None)
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        time = LogReader.open(self._rows.location).layout.time
-        for one in filters:
-            if time is not None and getattr(one, "attribute", None) == (time,):
-                self._times = _narrow(self._times, one)
-            yield one  # a frame may hold rows outside of the range, so Spark asks again
+        self._times = times
 
     def partitions(self) -> list[InputPartition]:
         log = LogReader.open(self._rows.location)
@@ -232,22 +226,24 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._cursor_or_none
 
 
-def _narrow(times: Times, one: Filter) -> Times:
-    """A closed range of times, narrowed by a comparison with an instant."""
-    instant = _instant(getattr(one, "value", None))
-    if instant is None:
-        return times
-    first, last = times
-    if isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual):
-        first = instant if first is None else max(first, instant)
-    if isinstance(one, EqualTo | LessThan | LessThanOrEqual):
-        last = instant if last is None else min(last, instant)
-    return first, last
-
-
-def _instant(value: object) -> int | None:
-    """Microseconds of a TIMESTAMP as Spark hands it over."""
-    if not isinstance(value, datetime):
+def _instant(name: str, text: str | None) -> int | None:
+    """Microseconds of an option that is an instant, in UTC unless it names a zone."""
+    if text is None:
         return None
-    aware = value if value.tzinfo is not None else value.astimezone()
-    return round((aware - _EPOCH).total_seconds() * 1_000_000)
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{name} cannot be {text!r}", hint=f"write {name} as 2026-01-31 12:00:00"
+        ) from None
+    aware = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def _within(rows: pa.RecordBatch, times: pa.Array, limits: Times) -> pa.RecordBatch:
+    """The rows whose times lie in a closed range."""
+    first, last = limits
+    if first is not None:
+        kept = pc.greater_equal(times, first)
+        rows, times = rows.filter(kept), times.filter(kept)
+    return rows if last is None else rows.filter(pc.less_equal(times, last))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -118,8 +119,14 @@ def describe_log(name: str, layout: LogLayout) -> Relation:
     return Relation(name, tuple(schema.names), types, layout.time, clock)
 
 
-def read_log(session: SparkSession, location: str, where: str | None = None) -> DataFrame:
-    """All rows that a log keeps, as a static DataFrame."""
+def read_log(
+    session: SparkSession,
+    location: str,
+    where: str | None = None,
+    times: tuple[datetime | None, datetime | None] = (None, None),
+) -> DataFrame:
+    """All rows that a log keeps, as a static DataFrame; or those of a closed range of times."""
     register_log_sources(session)
-    reader = session.read.format(FORMAT).option("path", location)
-    return (reader if where is None else reader.option("where", where)).load()
+    options = {"path": location, "where": where, "startTime": times[0], "endTime": times[1]}
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    return session.read.format(FORMAT).options(**given).load()

@@ -74,7 +74,7 @@ class StageInputs:
             return None
         name, where = self.planned.stage.names[stream], _condition(given)
         own = log.range_for(self.names.next(log), where)
-        return LogFeed(name, stream, own, reader, where, log.rows_per_batch)
+        return LogFeed(name, stream, own, reader, log.rows_per_batch)
 
     def _pack(self, stream: int, given: StreamInput, frame: StreamFrame) -> DataFrame:
         more = [f"current_timestamp() AS {NOW}"] if self.with_now else []
