@@ -113,7 +113,7 @@ class HttpClient:
                 self._cleaning = None
 
     async def get(self, origin: Origin, request: bytes, *, most: int) -> HttpAnswer:
-        """The answer to a request, with a body of at most so many bytes (BadAnswerError: longer)."""
+        """The answer to a request, with a body of at most so many bytes (else BadAnswerError)."""
         connection = self._take(origin)
         if connection is not None:
             try:

@@ -1,0 +1,213 @@
+"""The stream type file: every row once, at the speed that was chosen, also after a restart."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nilometer.errors import InputError
+from nilometer.sensors.stream_type import END, NEW_VALUE, NO_VALUE, BadReadingError, SensorAddress
+from nilometer.sensors.types.file import FileStream
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.float64()), ("at", TIMESTAMP)])
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(
+    path: Path | str, delivered: frozenset[bytes] = frozenset(), time: str | None = "at", **how: str
+) -> SensorAddress:
+    return SensorAddress("T", "s", str(path), how, COLUMNS, time, "t/1", delivered)
+
+
+def opened(sensor: SensorAddress, clock: Any = None) -> FileStream:
+    stream = FileStream(clock) if clock is not None else FileStream()
+    stream.init_stream(sensor)
+    return stream
+
+
+def read(stream: FileStream, pieces: int = 1_000_000) -> tuple[list[Any], list[Any], list[bytes]]:
+    """Rows, what is none, and keys, up to the end or so many readings."""
+    rows: list[Any] = []
+    bad: list[Any] = []
+    keys: list[bytes] = []
+    for _ in range(pieces):
+        found = stream.read_stream()
+        if isinstance(found, list):
+            bad += found
+        elif found.status is END:
+            break
+        elif found.status is NEW_VALUE:
+            rows += found.value.to_pylist()
+            keys.append(found.key)
+    return rows, bad, keys
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"n": number, "t": number / 2, "at": START + timedelta(seconds=number)}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows, COLUMNS), path)
+    elif path.suffix == ".csv":
+        lines = [f"{one['n']},{one['t']},{one['at'].isoformat()}" for one in rows]
+        path.write_text("\n".join(["n,t,at", *lines]) + "\n")
+    else:
+        path.write_text("".join(json.dumps(one, default=datetime.isoformat) + "\n" for one in rows))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_all_rows_in_bulk(tmp_path: Path, ending: str) -> None:
+    rows = [row(number) for number in range(20_000)]
+    stream = opened(at(write(tmp_path / f"a.{ending}", rows)))
+    found, bad, keys = read(stream)
+    assert found == rows
+    assert bad == []
+    assert len(keys) < 50
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_several_files_in_the_order_of_their_names(tmp_path: Path, ending: str) -> None:
+    for number in (2, 0, 1):
+        write(tmp_path / f"part{number}.{ending}", [row(number * 3 + one) for one in range(3)])
+    found, _, keys = read(opened(at(tmp_path / f"part*.{ending}")))
+    assert found == [row(number) for number in range(9)]
+    for stored in range(len(keys) + 1):
+        again, _, _ = read(opened(at(tmp_path / f"part*.{ending}", frozenset(keys[:stored]))))
+        assert again == [row(number) for number in range(stored * 3, 9)]
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-01T00:00:01Z", "2026-01-01 00:00:01", "2026-01-01T02:00:01+02:00"]
+)
+@pytest.mark.parametrize("broken", [False, True])
+def test_instants_with_and_without_a_zone(tmp_path: Path, text: str, broken: bool) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"at,n\n{text},1\n" + (f"{text},x\n" if broken else ""))
+    found, bad, _ = read(opened(at(file)))
+    assert found == [{"n": 1, "t": None, "at": START + timedelta(seconds=1)}]
+    assert len(bad) == broken
+
+
+def test_only_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(
+        "n,t,at,more\n1,0.5,2026-01-01,a\n2,x,2026-01-01,b\n3,1\n4,2.0,,d\n99999999999999999999,1,,\n"
+    )
+    found, bad, _ = read(opened(at(file)))
+    assert [one["n"] for one in found] == [1, 4]
+    assert found[1] == {"n": 4, "t": 2.0, "at": None}
+    assert [one.reason for one in bad] == [
+        "column t is double, got 'x'",
+        "a line of 2 cells where 4 were expected",
+        "column n is int64, got 99999999999999999999",
+    ]
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"n": 1}\n{oops\n\n{"n": "many"}\n[1]\n{"n": 2, "x": 1}\n')
+    found, bad, _ = read(opened(at(lines)))
+    assert [one["n"] for one in found] == [1, 2]
+    assert [one.reason.split(":")[0] for one in bad] == [
+        "malformed JSON",
+        "column n is int64, got 'many'",
+        "not a JSON object",
+    ]
+    assert all(isinstance(one, BadReadingError) for one in bad)
+
+
+def test_recorded_and_chosen_speed(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", [row(number) for number in (0, 1, 2, 2, 7)])
+    for speed, factor in (("recorded", 1.0), ("10", 10.0)):
+        now = [100.0]
+        stream = opened(at(file, speed=speed), partial(now.__getitem__, 0))
+        told: list[tuple[float, int]] = []
+        while (found := stream.read_stream()).status is not END:
+            if found.status is NO_VALUE:
+                now[0] += stream.interval
+            else:
+                told += [(now[0] - 100.0, one["n"]) for one in found.value.to_pylist()]
+        assert [number for _, number in told] == [0, 1, 2, 2, 7]
+        for instant, number in told:
+            assert number / factor - 1e-6 <= instant < number / factor + 0.01
+    with pytest.raises(InputError, match="only rows with a time can be replayed at a speed"):
+        opened(at(file, time=None, speed="10"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_lines_that_are_added_are_followed(tmp_path: Path, ending: str) -> None:
+    file = write(tmp_path / f"a.{ending}", [row(0), row(1)])
+    stream = opened(at(file, follow="yes"))
+    found, _, keys = read(stream, 5)
+    assert found == [row(0), row(1)]
+    more = (tmp_path / f"b.{ending}", [row(2)])
+    line = write(*more).read_text().splitlines()[-1]
+    more[0].unlink()
+    with file.open("a") as growing:
+        growing.write(line[:5])
+        growing.flush()
+        assert read(stream, 3) == ([], [], [])
+        growing.write(line[5:] + "\n")
+    found, _, more_keys = read(stream, 3)
+    assert found == [row(2)]
+    again = opened(at(file, frozenset(keys), follow="yes"))
+    assert read(again, 3)[0] == [row(2)]
+    assert read(opened(at(file, frozenset(more_keys), follow="yes")), 3)[0] == []
+
+
+def test_no_file_yet(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        opened(at(tmp_path / "none*.csv"))
+    (tmp_path / "empty.csv").write_text("")
+    assert read(opened(at(tmp_path / "empty.csv"))) == ([], [], [])
+
+
+CELLS = st.sampled_from(["1", "2.5", "-7", "x", "", '"3"', "1e400", "99999999999999999999"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lines=st.lists(st.lists(CELLS, min_size=1, max_size=3), max_size=12), stops=st.integers(0, 12)
+)
+def test_a_file_is_either_stored_or_refused_line_by_line(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[list[str]], stops: int
+) -> None:
+    """Against what Python makes of each line; a restart changes nothing."""
+    file = tmp_path_factory.mktemp("any") / "a.csv"
+    file.write_text("n,t\n" + "".join(",".join(cells) + "\n" for cells in lines))
+    good, refused = [], 0
+    for cells in lines:
+        if not any(cells) and len(cells) == 1:
+            continue  # an empty line
+        value = _expected(cells)
+        good += [value] if value is not None else []
+        refused += value is None
+    found, bad, _ = read(opened(at(file)))
+    assert [(one["n"], one["t"]) for one in found] == good
+    assert len(bad) == refused
+    counted = [cells for cells in lines if len(cells) == 2]
+    rest = [one for cells in counted[stops:] if (one := _expected(cells)) is not None]
+    again, _, _ = read(opened(at(file, frozenset([f"{file}:{stops}".encode()]))))
+    assert [(one["n"], one["t"]) for one in again] == rest
+
+
+def _expected(cells: list[str]) -> tuple[int | None, float | None] | None:
+    if len(cells) != 2:
+        return None
+    first, second = (one.strip('"') for one in cells)
+    try:
+        number = int(first) if first else None
+        if number is not None and not -(2**63) <= number < 2**63:
+            return None
+        return number, float(second) if second else None
+    except ValueError:
+        return None
