@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up .venv from the pinned requirements, and Java where there is none. Says what is missing.
+# Sets up .venv from the pinned requirements, Java where there is none, and for the tests a broker
+# and a database server. Says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,7 +8,10 @@ say() { printf '%s\n' "$*"; }
 fail() { printf 'set-up stopped: %s\n' "$*" >&2; exit 1; }
 
 # Runs a command with a line that grows while it works; shows its output only if it fails.
-work() {
+work() { work_if_possible "$@" || exit 1; }
+
+# The same, but a failure is not the end.
+work_if_possible() {
   local title=$1 log started
   shift
   log=$(mktemp)
@@ -25,7 +29,8 @@ work() {
   else
     printf ' failed\n'
     tail -n 20 "$log" >&2
-    exit 1
+    rm -f "$log"
+    return 1
   fi
 }
 
@@ -33,6 +38,39 @@ apt_install() {
   command -v apt-get >/dev/null || return 1
   [ "$(id -u)" = 0 ] || return 1
   apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y "$@"
+}
+
+# Installs packages without starting what they bring: the tests start their own.
+apt_install_idle() (
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+  fi
+  apt_install "$@"
+)
+
+has_mosquitto() {
+  PATH=$PATH:/usr/sbin:/usr/local/sbin command -v mosquitto >/dev/null
+}
+
+has_postgres() {
+  command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
+}
+
+# What tests alone need: without it they are skipped, and all else works.
+install_servers() {
+  local packages=()
+  has_mosquitto || packages+=(mosquitto)
+  has_postgres || packages+=(postgresql)
+  [ "${#packages[@]}" = 0 ] && return
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    work_if_possible "Installing ${packages[*]} for the tests" \
+      apt_install_idle "${packages[@]}" || true
+  fi
+  has_mosquitto || say "Without mosquitto the tests of MQTT are skipped: install mosquitto"
+  has_postgres || say "Without PostgreSQL its tests are skipped: install postgresql"
 }
 
 find_python() {
@@ -63,6 +101,7 @@ if ! has_java; then
   fi
   has_java || fail "Java 17 or later is needed: install default-jre-headless and run make again"
 fi
+install_servers
 if ! "$python" -m venv .venv >/dev/null 2>&1; then
   rm -rf .venv
   work "Installing Python's venv" apt_install python3-venv ||
