@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sensors.find_types import make_stream
+from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.stream_type import NEW_VALUE, Reading, SensorAddress
 
@@ -66,11 +67,12 @@ def main(folder: str, broker: str, topics: str) -> None:
     }
     # Without a buffer: what was written stays when the process is killed.
     acknowledged = Path(folder, "acknowledged").open("ab", buffering=0)  # noqa: SIM115
+    counter = partial(Counter, acknowledged)
     manager = StreamManager(
         lambda name: str(Path(folder, name)),
         lambda name: rows[name],
         lambda declaration, where: {one.number for one in rows[declaration.name]},
-        make=lambda name: Counter(acknowledged) if name == "counter" else make_stream(name),
+        find_type=lambda name: counter if name == "counter" else stream_class(name),
         status_file=Path(folder, "status.json"),
     )
     manager.start()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,9 @@ class Lines:
     def __getitem__(self, address: str) -> Line:
         return self.lines.setdefault(address, Line())
 
-    def make(self, name: str) -> Any:
+    def find(self, name: str) -> Callable[[], Any]:
         kinds = {"pushed": AsyncLine, "plain": PlainLine, "hasty": HastyLine}
-        return kinds[name](self)
+        return partial(kinds[name], self)
 
     @property
     def opened(self) -> dict[str, int]:
@@ -169,7 +170,7 @@ class Site:
 
     @contextmanager
     def manager(self, *declarations: Declaration, **options: Any) -> Iterator[StreamManager]:
-        options = {"make": self.lines.make, **options}
+        options = {"find_type": self.lines.find, **options}
         made = StreamManager(
             self.locate,
             self.sensors,

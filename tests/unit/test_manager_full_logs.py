@@ -19,6 +19,7 @@ from tests.manager_streams import ONLY, QUICK, Site, stream, wait_for
 
 SMALL = {"segment": "4KB", "disk": "40KB", "linger": "0s"}
 ROWS = 50
+COUNT = 80
 
 
 @pytest.fixture
@@ -46,11 +47,11 @@ def test_a_sensor_that_can_wait_is_not_read_until_there_is_room(site: Site) -> N
     line = site.lines["a0"]
     with site.manager(stream(options=SMALL)) as manager:
         site.read("S")
-        line.say(*batches(200))
+        line.say(*batches(COUNT))
         wait_for(lambda: manager.streams()[0].full)
         status = manager.streams()[0]
         assert status.error is not None
-        assert line.reads < 150
+        assert line.reads < COUNT - 10
         seen: list[float] = []
 
         def read_on() -> bool:
@@ -58,12 +59,12 @@ def test_a_sensor_that_can_wait_is_not_read_until_there_is_room(site: Site) -> N
             start, end = registrations(site.locate("S"))[0].position, log.end
             seen.extend(x for frame in log.read(start, end) for x in frame.rows["x"].to_pylist())
             commit(site.locate("S"), "r", end, now=site.now())
-            return len(seen) >= 200 * ROWS
+            return len(seen) >= COUNT * ROWS
 
         wait_for(read_on, 30)
         wait_for(lambda: not manager.streams()[0].full)
         assert (manager.streams()[0].dropped, manager.streams()[0].error) == (0, None)
-    assert seen == [x for batch in batches(200) for x in batch["x"].to_pylist()]
+    assert seen == [x for batch in batches(COUNT) for x in batch["x"].to_pylist()]
 
 
 @pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest", "fail"])
@@ -72,7 +73,7 @@ def test_a_sensor_that_cannot_wait(site: Site, policy: str) -> None:
     stored: list[int] = []
     readings = [
         Reading(NEW_VALUE, batch, stored=lambda at=at: stored.append(at))
-        for at, batch in enumerate(batches(200))
+        for at, batch in enumerate(batches(COUNT))
     ]
     with site.manager(stream("hasty", options={**SMALL, "when_full": policy})) as manager:
         site.read("S")
@@ -80,20 +81,20 @@ def test_a_sensor_that_cannot_wait(site: Site, policy: str) -> None:
             line.say(reading)
             wait_for(lambda: line.words.empty() or line.closed)
         if policy != "fail":
-            wait_for(lambda: len(stored) == 200)
+            wait_for(lambda: len(stored) == COUNT)
         else:
             wait_for(lambda: manager.status("S")[0].state == "failed")
         stream_status, sensor = manager.streams()[0], manager.status("S")[0]
         found = firsts(site)
     assert sensor.dropped == stream_status.dropped
     if policy == "drop_oldest":
-        assert found[-1] == 199
+        assert found[-1] == COUNT - 1
         assert found == sorted(set(found))
         assert found[0] > 0
     elif policy == "drop_newest":
         assert found[0] == 0
-        assert len(found) < 200
-        assert sensor.dropped + sensor.readings == 200 * ROWS
+        assert len(found) < COUNT
+        assert sensor.dropped + sensor.readings == COUNT * ROWS
     else:
         assert (line.closed, line.opened) == (1, 1)
         assert sensor.last_error is not None

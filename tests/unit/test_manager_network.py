@@ -16,7 +16,7 @@ import pytest
 from nilometer.log.layout import SENSOR, TIMESTAMP
 from nilometer.log.reader import LogReader
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sensors.find_types import make_stream
+from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.status import SensorStatus
 from tests.manager_streams import QUICK, Site, wait_for
@@ -55,7 +55,7 @@ def run_many(site: Site, broker: Mosquitto, each: int, seconds: float) -> float:
         site.rows = {"H": rows(http.url(at) for at in range(each)), "M": rows(topics)}
         started, used = time.monotonic(), _cpu()
         declared = table("H", "http", options={"interval": "1s"}), table("M", "mqtt")
-        with site.manager(*declared, make=make_stream) as manager:
+        with site.manager(*declared, find_type=stream_class) as manager:
             _listen(site, manager, each)
             with MqttSensors(broker.port, sensors=each, qos=1, rate=2.0 * each) as publisher:
                 time.sleep(seconds)
@@ -101,7 +101,7 @@ def ask_ten(site: Site, broker: Mosquitto, each: int) -> None:
     with HttpSensors() as http:
         site.rows = {"h": rows(http.url(at) for at in range(each)), "m": rows(topics)}
         declared = table("h", "http", options={"interval": "0.2s"}), table("m", "mqtt")
-        with site.manager(*declared, make=make_stream) as manager:
+        with site.manager(*declared, find_type=stream_class) as manager:
             site.read("h", where="3 <= id < 13")
             site.read("m", where="3 <= id < 13")
             wait_for(lambda: sum(one.connected for one in manager.streams()) == 20)
@@ -141,7 +141,7 @@ def test_sensors_that_misbehave_stop_nobody_and_are_all_seen(tmp_path: Path) -> 
         declared = table("T", "http", options=options)
         timed = table("B", "http", options=options, readings=TIMED, time="at")
         site.rows["B"] = rows([http.url("back")])
-        with site.manager(declared, timed, make=make_stream) as manager:
+        with site.manager(declared, timed, find_type=stream_class) as manager:
             site.read("T")
             site.read("B")
 
@@ -180,7 +180,9 @@ def test_lines_over_tcp_go_to_the_log_and_the_others_to_the_dead_letters(tmp_pat
     site = Site(tmp_path)
     with TcpSensors("1,20.5\nx,2\n2\n3,\n", stay=True) as server:
         site.rows = {"T": rows([server.url])}
-        with site.manager(table("T", "tcp", options={"format": "csv"}), make=make_stream) as made:
+        with site.manager(
+            table("T", "tcp", options={"format": "csv"}), find_type=stream_class
+        ) as made:
             site.read("T")
             wait_for(lambda: made.status("T") and made.status("T")[0].readings == 2)
             wait_for(lambda: made.status("T")[0].dead_letters == 2)

@@ -28,6 +28,7 @@ class Appender:
         store: LogStore,
         options: StreamOptions,
         settings: ManagerSettings,
+        clock: Callable[[], int],
         threads: Executor,
         fail: Callable[[int, str], None],
     ) -> None:
@@ -42,6 +43,7 @@ class Appender:
         self._pending_bytes = 0
         self._options = options
         self._settings = settings
+        self._clock = clock
         self._threads = threads
         self._fail = fail
         self._pending: deque[Received] = deque()
@@ -90,7 +92,7 @@ class Appender:
                 await self._append_some()
             if loop.time() >= next_tick:
                 next_tick = loop.time() + self._settings.tick_every
-                await self._try(self.store.tick, self.listened)
+                await self._try(self.store.tick, self._heard_until(), self.listened)
 
     def stop(self) -> None:
         """Let `run` end once everything is stored."""
@@ -133,11 +135,15 @@ class Appender:
             received.append(one)
         return received
 
+    def _heard_until(self) -> int:
+        """Up to when all that arrived has been judged, or is being so."""
+        return self._pending[0].arrived if self._pending else self._clock()
+
     async def _store(self, prepared: Prepared) -> None:
         """Append, however long it takes; what has no room is dropped only if it cannot wait."""
         while True:
             try:
-                await self._in_thread(self.store.append, prepared)
+                await self._in_thread(self.store.append, prepared, self._heard_until())
                 break
             except LogFullError as error:
                 self.full = self._deaf = True

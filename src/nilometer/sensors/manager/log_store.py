@@ -61,15 +61,15 @@ class LogStore:
         self._dead.append(prepared.letters)
         self.dead_letters += len(prepared.letters)
 
-    def append(self, prepared: Prepared) -> None:
-        """Store the rows and how far time has come; LogFullError: nothing has been stored."""
+    def append(self, prepared: Prepared, now: int) -> None:
+        """Store the rows, and how far time has come; LogFullError: nothing has been stored."""
         self.static.store()
         keys = [
             SensorKeys.spell(one.sensor.number, one.key)
             for one in prepared.received
             if one.key is not None
         ]
-        watermark = self.time.advance(self._clock())
+        watermark = self.time.advance(now)
         rows = prepared.rows if len(prepared.owners) else None
         if rows is None and not keys and watermark == self.writer.watermark:
             return
@@ -83,10 +83,10 @@ class LogStore:
         if repeats := self.keys.take_repeats():
             self.writer.append(None, keys=repeats)
 
-    def tick(self, listened: bool) -> None:
+    def tick(self, now: int, listened: bool) -> None:
         """Let go what is not needed, and tell time where somebody listens."""
         if listened:
-            watermark = self.time.advance(self._clock())
+            watermark = self.time.advance(now)
             if watermark != self.writer.watermark:
                 self.writer.append(None, watermark=watermark)
         self.writer.trim()

@@ -26,7 +26,7 @@ class ManagedStream:
         declaration: Declaration,
         options: StreamOptions,
         store: LogStore,
-        make: Callable[[str], StreamType],
+        find_type: Callable[[str], Callable[[], StreamType]],
         settings: ManagerSettings,
         clock: Callable[[], int],
         threads: Executor,
@@ -35,10 +35,11 @@ class ManagedStream:
         self.store = store
         self.readers = 0
         self._options = options
-        self._make = make
+        self._find_type = find_type
+        self._type: Callable[[], StreamType] | None = None
         self._settings = settings
         self._clock = clock
-        self._appender = Appender(store, options, settings, threads, self._fail)
+        self._appender = Appender(store, options, settings, clock, threads, self._fail)
         self._tasks: dict[int, SensorTask] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
         self._appending = asyncio.create_task(self._appender.run())
@@ -121,12 +122,18 @@ class ManagedStream:
         return SensorTask(
             sensor,
             record,
-            lambda: self._make(self.declaration.stream_type),
+            self._make,
             lambda: self._address(sensor, record.name),
             self._appender,
             self._settings,
             self._clock,
         )
+
+    def _make(self) -> StreamType:
+        """A new object of the stream type, which is looked up once: that takes a while."""
+        if self._type is None:
+            self._type = self._find_type(self.declaration.stream_type)
+        return self._type()
 
     def _let_go(self, number: int, *, pause: bool) -> None:
         task = asyncio.create_task(self._tasks.pop(number).stop(pause=pause))

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from nilometer.errors import InputError
 from nilometer.log.clock import now_micros
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sensors.find_types import make_stream
+from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.log_options import StreamOptions, read_stream_options
 from nilometer.sensors.manager.demand import Readers, live_conditions
 from nilometer.sensors.manager.log_store import LogStore
@@ -37,7 +37,7 @@ class StreamManager:
         sensors: Callable[[str], Sequence[Sensor]],
         select: Callable[[Declaration, str | None], Set[int]],
         *,
-        make: Callable[[str], StreamType] = make_stream,
+        find_type: Callable[[str], Callable[[], StreamType]] = stream_class,
         clock: Callable[[], int] = now_micros,
         settings: ManagerSettings = _DEFAULTS,
         status_file: Path | None = None,
@@ -47,7 +47,7 @@ class StreamManager:
         self._locate = locate
         self._sensors = sensors
         self._select = select
-        self._make = make
+        self._find_type = find_type
         self._clock = clock
         self._settings = settings
         self._status_file = status_file
@@ -130,7 +130,7 @@ class StreamManager:
         if declaration.name in self._watched:
             raise InputError(f"{declaration.name} is watched already")
         stream = ManagedStream(
-            declaration, options, store, self._make, self._settings, self._clock, self._threads
+            declaration, options, store, self._find_type, self._settings, self._clock, self._threads
         )
         readers = Readers(store.location, self._settings, self._clock)
         self._watched[declaration.name] = _Watched(stream, readers)
