@@ -33,7 +33,8 @@ def main(folder: str, megabytes: int) -> None:
             if number == 0:
                 seen = next(paused)
             largest = max(largest, process.memory_info().rss)
-        for seen in paused:
+        for rows in paused:
+            seen = rows
             largest = max(largest, process.memory_info().rss)
         figures = {"rows": seen, "wanted": batches * EACH, "resident": largest, "memory": memory}
     sys.stdout.write(json.dumps(figures))

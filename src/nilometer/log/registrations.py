@@ -138,6 +138,6 @@ def _write(storage: Storage, one: Registration) -> Registration:
 
 def _name(reader: str) -> str:
     name = quote(reader, safe="").replace(".", "%2E")  # a file with a dot first is hidden
-    if len(name) > _LONGEST_NAME:
+    if not 0 < len(name) <= _LONGEST_NAME:
         name = hashlib.sha256(reader.encode()).hexdigest()
     return f"{_FOLDER}/{name}{_SUFFIX}"
