@@ -1,4 +1,4 @@
-"""The command line: `nilometer demo | sql | explain | experiments`."""
+"""The command line: `nilometer demo | sql | explain | sensors | experiments`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nilometer.commands import options
 from nilometer.commands.experiments import experiments_app
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
+from nilometer.commands.sensors import sensors_app
 from nilometer.errors import InputError, NilometerError
 from nilometer.version import VERSION
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(experiments_app)
+app.add_typer(sensors_app)
 
 
 class PlanFormat(StrEnum):
@@ -64,6 +66,20 @@ TableOption = Annotated[
 ]
 
 
+DatabaseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--db",
+        metavar="FOLDER",
+        help="A database with sensors, tables and queries, kept in this folder; made if missing.",
+    ),
+]
+CatalogOption = Annotated[
+    str | None,
+    typer.Option("--catalog", metavar="URL", help="With --db: its catalog in PostgreSQL."),
+]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"nilometer {VERSION}")
@@ -85,7 +101,7 @@ def root(
 @app.command()
 def demo(
     seconds: Annotated[int, typer.Option(min=1, help="How long the cameras run.")] = 30,
-    rate: Annotated[int, typer.Option(min=1, help="How many objects enter per second.")] = 5000,
+    rate: Annotated[int, typer.Option(min=1, help="How many objects enter per second.")] = 1000,
 ) -> None:
     """Track objects past four cameras, and count those on their way, live and checked."""
     from nilometer.apps.cameras.demo import run_demo  # noqa: PLC0415  Spark takes its time to load
@@ -101,6 +117,8 @@ def sql(  # noqa: PLR0913  one argument per option
     file: FileOption = None,
     stream: StreamOption = None,
     table: TableOption = None,
+    db: DatabaseOption = None,
+    catalog: CatalogOption = None,
     form: Annotated[
         options.Format,
         typer.Option("--format", help="How the answer is written. Times are in UTC."),
@@ -172,7 +190,7 @@ def sql(  # noqa: PLR0913  one argument per option
         ),
     ] = None,
 ) -> None:
-    """Query files of sensor data: once, or (--follow) for as long as rows come.
+    """Query files of sensor data, or (--db) a database: once, or (--follow) as long as rows come.
 
     Files are Parquet, CSV with a header, or JSON lines, told by their names:
     .parquet, .csv, .json, .jsonl, .ndjson; CSV and JSON also with .gz.
@@ -213,7 +231,8 @@ def sql(  # noqa: PLR0913  one argument per option
         progress.say("Starting Spark")
         from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
 
-        request = Request(text, sources, chosen, following, buckets, moment, execution)
+        kept = options.read_kept(db, catalog)
+        request = Request(text, sources, chosen, following, buckets, moment, execution, kept)
         run_sql(request, progress)
 
 
@@ -223,6 +242,8 @@ def explain(
     file: FileOption = None,
     stream: StreamOption = None,
     table: TableOption = None,
+    db: DatabaseOption = None,
+    catalog: CatalogOption = None,
     form: Annotated[
         PlanFormat, typer.Option("--format", help="Text to read, or a graph for Graphviz.")
     ] = PlanFormat.text,
@@ -233,7 +254,8 @@ def explain(
         progress.say("Starting Spark")
         from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
 
-        run_explain(Request(text, sources), form, progress)
+        request = Request(text, sources, kept=options.read_kept(db, catalog))
+        run_explain(request, form, progress)
 
 
 def _errors() -> Console:

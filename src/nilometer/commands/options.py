@@ -39,6 +39,14 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a database is kept: its folder, and its catalog if that is elsewhere."""
+
+    folder: Path
+    catalog: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A stream or a table: its name in statements, its files, and its time column."""
 
@@ -108,6 +116,15 @@ class Output:
             raise InputError(
                 f"cannot write {self.path}", detail=f"there is no folder {self.path.parent}"
             )
+
+
+def read_kept(folder: Path | None, catalog: str | None) -> Kept | None:
+    """The database of --db and --catalog."""
+    if folder is None:
+        if catalog is not None:
+            raise InputError("--catalog is for a database", hint="name its folder with --db")
+        return None
+    return Kept(folder.expanduser(), catalog)
 
 
 def read_sources(streams: Sequence[str], tables: Sequence[str]) -> Sources:

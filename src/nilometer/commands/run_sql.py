@@ -27,6 +27,7 @@ from nilometer.commands.options import (
     ExecutionName,
     Follow,
     Format,
+    Kept,
     Moment,
     Output,
     Source,
@@ -38,7 +39,7 @@ from nilometer.commands.row_order import in_order_of_time, read_order
 from nilometer.commands.session import open_session
 from nilometer.commands.statements import OneStatement, split_statements
 from nilometer.commands.tables import TableView, count_line
-from nilometer.database import Database, connect
+from nilometer.database import OUTCOME, Database, connect
 from nilometer.errors import InputError
 from nilometer.spark.snapshot import snapshot
 
@@ -54,6 +55,7 @@ class Request:
     buckets: int | None = None
     at: Moment | None = None
     execution: ExecutionName = ExecutionName.AUTO
+    kept: Kept | None = None
 
     def __post_init__(self) -> None:
         for stream in self.sources.streams:
@@ -77,7 +79,7 @@ class Request:
     def statements(self) -> list[OneStatement]:
         """The statements of the text, if this output can take them all."""
         found = split_statements(self.text)
-        queries = [one for one in found if not one.is_explain]
+        queries = [one for one in found if one.is_query and not one.is_explain]
         if self.output.form is not Format.TABLE and len(found) > 1:
             raise InputError(
                 f"the answers to {len(found)} statements cannot go to one {self.output.form} file",
@@ -119,8 +121,7 @@ def _database(request: Request, progress: Progress) -> Iterator[Database]:
     every = (*streams, *request.sources.tables)
     for source in every:  # what is not there is said before Spark takes its time to start
         find_files(source.name, source.path)
-    with told_in_words(), open_session() as spark:
-        db = connect(spark, execution=request.execution)
+    with told_in_words(), open_session() as spark, _connect(spark, request) as db:
         for source in every:
             progress.say(f"Looking at the files of {source.name}")
             with told_in_words(f"{source.name} ({source.path})"):
@@ -130,6 +131,13 @@ def _database(request: Request, progress: Progress) -> Iterator[Database]:
                     db.create_table(source.name, read_static(spark, source))
         yield db
         progress.say("Stopping Spark")
+
+
+def _connect(spark: SparkSession, request: Request) -> Database:
+    if request.kept is None:
+        return connect(spark, execution=request.execution)
+    folder, catalog = request.kept.folder, request.kept.catalog
+    return connect(spark, path=folder, catalog=catalog, execution=request.execution)
 
 
 def _create_stream(
@@ -173,6 +181,15 @@ def _run(
             screen.out(plan.rstrip(), highlight=False)
         return
     answer = db.sql(statement.sql, buckets=request.buckets)
+    if not statement.is_query and answer.columns == [OUTCOME]:
+        with progress.aside():
+            screen.print(answer.collect()[0][0], soft_wrap=True)
+        return
+    if answer.isStreaming and follow is None:
+        raise InputError(
+            "this query goes on for as long as its sensors do",
+            hint="add --follow to watch it, or let it run on its own: CREATE QUERY name AS …",
+        )
     require_names(answer, output.form)
     if follow is not None and answer.isStreaming:
         tally = follow_query(answer, statement.sql, output, follow, progress, screen)

@@ -14,10 +14,11 @@ from nilometer.sql.statements import Statement, read_statements
 
 @dataclass(frozen=True, slots=True)
 class OneStatement:
-    """The text of one statement, and whether it only asks for a plan."""
+    """The text of one statement, and whether it only asks for a plan, or is no query at all."""
 
     sql: str
     is_explain: bool
+    is_query: bool = True
 
 
 def split_statements(text: str) -> list[OneStatement]:
@@ -36,6 +37,8 @@ def split_statements(text: str) -> list[OneStatement]:
             blank = re.sub(r"[^\n]", " ", text[:start])
             parts.append(blank + text[start:end].rstrip())
     return [
-        OneStatement(sql, isinstance(one, Statement) and one.explain is not None)
+        OneStatement(sql, one.explain is not None)
+        if isinstance(one, Statement)
+        else OneStatement(sql, is_explain=False, is_query=False)
         for sql, one in zip(parts, read, strict=True)
     ]

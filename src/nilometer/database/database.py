@@ -7,7 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from nilometer.errors import InputError
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration
+from nilometer.sensors.manager.status import SensorStatus
 from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
@@ -38,6 +39,9 @@ from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
+
+OUTCOME: Final = "outcome"
+"""The only column of what a statement answers that has no rows to show."""
 
 
 class Database:
@@ -143,7 +147,7 @@ class Database:
             outcome = run_statement(read, *self._stored())
             rows = outcome.rows
             return self.spark.createDataFrame(
-                pa.table({"outcome": [outcome.message]}) if rows is None else rows
+                pa.table({OUTCOME: [outcome.message]}) if rows is None else rows
             )
         name = reader or f"query {sha256(statement.encode()).hexdigest()[:12]}"
         plan, known = self._plan(read, Reading(name, reader is not None, read.from_start), buckets)
@@ -170,9 +174,20 @@ class Database:
 
         >>> db.history("Sensors").where("_time > '2026-01-31 12:00:00'")  # doctest: +SKIP
         """
+        return read_log(self.spark, self.log_of(name))
+
+    def sensors(self, name: str | None = None) -> list[SensorStatus]:
+        """How the sensors are doing that some query needs at present; of one stream, or of all."""
+        home, _ = self._stored()
+        names = [name] if name else [one.name for one in home.catalog.declarations()]
+        declared = [home.catalog.require_declaration(one).name for one in names]
+        return [status for one in declared for status in home.manager.status(one)]
+
+    def log_of(self, name: str) -> str:
+        """Where the log of a stream, a sensor table or a query's results lies."""
         home, _ = self._stored()
         found = home.catalog.require(name, Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
-        return read_log(self.spark, home.log_of(found.name))
+        return home.log_of(found.name)
 
     @property
     def queries(self) -> Mapping[str, StreamingQuery]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Final
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -20,7 +21,9 @@ from nilometer.sql.query_text import Statement
 from nilometer.sql.sensor_conditions import reads_streams
 from nilometer.sql.statements import read_query
 
-_STOP_WITHIN = 30.0
+_STOP_WITHIN: Final = 30
+_EVERY: Final = "500 milliseconds"
+"""At most so often a query looks for more: what comes in between is worked through together."""
 
 Planner = Callable[[Statement, Reading], tuple[Plan, Known]]
 """Compiles a statement, and says what it reads."""
@@ -113,7 +116,8 @@ class RunningQueries:
             self._home.log_of(name),
             str(self._home.checkpoint_of(name)),
             LogOptions(history=FOREVER),
-            name=name,
+            {"processingTime": _EVERY},
+            name,
         )
         self._running[name] = start_query(plan, known.frames, destination, self._beats)
         self._home.catalog.set_query_state(name, QueryState.RUNNING)
@@ -123,7 +127,7 @@ class RunningQueries:
         if handle is None or not handle.isActive:
             return False
         handle.stop()
-        handle.awaitTermination(int(_STOP_WITHIN))
+        handle.awaitTermination(_STOP_WITHIN)
         return True
 
     def _require(self, name: str) -> NamedQuery:

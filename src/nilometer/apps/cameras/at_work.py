@@ -17,7 +17,7 @@ import numpy as np
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
-from nilometer.apps.cameras.world import SECOND, Sightings, World
+from nilometer.apps.cameras.world import SECOND, World
 
 TOPIC: Final = "cameras/{}/sightings"
 _PUBLISH_EVERY: Final = 0.1
@@ -26,27 +26,22 @@ _PUBLISH_EVERY: Final = 0.1
 class Camera:
     """One camera: what it has seen since it was last asked."""
 
-    def __init__(self, world: World, number: int, seconds: int) -> None:
-        self._world = world
+    def __init__(self, number: int, seconds: int) -> None:
+        self.world: World | None = None
         self._number = number
         self._end = seconds * SECOND
         self._told = 0
 
     def news(self) -> bytes:
         """The sightings that have arrived since the last time, as JSON."""
-        now = min(time.time_ns() // 1000 - self._world.started, self._end)
+        if self.world is None:
+            return b"[]"
+        now = min(time.time_ns() // 1000 - self.world.started, self._end)
         first, self._told = self._told, max(self._told, now)
-        parts = list(self._world.sightings(self._number, first, self._told))
-        return b"[" + b",".join(text for part in parts for text in _in_json(part)) + b"]"
-
-
-def _in_json(seen: Sightings) -> list[bytes]:
-    order = np.argsort(seen.arrivals, kind="stable")
-    times = np.datetime_as_string(seen.times[order].astype("datetime64[us]"), timezone="UTC")
-    return [
-        b'{"obj_id":%d,"ts":"%b"}' % (number, when.encode())
-        for number, when in zip(seen.objects[order].tolist(), times.tolist(), strict=True)
-    ]
+        seen = self.world.arrivals(self._number, first, self._told)
+        times = np.datetime_as_string(seen.times.astype("datetime64[us]"), timezone="UTC")
+        rows = zip(seen.objects.tolist(), times.tolist(), strict=True)
+        return b"[%b]" % b",".join(b'{"obj_id":%d,"ts":"%b"}' % (n, t.encode()) for n, t in rows)
 
 
 async def answer(
@@ -62,7 +57,7 @@ async def answer(
             head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
             writer.write(head % (status, len(body)) + body)
             await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
         pass
     finally:
         writer.close()
@@ -88,14 +83,15 @@ async def work(
     rate: int, seconds: int, by_http: Sequence[str], port: int | None, by_mqtt: Sequence[str]
 ) -> None:
     """Wait for the signal to begin, and be the cameras until the input ends."""
-    cameras: dict[str, Camera] = {}
+    cameras = {name: Camera(int(name) - 1, seconds) for name in (*by_http, *by_mqtt)}
     server = await asyncio.start_server(lambda r, w: answer(cameras, r, w), "127.0.0.1", 0)
     _say(server.sockets[0].getsockname()[1])
     await asyncio.to_thread(sys.stdin.readline)
     world = World(time.time_ns() // 1000, rate)
-    cameras.update({name: Camera(world, int(name) - 1, seconds) for name in by_http})
+    for camera in cameras.values():
+        camera.world = world
     _say(world.started)
-    own = {name: Camera(world, int(name) - 1, seconds) for name in by_mqtt}
+    own = {name: cameras[name] for name in by_mqtt}
     publishing = asyncio.create_task(publish(own, port)) if port is not None else None
     await asyncio.to_thread(sys.stdin.read)
     if publishing is not None:

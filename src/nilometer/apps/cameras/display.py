@@ -66,6 +66,7 @@ class Screen:
     def update(self, passed: float, reports: Sequence[Any]) -> None:
         """Show how things stand after so many seconds, given Spark's reports on the tracks."""
         self._tally.take(reports)
+        self._on_the_way.look()
         if self._live is not None:
             bar = ProgressBar(total=self._seconds, completed=passed)
             table = _table(self._tally, self._on_the_way)

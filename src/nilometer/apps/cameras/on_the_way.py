@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from threading import Lock
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
 
+from nilometer.apps.cameras.declare import HALL, YARD
 from nilometer.apps.cameras.world import CAMERAS, SECOND
+from nilometer.log.reader import LogReader
 
 WINDOW: Final = 4 * SECOND
 """Longer than any object takes to the next camera."""
@@ -31,52 +31,59 @@ class Change(NamedTuple):
 
 def statement() -> str:
     """Objects that a camera has seen within the window and the next one has not."""
-    seen = f"[RANGE {WINDOW // SECOND} SECONDS]"
     legs = "\n       UNION ALL\n       ".join(
-        f"(SELECT '{a}' AS camera, obj_id FROM {a} {seen}\n"
-        f"        EXCEPT SELECT '{a}', obj_id FROM {b} {seen})"
-        for a, b in pairwise(CAMERAS)
+        f"(SELECT '{name}' AS camera, {_seen(i)}\n        EXCEPT SELECT '{name}', {_seen(i + 1)})"
+        for i, name in enumerate(CAMERAS[:-1], 1)
     )
     return (
         f"SELECT camera, COUNT(*) AS objects\n"
-        f"FROM  ({legs}) AS on_the_way\n"
+        f"FROM  ({legs}) AS legs\n"
         f"GROUP BY camera\n"
         f"EMIT CHANGES EVERY {EVERY // SECOND} SECOND"
     )
 
 
+def _seen(camera: int) -> str:
+    table = HALL if camera <= 2 else YARD
+    return f"seen.obj_id FROM {table} [RANGE {WINDOW // SECOND} SECONDS] WHERE camera = {camera}"
+
+
 class OnTheWay:
-    """Takes in the changes of every micro-batch; knows the current answer, and all before."""
+    """Follows the log of the query's changes; knows the current answer, and all before."""
 
-    def __init__(self) -> None:
+    def __init__(self, location: str | None = None) -> None:
         self._changes: list[Change] = []
-        self._lock = Lock()
+        self._log = None if location is None else LogReader.open(location)
+        self._read = None if self._log is None else self._log.start
 
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        """What Spark calls with the changes of a micro-batch."""
-        found = rows.selectExpr("unix_micros(_time)", "camera", "objects", "_diff").collect()
-        self.add([Change(*row) for row in found])
+    def look(self) -> None:
+        """Take in the changes that the log has got since the last look."""
+        if self._log is None or self._read is None:
+            return
+        for frame in self._log.read(self._read, self._log.end):
+            self._read = frame.end
+            rows = frame.rows.to_pydict()
+            times = frame.rows.column("_time").cast(pa.int64()).to_pylist()
+            found = zip(times, rows["camera"], rows["objects"], rows["_diff"], strict=True)
+            self.add([Change(*row) for row in found])
 
     def add(self, changes: Iterable[Change]) -> None:
         """Take in more changes."""
-        with self._lock:
-            self._changes.extend(changes)
+        self._changes.extend(changes)
 
     @property
     def time(self) -> int | None:
         """The instant of the last change."""
-        with self._lock:
-            return max((change.time for change in self._changes), default=None)
+        return max((change.time for change in self._changes), default=None)
 
     def current(self) -> Counts:
         """The answer after all changes so far."""
-        with self._lock:
-            return _counts(_fold(self._changes))
+        return _counts(_fold(self._changes))
 
     def is_right(self, truth: Mapping[int, Counts]) -> bool:
         """Whether the answer is the true one at every instant, and nothing comes after them."""
-        with self._lock:
-            changes = sorted(self._changes)
+        self.look()
+        changes = sorted(self._changes)
         held: Counter[tuple[str, int]] = Counter()
         for instant, expected in sorted(truth.items()):
             until = [change for change in changes if change.time <= instant]

@@ -10,7 +10,6 @@ from itertools import pairwise, product
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s
 
@@ -47,14 +46,6 @@ class Sightings:
             int(np.searchsorted(self.times, last, "right")),
         )
 
-    def to_arrow(self) -> pa.RecordBatch:
-        """As rows, in the order in which they arrive."""
-        order = np.argsort(self.arrivals, kind="stable")
-        times = pa.array(self.times[order]).view(pa.timestamp("us", tz="UTC"))
-        return pa.RecordBatch.from_arrays(
-            [pa.array(self.objects[order]), times], names=["obj_id", "ts"]
-        )
-
 
 @dataclass(frozen=True)
 class World:
@@ -75,6 +66,10 @@ class World:
             seen = _enter(self, second)[camera].arrived(first, end)
             if len(seen):
                 yield Sightings(seen.objects, seen.times + self.started, seen.arrivals)
+
+    def arrivals(self, camera: int, first: int, end: int) -> Sightings:
+        """The same in the order of arrival."""
+        return _in_order(list(self.sightings(camera, first, end)), "arrivals")
 
     def tracks(self, end: int, longest_leg: int) -> set[tuple[int, ...]]:
         """The true answer: (object, time at each camera), no leg longer than `longest_leg`.
@@ -112,15 +107,19 @@ class World:
 
     def _all_seen(self, camera: int, end: int) -> Sightings:
         """What has arrived before `end`, in order of time."""
-        parts = list(self.sightings(camera, 0, end))
-        if not parts:
-            return Sightings(*(np.empty(0, np.int64) for _ in range(3)))
-        objects, times, arrivals = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("objects", "times", "arrivals")
-        )
-        order = np.argsort(times, kind="stable")
-        return Sightings(objects[order], times[order], arrivals[order])
+        return _in_order(list(self.sightings(camera, 0, end)), "times")
+
+
+def _in_order(parts: list[Sightings], by: str) -> Sightings:
+    """All of several sightings, in the order of their times or arrivals."""
+    if not parts:
+        return Sightings(*(np.empty(0, np.int64) for _ in range(3)))
+    objects, times, arrivals = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("objects", "times", "arrivals")
+    )
+    order = np.argsort(times if by == "times" else arrivals, kind="stable")
+    return Sightings(objects[order], times[order], arrivals[order])
 
 
 @lru_cache(maxsize=64)
