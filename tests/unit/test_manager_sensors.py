@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nilometer.errors import InputError, LogError
+from nilometer.errors import InputError, InternalError, LogError
 from nilometer.log.layout import TIMESTAMP
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -319,19 +319,46 @@ def test_the_status_is_there_for_other_processes(site: Site) -> None:
     assert found["sensors"][0]["state"] == "connected"
 
 
-def test_a_catalog_that_fails_is_asked_again(site: Site) -> None:
-    good = site.select
-
-    def fail(*given: Any) -> Any:
-        raise LogError("no catalog")
-
-    site.select = fail  # type: ignore[method-assign]
+def test_a_condition_that_fails_is_tried_again_and_is_nobody_elses_trouble(site: Site) -> None:
     with running(site, table()) as manager:
-        site.read("T")
-        wait_for(lambda: manager.streams()[0].error == "LogError: no catalog")
-        manager._select = good
-        wait_for(lambda: len(manager.status("T")) == 3)
-        assert manager.streams()[0].error is None
+        site.read("T", "bad", "idd == 1")
+        site.read("T", "good", "id == 2")
+        wait_for(lambda: site.lines.opened == {"a2": 1})
+        error = "NameError: name 'idd' is not defined"
+        wait_for(lambda: manager.streams()[0].error == error)
+        site.leave("T", "bad")
+        wait_for(lambda: manager.streams()[0].error is None)
+
+
+def test_a_catalog_that_fails_for_a_while_closes_no_sensor(site: Site) -> None:
+    good = site.rows.pop("T")
+    with running(site, table()) as manager:
+        site.read("T", where="id < 3")
+        wait_for(lambda: manager.streams()[0].error == "KeyError: 'T'")
+        site.rows["T"] = good
+        wait_for(lambda: len(manager.status("T")) == 2)
+        site.rows["T"] = [*good, "no sensor"]  # type: ignore[list-item]
+        manager.changed("T")
+        wait_for(lambda: "no attribute" in (manager.streams()[0].error or ""))
+        assert len(manager.status("T")) == 2
+        site.rows["T"] = good
+        wait_for(lambda: manager.streams()[0].error is None)
+    assert site.lines.opened == {"a1": 1, "a2": 1}
+    assert site.lines["a1"].closed == 0
+
+
+def test_without_draining_nothing_more_is_stored_or_acknowledged(site: Site) -> None:
+    seen: list[int] = []
+    line = site.lines["a0"]
+    with running(site, stream(options={"linger": "60s"})) as manager:
+        site.read("S")
+        line.say(*(Reading(NEW_VALUE, x, stored=lambda x=x: seen.append(x)) for x in range(5)))
+        wait_for(lambda: line.reads == 5)
+        manager.stop(drain=False)
+        assert (line.paused, line.closed) == (1, 0)
+        with pytest.raises(InternalError, match="not running"):
+            manager.forget("S")
+    assert (seen, values(site)) == ([], [])
 
 
 def test_streams_are_watched_once_and_forgotten(site: Site) -> None:

@@ -94,6 +94,11 @@ class Appender:
                 next_tick = loop.time() + self._settings.tick_every
                 await self._try(self.store.tick, self._heard_until(), self.listened)
 
+    def abandon(self) -> None:
+        """Forget what has not been stored; nothing of it is acknowledged."""
+        self._pending.clear()
+        self._done = self._put
+
     def stop(self) -> None:
         """Let `run` end once everything is stored."""
         self._stopping = True
@@ -160,8 +165,11 @@ class Appender:
         impatient = [one for one in prepared.received if self._cannot_wait(one)]
         if impatient:
             policy = self._options.log.when_full
-            if policy is WhenFull.DROP_OLDEST and await self._try(self.store.drop_oldest):
-                return prepared
+            if policy is WhenFull.DROP_OLDEST:
+                rows = await self._try(self.store.drop_oldest)
+                if rows is not None:
+                    self.dropped += rows
+                    return prepared
             rest = prepared.keep(lambda one: not self._cannot_wait(one))
             before = len(prepared.owners)
             if before > len(rest.owners):

@@ -96,11 +96,11 @@ class LogStore:
         """Delete what every reader has read; whether that was anything."""
         return self.writer.trim() > 0
 
-    def drop_oldest(self) -> bool:
-        """Delete the oldest rows, though somebody may need them; whether there were any."""
+    def drop_oldest(self) -> int | None:
+        """Delete the oldest rows, though somebody may need them: how many; None: there are none."""
         before = self.writer.stored_bytes
-        self.writer.drop_oldest()
-        return self.writer.stored_bytes < before
+        rows = self.writer.drop_oldest()
+        return rows if self.writer.stored_bytes < before else None
 
     def close(self) -> None:
         self.writer.close()

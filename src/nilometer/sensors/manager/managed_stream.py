@@ -67,10 +67,12 @@ class ManagedStream:
                 self._tasks[sensor.number] = self._start(sensor)
         return all(number in self._tasks for number in wanted)
 
-    async def stop(self, *, drain: bool) -> None:
-        """Let all sensors go; what they have brought is stored first."""
+    async def stop(self, *, pause: bool, drain: bool) -> None:
+        """Let all sensors go; `drain`: what they have brought is stored first."""
+        if not drain:
+            self._appender.abandon()
         for number in list(self._tasks):
-            self._let_go(number, pause=drain)
+            self._let_go(number, pause=pause)
         if self._leaving:
             await asyncio.wait(list(self._leaving.values()))
         self._appender.stop()

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from nilometer.errors import InputError
+from nilometer.errors import InputError, InternalError
 from nilometer.log.clock import now_micros
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.find_types import stream_class
@@ -65,8 +65,11 @@ class StreamManager:
     def stop(self, drain: bool = True) -> None:
         """Stop reading, store and acknowledge what was read, let sensors and logs go.
 
-        `drain`: sensors that can keep what comes meanwhile are asked to, for the next start.
+        Sensors that can keep what comes meanwhile are asked to, for the next start. Without
+        `drain`, what was read but not stored yet is left to them, too.
         """
+        if not self._thread.is_alive():
+            return
         self._call(self._end(drain))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -107,6 +110,9 @@ class StreamManager:
         self._loop.run_forever()
 
     def _call(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        if not self._thread.is_alive():
+            work.close()
+            raise InternalError("the stream manager is not running")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _begin(self) -> None:
@@ -120,7 +126,7 @@ class StreamManager:
             duty.cancel()
         await asyncio.wait(self._duties)
         watched = list(self._watched.values())
-        await asyncio.gather(*(one.stream.stop(drain=drain) for one in watched))
+        await asyncio.gather(*(one.stream.stop(pause=True, drain=drain) for one in watched))
         await self._tell()
         self._watched.clear()
 
@@ -137,7 +143,7 @@ class StreamManager:
 
     async def _forget(self, name: str) -> None:
         if (watched := self._watched.pop(name, None)) is not None:
-            await watched.stream.stop(drain=False)
+            await watched.stream.stop(pause=False, drain=True)
 
     async def _look_for_ever(self) -> None:
         while True:
@@ -155,26 +161,33 @@ class StreamManager:
                 stream.note_readers(len(alive))
                 return
             watched.is_current = True  # before the rows are read: what changes later is seen later
-            wanted = await asyncio.to_thread(self._wanted, stream.declaration, conditions)
+            stream.trouble, watched.conditions = None, conditions
+            wanted = await asyncio.to_thread(self._wanted, watched)
         except Exception as error:  # whatever the catalog says: try again with the next look
-            watched.is_current, stream.trouble = False, f"{type(error).__name__}: {error}"
+            watched.trouble(error)
             return
-        if self._watched.get(stream.declaration.name) is not watched:
-            return
-        stream.trouble, watched.conditions = None, conditions
-        stream.note_readers(len(alive))
-        watched.is_current &= stream.want(wanted)
+        if self._watched.get(stream.declaration.name) is watched:
+            stream.note_readers(len(alive))
+            if not stream.want(wanted):
+                watched.is_current = False
 
-    def _wanted(self, declaration: Declaration, conditions: Set[str | None]) -> list[Sensor]:
+    def _wanted(self, watched: _Watched) -> list[Sensor]:
         """The sensors that satisfy one of the conditions, from the catalog."""
-        if not conditions:
+        if not watched.conditions:
             return []
+        declaration = watched.stream.declaration
         sensors = self._sensors(declaration.name)
         if not declaration.is_sensor_table:
             return list(sensors)
-        numbers: set[int] = set()
-        for condition in conditions:
-            numbers |= self._select(declaration, condition)
+        chosen = {}
+        for condition in watched.conditions:
+            try:
+                chosen[condition] = self._select(declaration, condition)
+            except Exception as error:  # one reader's trouble is not the others'
+                chosen[condition] = watched.chosen.get(condition, frozenset())
+                watched.trouble(error)
+        watched.chosen = chosen
+        numbers = frozenset().union(*chosen.values())
         return [one for one in sensors if one.number in numbers]
 
     async def _tell_for_ever(self) -> None:
@@ -203,5 +216,12 @@ class _Watched:
     stream: ManagedStream
     readers: Readers
     conditions: frozenset[str | None] = frozenset()
+    chosen: dict[str | None, Set[int]] = field(default_factory=dict)
+    """The numbers of the sensors that satisfied each condition last."""
     is_current: bool = True
     """Whether the sensors are those that these conditions choose."""
+
+    def trouble(self, error: Exception) -> None:
+        """Something went wrong: say so, and look again."""
+        self.is_current = False
+        self.stream.trouble = f"{type(error).__name__}: {error}"
