@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from nilometer.log.layout import TIMESTAMP
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, registrations
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
-from tests.manager_streams import ONLY, QUICK, Site, stream, wait_for
+from tests.manager_streams import ONLY, QUICK, Site, sensors, stream, table, wait_for
 
 SMALL = {"segment": "4KB", "disk": "40KB", "linger": "0s"}
 ROWS = 50
@@ -149,3 +150,35 @@ def test_a_slow_disk_makes_hasty_sensors_lose_readings_within_bounds(
         wait_for(watched)
         assert manager.streams()[0].dropped > 0
         assert most <= 5
+
+
+def test_sensors_that_could_not_be_heard_were_not_silent(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = LogWriter.append
+    broken: list[bool] = []
+
+    def append(self: LogWriter, rows: Any, **given: Any) -> Any:
+        if broken:
+            raise OSError(5, "Input/output error")
+        return good(self, rows, **given)
+
+    monkeypatch.setattr(LogWriter, "append", append)
+    site.settings = replace(site.settings, pending_rows=1)
+    site.rows["T"] = sensors((1, "hall"), (2, "hall"))
+    readings = pa.schema([("x", pa.float64()), ("at", TIMESTAMP)])
+    declared = table(readings=readings, time="at", idle=500_000)
+    with site.manager(declared) as manager:
+        site.read("T")
+        wait_for(lambda: manager.streams() and manager.streams()[0].connected == 2)
+        site.lines["a1"].say((1, 100))
+        site.lines["a2"].say((2, 10))
+        wait_for(lambda: manager.streams()[0].rows == 2)
+        broken.append(True)
+        site.lines["a1"].say((3, 200))
+        wait_for(lambda: manager.streams()[0].error)
+        site.lines["a2"].say((4, 20))
+        time.sleep(0.7)
+        broken.clear()
+        wait_for(lambda: manager.streams()[0].rows == 4)
+        assert manager.streams()[0].dead_letters == 0

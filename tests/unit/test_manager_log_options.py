@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nilometer.errors import InputError
@@ -54,3 +56,9 @@ def test_an_option_that_cannot_be_read(name: str, text: str, detail: str, hint: 
     assert caught.value.message == f"option {name} cannot be used"
     assert caught.value.detail == detail
     assert (caught.value.hint or "").startswith(hint)
+
+
+def test_every_option_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sensors.md").read_text()
+    missing = [name for name in OPTIONS if f"\n| `{name}` |" not in text]
+    assert not missing

@@ -92,7 +92,9 @@ class Appender:
                 await self._append_some()
             if loop.time() >= next_tick:
                 next_tick = loop.time() + self._settings.tick_every
-                await self._try(self.store.tick, self._heard_until(), self.listened)
+                # Where something waits, it will bring the time with it.
+                tells = self.listened and not self._pending
+                await self._try(self.store.tick, self._clock(), tells)
 
     def abandon(self) -> None:
         """Forget what has not been stored; nothing of it is acknowledged."""
@@ -123,11 +125,11 @@ class Appender:
 
     async def _append_some(self) -> None:
         received = self._cut()
-        deaf, self._deaf = self._deaf, False
-        prepared = await self._in_thread(self.store.prepare, received, deaf)
+        prepared = await self._in_thread(self.store.prepare, received)
         await self._until_it_works(self.store.keep_letters, prepared)
         await self._store(prepared)
         self._settle(received)
+        self._deaf = self._is_crowded()
         async with self._progress:
             self._progress.notify_all()
 
@@ -148,7 +150,7 @@ class Appender:
         """Append, however long it takes; what has no room is dropped only if it cannot wait."""
         while True:
             try:
-                await self._in_thread(self.store.append, prepared, self._heard_until())
+                await self._in_thread(self.store.append, prepared, self._heard_until(), self._deaf)
                 break
             except LogFullError as error:
                 self.full = self._deaf = True

@@ -45,12 +45,9 @@ class LogStore:
         self.dead_letters = 0
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
         self._preparation = Preparation(RowBuilder(declaration, options.epoch), self.time)
-        self._clock = clock
 
-    def prepare(self, received: Sequence[Received], deaf: bool) -> Prepared:
-        """Make ready what was received; `deaf`: sensors may have had to wait to be heard."""
-        if deaf:
-            self.time.wake(self._clock())
+    def prepare(self, received: Sequence[Received]) -> Prepared:
+        """Make ready what was received."""
         try:
             return self._preparation.prepare(received)
         except Exception as error:  # a value may be anything: what cannot be used is set apart
@@ -61,8 +58,13 @@ class LogStore:
         self._dead.append(prepared.letters)
         self.dead_letters += len(prepared.letters)
 
-    def append(self, prepared: Prepared, now: int) -> None:
-        """Store the rows, and how far time has come; LogFullError: nothing has been stored."""
+    def append(self, prepared: Prepared, now: int, deaf: bool) -> None:
+        """Store the rows, and how far time has come; LogFullError: nothing has been stored.
+
+        `deaf`: sensors had to wait to be heard, so none of them counts as silent.
+        """
+        if deaf:
+            self.time.wake(now)
         self.static.store()
         keys = [
             SensorKeys.spell(one.sensor.number, one.key)
