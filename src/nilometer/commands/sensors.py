@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -15,6 +16,8 @@ sensors_app = typer.Typer(
     help="Look at the sensors of a database: all of them, live, or one by itself.",
     no_args_is_help=True,
 )
+
+_WIDE: Final = 160
 
 DatabaseOption = Annotated[
     Path, typer.Option("--db", metavar="FOLDER", help="The folder of the database.")
@@ -35,7 +38,7 @@ def list_sensors(
     """List all sensors, and how those are doing that a running query needs."""
     from nilometer.commands.show_sensors import Overview  # noqa: PLC0415  takes its time to load
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
     with Overview(_folder(db), catalog, name) as overview:
         console.print(overview.table(full=True))
         console.print(overview.summary(), style="dim", soft_wrap=True)

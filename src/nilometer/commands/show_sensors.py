@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -23,6 +24,19 @@ from nilometer.sensors.manager.status import read_status
 _EVERY: Final = 0.5
 _STALE: Final = 5_000_000
 _MOST_ROWS: Final = 40
+_COLUMNS: Final = (
+    ("stream", False, 6),
+    ("sensor", False, 6),
+    ("state", False, 9),
+    ("readings", True, 8),
+    ("per s", True, 5),
+    ("last reading", False, 12),
+    ("at (UTC)", False, 8),
+    ("errors", True, 6),
+    ("refused", True, 7),
+    ("address, or last error", False, 12),
+)
+"""Titles, whether numbers stand below, and the least width."""
 _STYLES: Final = {"connected": "green", "waiting": "yellow", "failed": "red", "opening": "cyan"}
 
 
@@ -47,20 +61,15 @@ class Overview:
 
     def table(self, *, full: bool = False) -> Table:
         """All sensors; those that are read first, and not more than a screen holds unless full."""
-        table = Table()
-        for title, side in (
-            ("stream", "left"),
-            ("sensor", "left"),
-            ("state", "left"),
-            ("readings", "right"),
-            ("per second", "right"),
-            ("last reading", "left"),
-            ("at (UTC)", "left"),
-            ("errors", "right"),
-            ("refused", "right"),
-            ("address, or last error", "left"),
-        ):
-            table.add_column(title, justify=side, overflow="fold")  # type: ignore[arg-type]
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for title, is_number, width in _COLUMNS:
+            table.add_column(
+                title,
+                justify="right" if is_number else "left",
+                no_wrap=True,
+                min_width=width,
+                overflow="ellipsis",
+            )
         rows = sorted(self._rows(), key=lambda row: row[0])
         shown = rows if full else rows[:_MOST_ROWS]
         for _, cells in shown:

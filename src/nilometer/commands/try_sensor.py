@@ -19,7 +19,7 @@ from nilometer.log.registrations import register
 from nilometer.model.names import count, nearest
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sensors.manager.dead_letters import dead_letter_log
+from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import SensorStatus
@@ -90,7 +90,7 @@ def _try(
         statuses = manager.status(declared.name)
     finally:
         manager.stop()
-    _show_letters(LogReader.open(place / dead_letter_log(declared.name)), most, console)
+    _show_letters(str(place / dead_letter_log(declared.name)), most, console)
     return _sum_up(statuses[0] if statuses else None, shown, console)
 
 
@@ -109,9 +109,9 @@ def _show_readings(log: LogReader, seconds: float, most: int, console: Console) 
     return shown
 
 
-def _show_letters(log: LogReader, most: int, console: Console) -> None:
+def _show_letters(location: str, most: int, console: Console) -> None:
     """Show what could not be stored, and why."""
-    letters = [row for frame in log.read(log.start, log.end) for row in frame.rows.to_pylist()]
+    letters = read_dead_letters(location).to_pylist()
     for row in letters[:most]:
         console.print(f"refused: {row['reason']}: {row['payload'][:200]}", soft_wrap=True)
     if letters:

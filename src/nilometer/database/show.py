@@ -10,14 +10,13 @@ import pyarrow as pa
 from nilometer.database.home import Home
 from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIMESTAMP
-from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.model.names import count
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration
-from nilometer.sensors.manager.dead_letters import dead_letter_log
+from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.sensors.manager.status import SensorStatus
 from nilometer.sql.ddl.nodes import Kind, Show
 
@@ -145,9 +144,7 @@ def show_dead_letters(statement: Show, home: Home) -> Outcome:
 
 def dead_letters(name: str, home: Home) -> pa.Table:
     """The dead letters of one stream, with its name before them."""
-    log = LogReader.open(home.log_of(dead_letter_log(name)))
-    batches = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
-    rows = pa.Table.from_batches(batches, log.layout.stored)
+    rows = read_dead_letters(home.log_of(dead_letter_log(name)))
     return rows.add_column(0, "stream", pa.array([name] * len(rows), pa.string()))
 
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from nilometer.errors import LogFullError
+from nilometer.errors import LogError, LogFullError
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
+from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
 
 LONGEST_PAYLOAD: Final = 4096
@@ -32,6 +33,16 @@ _KEPT: Final = 30 * 86_400_000_000
 def dead_letter_log(name: str) -> str:
     """The name of the log with the dead letters of a stream."""
     return f"{name}.dead"
+
+
+def read_dead_letters(location: str) -> pa.Table:
+    """All that a log of dead letters holds; it is made for the first of them."""
+    try:
+        log = LogReader.open(location)
+    except LogError:
+        return _SCHEMA.empty_table()
+    rows = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
+    return pa.Table.from_batches(rows, _SCHEMA)
 
 
 @dataclass(frozen=True)
