@@ -1,0 +1,174 @@
+"""Logs as envelopes, and what their readers see: without Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nilometer.errors import NilometerError
+from nilometer.local.read_source import SourceReader
+from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
+from nilometer.log.options import Fsync, LogOptions
+from nilometer.log.reader import LogReader
+from nilometer.log.static_rows import add_static_rows
+from nilometer.log.writer import LogWriter
+from nilometer.operators.envelope import unseal
+from nilometer.spark.exchange import Exchange
+from nilometer.spark.log_cursor import EARLIEST, LogCursor, LogRange
+from nilometer.spark.log_envelopes import LogFeed, LogFeeds
+from nilometer.spark.log_stream import describe_log
+from nilometer.spark.pack import WATERMARK, Pack
+from nilometer.spark.sensor_filter import read_sensor_filter
+from nilometer.spark.shown_rows import ShownRows
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.physical import build_stage
+from nilometer.sql.plan import JoinPlan
+from nilometer.sql.statements import read_query
+from tests.cases import SCHEMA, to_batch
+
+LAYOUT = LogLayout(SCHEMA, "ts")
+QUICK = LogOptions(fsync=Fsync.NEVER, segment=3000)
+
+
+class NoEngine:
+    """Nothing here needs Spark."""
+
+    def types_of(self, relation: str, expressions: object) -> list[pa.DataType]:
+        raise AssertionError(f"{relation}: {expressions}")
+
+
+def feeds_of(location: str, buckets: int = 2) -> LogFeeds:
+    """`SELECT id FROM A WHERE v > 0` over a log."""
+    catalog = Catalog({"A": describe_log("A", LAYOUT)}, {}, NoEngine())
+    plan = compile_statement(read_query("SELECT id FROM A WHERE v > 0"), catalog, buckets)
+    assert isinstance(plan, JoinPlan)
+    reader = SourceReader(plan, plan.sources[0])
+    feed = LogFeed("A", 0, LogRange(location, EARLIEST), reader)
+    return LogFeeds(build_stage(plan), (feed,), Exchange("x", by_ticket=False))
+
+
+@st.composite
+def appended(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Numbers of rows, and by how much the watermark then rises."""
+    return draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=8))
+
+
+@settings(max_examples=60, deadline=None)
+@given(appended(), st.integers(1, 7), st.integers(1, 3))
+def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, tasks: int) -> None:
+    """However a log is cut into micro-batches and tasks, and whatever lies in its frames."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows, watermark = 0, 0
+        with LogWriter.open(folder, LAYOUT, QUICK) as log:
+            for size, step in steps:
+                watermark += step
+                batch = to_batch([(rows + i, 0, (rows + i) % 3, rows + i) for i in range(size)])
+                log.append(batch, watermark=watermark)
+                rows += size
+        logs = feeds_of(folder)
+        cursor, found, told = LogCursor(logs.feeds[0].given), [], [-1]
+        place, end = cursor.initial(), cursor.available()
+        while place < end:
+            following = cursor.advance(place, end, most)
+            seen, mark = read(logs, cursor.split(place, following, tasks))
+            assert len(seen) <= most
+            assert mark is None or mark >= told[-1]
+            found += seen
+            told += [] if mark is None else [mark]
+            before = LogReader.open(folder).read(cursor.initial(), following)
+            assert told[-1] == max([-1, *(f.watermark for f in before if f.watermark is not None)])
+            place = following
+        assert sorted(found) == [n for n in range(rows) if n % 3]
+        assert told[-1] == (watermark if steps else -1)
+
+
+def read(logs: LogFeeds, ranges) -> tuple[list[int], int | None]:
+    """The numbers of rows in all envelopes of a micro-batch, and the watermark they tell."""
+    numbers, marks = [], []
+    for start, end in ranges:
+        for batch in logs.read(logs.feeds[0], start, end):
+            assert len(batch) == logs.stage.routing.buckets
+            for body in batch.column("body"):
+                header, parts = unseal(body.as_buffer())
+                marks.append(header.punctuation.watermark)
+                for part in parts:
+                    place = next(i for i, f in enumerate(part.schema) if f.type == pa.int64())
+                    numbers += part.column(place).to_pylist()
+    return numbers, max((mark for mark in marks if mark is not None), default=None)
+
+
+def test_rows_that_tell_a_watermark_are_no_rows_of_the_stream(tmp_path: Path) -> None:
+    with LogWriter.open(tmp_path, LAYOUT, QUICK) as log:
+        log.append(to_batch([]), watermark=1)
+    logs = feeds_of(str(tmp_path), buckets=1)
+    columns = logs.stage.operator.schemas[0]
+    rows = pa.Table.from_pylist([{"c0": None}, {"c0": None}], columns)
+    times = next(i for i, f in enumerate(columns) if f.type == TIMESTAMP)
+    rows = rows.set_column(times, columns.field(times), pa.array([7, None], TIMESTAMP))
+    told = rows.append_column(WATERMARK, pa.array([None, 5], pa.int64())).combine_chunks()
+    [batch] = Pack(logs.stage, 0, logs.exchange)(iter(told.to_batches()))
+    header, _ = unseal(batch.column("body")[0].as_buffer())
+    punctuation = header.punctuation
+    assert (punctuation.rows, punctuation.without_time, punctuation.watermark) == (1, 0, 5)
+
+
+STATIC = pa.schema([("room", pa.string()), ("floor", pa.int32())])
+SENSORS = LogLayout(
+    pa.schema([(SENSOR, pa.int32()), (TIME, TIMESTAMP), ("c", pa.float64())]),
+    TIME,
+    SensorLayout(STATIC, 2, "reading", pa.schema([("c", pa.float64())]), None),
+)
+
+
+def static_rows(*rows: tuple[int, str | None, int | None]) -> pa.Table:
+    kinds = (pa.int32(), pa.string(), pa.int32())
+    columns = [pa.array(v, k) for v, k in zip(zip(*rows, strict=True), kinds, strict=True)]
+    return pa.table(columns, names=[SENSOR, "room", "floor"])
+
+
+@pytest.mark.parametrize(
+    ("where", "versions"),
+    [
+        ("floor > 0", [5]),
+        ("room = 'hall' OR floor IS NULL", [1, 3]),
+        ("NOT room LIKE 'h%' AND sensors.floor < 9", [5]),
+        ("true", [1, 3, 5]),
+    ],
+)
+def test_sensors_are_chosen_by_their_static_values(where: str, versions: list[int]) -> None:
+    table = static_rows((1, "hall", 0), (3, None, None), (5, "attic", 3))
+    assert read_sensor_filter(where, SENSORS).versions(table).tolist() == versions
+
+
+def test_conditions_that_choose_no_sensors() -> None:
+    with pytest.raises(NilometerError, match="no column colour"):
+        read_sensor_filter("colour = 'red'", SENSORS)
+    with pytest.raises(NilometerError, match="only readers of a sensor table"):
+        read_sensor_filter("k = 1", LAYOUT)
+
+
+def test_new_sensors_are_picked_up(tmp_path: Path) -> None:
+    def stored(*versions: int) -> pa.RecordBatch:
+        columns = [versions, [0] * len(versions), [float(v) for v in versions]]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, SENSORS.stored, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=SENSORS.stored)
+
+    with LogWriter.open(tmp_path, SENSORS, QUICK):
+        add_static_rows(tmp_path, static_rows((1, "hall", 0), (4, "attic", 3)))
+        shown = ShownRows(str(tmp_path), SENSORS, "floor > 0")
+        assert shown.show(stored(1, 4, 1, 4)).column("room").to_pylist() == ["attic", "attic"]
+        add_static_rows(tmp_path, static_rows((2, "loft", 4)))  # fills a hole among the known
+        assert shown.show(stored(1, 2)).column("room").to_pylist() == ["loft"]
+        add_static_rows(tmp_path, static_rows((9, "cellar", -1)))
+        assert len(shown.show(stored(9))) == 0
+        everything = ShownRows(str(tmp_path), SENSORS)
+        assert everything.show(stored(9, 2)).column("reading").to_pylist() == [
+            {"c": 9.0},
+            {"c": 2.0},
+        ]
