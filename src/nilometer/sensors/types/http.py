@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from nilometer.errors import InputError
+from nilometer.sensors.log_options import parse_size
 from nilometer.sensors.stream_type import (
     NEW_VALUE,
     NO_VALUE,
@@ -34,7 +35,7 @@ from nilometer.sensors.types.json_fields import (
     read_fields,
     read_path,
 )
-from nilometer.sensors.types.options import Option, read_options, seconds, size, whole, yes_or_no
+from nilometer.sensors.types.options import Option, read_options, seconds, whole, yes_or_no
 from nilometer.version import VERSION
 
 _SOON: Final = 1.0
@@ -77,7 +78,7 @@ class HttpStream:
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option("headers", "a JSON object of headers to send", read_headers),
         Option("token", "a bearer token to send", str),
-        Option("max_bytes", "the longest answer", size, 1 << 20),
+        Option("max_bytes", "the longest answer", parse_size, 1 << 20),
         Option("redirects", "how many redirections are followed", whole(0, 20), 5),
         Option("ca", "a file of certificates to trust, in place of the system's", Path),
         Option("insecure", "whether to trust any certificate", yes_or_no, False),

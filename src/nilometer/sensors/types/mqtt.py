@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from nilometer.errors import InputError
+from nilometer.sensors.log_options import parse_size
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
 from nilometer.sensors.types.json_fields import (
     check_columns,
@@ -24,7 +25,7 @@ from nilometer.sensors.types.mqtt_packets import V3, V5
 from nilometer.sensors.types.mqtt_session import Session, Tls
 from nilometer.sensors.types.mqtt_subscription import Message, Subscription
 from nilometer.sensors.types.mqtt_topics import check_filter, shape, wildcard_levels
-from nilometer.sensors.types.options import Option, one_of, read_options, seconds, size, whole
+from nilometer.sensors.types.options import Option, one_of, read_options, seconds, whole
 from nilometer.sensors.types.options import yes_or_no as truth
 from nilometer.sensors.types.text_cells import CsvLines, cell_reader
 
@@ -57,7 +58,7 @@ class MqttStream:
         Option("format", "of a message: json, csv or text", one_of("json", "csv", "text"), "json"),
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option("levels", "columns that take the levels under wildcards, in order", read_names, ()),
-        Option("max_bytes", "the longest message", size, 1 << 20),
+        Option("max_bytes", "the longest message", parse_size, 1 << 20),
     )
 
     def __init__(self) -> None:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nilometer.errors import DurationError, InputError
+from nilometer.errors import DurationError, InputError, NilometerError
 from nilometer.model.names import nearest
 from nilometer.model.time import parse_duration
+from nilometer.sensors.types.address import ADDRESS
 
-_SIZES: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_SIZE: Final = re.compile(r"\s*([0-9]+)\s*([KMG]?B?)\s*", re.IGNORECASE)
 _YES: Final = {"true", "yes", "on", "1"}
 _NO: Final = {"false", "no", "off", "0"}
 
@@ -35,6 +34,8 @@ def read_options(
     table = {option.name: option for option in known}
     chosen = {option.name: option.default for option in known}
     for name, text in given.items():
+        if name.lower() == ADDRESS:
+            continue  # every sensor has one
         option = table.get(name.lower())
         if option is None:
             raise InputError(
@@ -49,11 +50,11 @@ def read_options(
 def _value(stream_type: str, option: Option, text: str) -> Any:
     try:
         return option.parse(str(text))
-    except (ValueError, DurationError) as error:
+    except (ValueError, DurationError, InputError) as error:
         raise InputError(
             f"option {option.name} of stream type {stream_type} cannot be {str(text)!r}",
             detail=f"{option.name}: {option.meaning}",
-            hint=error.hint if isinstance(error, DurationError) else str(error),
+            hint=error.hint if isinstance(error, NilometerError) else str(error),
         ) from error
 
 
@@ -64,19 +65,6 @@ def seconds(text: str) -> float:
     1.5
     """
     return parse_duration(text) / 1_000_000
-
-
-def size(text: str) -> int:
-    """A number of bytes.
-
-    >>> size("2 MB"), size("100")
-    (2097152, 100)
-    """
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise ValueError("write a number of bytes, such as 65536, '64KB' or '1MB'")
-    unit = found[2].upper()
-    return int(found[1]) * _SIZES[unit if unit in _SIZES else f"{unit}B"]
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

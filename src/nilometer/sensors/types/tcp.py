@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from nilometer.errors import InputError
+from nilometer.sensors.log_options import parse_size
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
 from nilometer.sensors.types.json_fields import (
     check_columns,
@@ -15,7 +16,7 @@ from nilometer.sensors.types.json_fields import (
     parse_json,
     read_fields,
 )
-from nilometer.sensors.types.options import Option, one_of, read_options, seconds, size, yes_or_no
+from nilometer.sensors.types.options import Option, one_of, read_options, seconds, yes_or_no
 from nilometer.sensors.types.text_cells import CsvLines
 
 _CHUNK: Final = 1 << 16
@@ -70,7 +71,7 @@ class TcpStream:
         Option("header", "whether the first line names the columns", yes_or_no, False),
         Option("separator", "what stands between cells of CSV", read_separator, ","),
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
-        Option("max_line", "the longest line", size, 1 << 16),
+        Option("max_line", "the longest line", parse_size, 1 << 16),
         Option("timeout", "how long it may take to connect", seconds, 10.0),
         Option("silence", "after how long without a line to connect again", seconds),
     )

@@ -1,0 +1,1 @@
+"""A stream type for Nilometer: how busy this machine is."""
