@@ -1,0 +1,110 @@
+"""A log in a store that can only put, get, list and delete whole objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+from nilometer.errors import LogError
+from nilometer.log.local_storage import LocalStorage
+from nilometer.log.location import register_file_system, storage_at
+from nilometer.log.options import LogOptions
+from nilometer.log.parts import write_part
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import commit, register, registrations
+from nilometer.log.writer import LogWriter
+from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
+
+LOG = "bucket://things/log"
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    store = ObjectStore()
+    register_file_system("bucket", fs.PyFileSystem(store))
+    return store
+
+
+def segments(store: ObjectStore) -> list[str]:
+    return sorted(one for one in store.objects if one.endswith(".seg"))
+
+
+def test_every_append_is_an_object(store: ObjectStore) -> None:
+    with LogWriter.open(LOG, LAYOUT) as writer:
+        assert LogReader.open(LOG).end.row == 0
+        for one in range(3):
+            writer.append(rows_from(one * 10, 10), watermark=one)
+        write_part("bucket://things/part", [rows_from(30, 5)])
+        assert writer.append_parts(["bucket://things/part"], watermark=34, key=("q", 1))
+        assert len(segments(store)) == 4
+    reader = LogReader.open(LOG)
+    assert (reader.end.row, reader.watermark) == (35, 34)
+    assert numbers_in(reader.read(reader.start)) == list(range(35))
+
+
+def test_a_file_that_is_still_being_written_does_not_count(store: ObjectStore) -> None:
+    with LogWriter.open(LOG, LAYOUT) as writer:
+        end = writer.append(rows_from(0, 10))
+        writer.append(rows_from(10, 10))
+    last = segments(store)[-1]
+    whole = store.objects[last]
+    for cut in (0, 10, 100, 400, len(whole) - 1):
+        store.objects[last] = whole[:cut]
+        reader = LogReader.open(LOG)
+        assert reader.end == end
+        assert numbers_in(reader.read(Position(0, 0))) == list(range(10))
+    with LogWriter.open(LOG, LAYOUT) as writer:
+        assert writer.end == end
+        writer.append(rows_from(10, 3))
+    assert numbers_in(LogReader.open(LOG).read(Position(0, 0))) == list(range(13))
+
+
+def test_the_newest_writer_wins(store: ObjectStore) -> None:
+    first = LogWriter.open(LOG, LAYOUT)
+    first.append(rows_from(0, 10))
+    second = LogWriter.open(LOG, LAYOUT)
+    second.append(rows_from(10, 10))
+    with pytest.raises(LogError, match="another writer has taken the log over"):
+        first.append(rows_from(10, 10))
+    second.append(rows_from(20, 10))
+    assert numbers_in(LogReader.open(LOG).read(Position(0, 0))) == list(range(30))
+    first.close()
+    second.close()
+
+
+def test_objects_are_deleted_when_they_are_read(store: ObjectStore) -> None:
+    with LogWriter.open(LOG, LAYOUT, LogOptions(disk=20_000)) as writer:
+        register(LOG, "reader", writer.end, {}, now=0, named=True)
+        for one in range(60):
+            end = writer.append(rows_from(one * 50, 50))
+            commit(LOG, "reader", end, now=one)
+        assert writer.stored_bytes <= 20_000
+        assert writer.trim() > 0
+        assert len(segments(store)) == 1
+    assert registrations(LOG)[0].position.row == 3000
+    with LogWriter.open(LOG, LAYOUT) as writer:
+        assert writer.end.row == 3000
+
+
+def test_arrows_own_mock_file_system_will_do() -> None:
+    system, _ = fs.FileSystem.from_uri("mock:///")
+    register_file_system("mocked", system)
+    with LogWriter.open("mocked://a/log", LAYOUT) as writer:
+        writer.append(rows_from(0, 10))
+    with LogWriter.open("mocked://a/log", LAYOUT) as writer:
+        writer.append(rows_from(10, 10))
+        assert numbers_in(writer.read(Position(0, 0))) == list(range(20))
+
+
+def test_a_file_uri_is_a_local_directory(tmp_path: Path) -> None:
+    found = storage_at(f"file://{tmp_path}/a%20log")
+    assert isinstance(found, LocalStorage)
+    assert found.folder == tmp_path / "a log"
+
+
+def test_an_unknown_scheme_is_refused() -> None:
+    with pytest.raises(LogError, match="no file system for this location"):
+        storage_at("nowhere://bucket/log")
