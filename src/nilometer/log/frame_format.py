@@ -29,6 +29,7 @@ ALWAYS: Final = (1 << 63) - 1
 """Stands for a time after every other."""
 PAYS_FROM: Final = 4096
 """Fewer bytes than this are not compressed: the rows would not get smaller, only slower."""
+THREADS_PAY_FROM: Final = 128 << 10
 LARGEST: Final = 8 << 20
 """Rows of more bytes than this become several frames, so that reading needs little memory."""
 
@@ -206,7 +207,9 @@ def _serialized(rows: pa.RecordBatch, compression: str | None) -> pa.Buffer:
     if compression is None or rows.nbytes < PAYS_FROM:
         return rows.serialize()
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
+    options = pa.ipc.IpcWriteOptions(
+        compression=compression, use_threads=rows.nbytes >= THREADS_PAY_FROM
+    )
     with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write_batch(rows)
         end = sink.tell()
