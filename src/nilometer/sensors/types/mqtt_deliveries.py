@@ -73,6 +73,8 @@ class Deliveries:
     def take(self, message: Publish, key: bytes, sensors: int) -> Delivery:
         """A message that so many sensors have to store; acknowledged at once if none has to."""
         found = Delivery(key, message.number, message.qos, self._connection, sensors)
+        # The number is used again: what had it before may have looked the same.
+        self._settled.pop(message.number, None)
         self._open[message.number] = found
         if not sensors:
             self._settle(found)
