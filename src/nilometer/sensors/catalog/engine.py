@@ -96,9 +96,10 @@ def _write_ahead(connection: SqliteConnection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
-        except OperationalError:
+        except OperationalError as error:
             # For this SQLite does not wait by itself: somebody else may be making the same file.
-            if time.monotonic() > end:
+            is_busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
+            if not is_busy or time.monotonic() > end:
                 raise
             time.sleep(0.01)
 
