@@ -339,6 +339,27 @@ def test_messages_wait_in_the_session_while_a_sensor_is_paused(broker: Mosquitto
     run(work)
 
 
+def test_a_subscription_that_no_sensor_claims_is_ended(
+    broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nilometer.sensors.types.mqtt_connection._UNCLAIMED", 0.1)
+
+    async def work() -> None:
+        left, other = (at(f"{broker.url}/left/{one}", owner="left", keepalive="1s") for one in "ab")
+        await (await opened(left)).pause_stream()
+        publish(broker, ("left/a", '{"reading": 1}'))
+        stream = await opened(other)
+        await asyncio.sleep(0.7)
+        publish(broker, ("left/a", '{"reading": 2}'), ("left/b", '{"reading": 3}'))
+        assert values(await take(stream, 1)) == [{"reading": 3}]
+        again = await opened(left)
+        assert await nothing_more(again, 0.2)
+        await again.close_stream()
+        await stream.close_stream()
+
+    run(work)
+
+
 def test_retained_messages_are_readings_only_on_request(broker: Mosquitto) -> None:
     async def work() -> None:
         publish(broker, ("kept", '{"reading": 1}'), retain=True)

@@ -111,7 +111,8 @@ def test_every_option_is_documented(name: str) -> None:
 
 def test_options_are_checked() -> None:
     known = (Option("size", "how much", parse_size, 7), Option("fast", "whether", yes_or_no, False))
-    assert read_options("x", known, {"SIZE": "2KB"}) == {"size": 2048, "fast": False}
+    given = {"SIZE": "2KB", "address": "a stream's, which has no row"}
+    assert read_options("x", known, given) == {"size": 2048, "fast": False}
     with pytest.raises(InputError, match="stream type x has no option 'sise'") as refused:
         read_options("x", known, {"sise": "1"})
     assert refused.value.hint == "did you mean size?"
