@@ -157,7 +157,7 @@ def test_answers_expire_by_punctuation_alone(spark: SparkSession, tmp_path: Path
 def test_two_queries_cannot_share_a_log(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "A", [[(1, 0, 0, 1)]])
     plan = "SELECT id FROM A"
-    logs = open_logs(spark, tmp_path, ["A"])
+    logs = {"A": LogStream(spark, str(tmp_path / "A"), "earliest")}
     run_statement(logs, plan, tmp_path)
     place = Destination(str(tmp_path / "out"), str(tmp_path / "other"), trigger=NOW)
     query = start_query(plan_statement(logs, plan), logs, place)
