@@ -92,6 +92,7 @@ class MqttWire(asyncio.Protocol):
         number = self._next_number()
         waiting: asyncio.Future[bytes] = self._loop.create_future()
         self._answers[number] = waiting
+        self.resume()
         self.send(request(number))
         try:
             async with asyncio.timeout(self._session.timeout):
@@ -112,8 +113,8 @@ class MqttWire(asyncio.Protocol):
         self._out += data
 
     def pause(self) -> None:
-        """Read no more until `resume`."""
-        if not self._paused and self._transport is not None:
+        """Read no more until `resume`; an answer that somebody waits for is read first."""
+        if not self._paused and not self._answers and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
 
