@@ -144,9 +144,8 @@ class SensorClock:
             sensor.by_arrival, self._stale = False, True
         if sensor.largest is None or time > sensor.largest:
             sensor.largest = time
-        # The smallest bound moves only with the sensor that has it, or when one falls below it.
-        below = self._lowest is not None and sensor.largest - self._lateness < self._lowest
-        if below or self.held_by is None or number == self.held_by:
+        # The smallest bound moves only with the sensor that has it.
+        if self.held_by is None or number == self.held_by:
             self._stale = True
 
     def _is_idle(self, sensor: _Sensor, now: int) -> bool:
