@@ -60,10 +60,16 @@ def run_statement(logs: Mapping[str, LogStream], statement: str, folder: Path) -
     return query
 
 
-def open_logs(spark: SparkSession, folder: Path, names: Sequence[str], rows: int | None = None):
+def open_logs(
+    spark: SparkSession,
+    folder: Path,
+    names: Sequence[str],
+    rows: int | None = None,
+    reader: str | None = None,
+) -> dict[str, LogStream]:
     """Logs in a folder as streams from their beginning."""
     return {
-        name: LogStream(spark, str(folder / name), "earliest", "test", rows_per_batch=rows)
+        name: LogStream(spark, str(folder / name), "earliest", reader, rows_per_batch=rows)
         for name in names
     }
 

@@ -32,7 +32,8 @@ ROWS = 60
 def main(way: str, folder: Path) -> None:
     spark = nm.local_spark(memory="1g", config={"spark.driver.extraJavaOptions": QUICK_TO_START})
     if way in LOG_WAYS:
-        run_statement(open_logs(spark, folder, STREAMS, ROWS), LOG_WAYS[way], folder)
+        logs = open_logs(spark, folder, STREAMS, ROWS, reader="killed")
+        run_statement(logs, LOG_WAYS[way], folder)
     else:
         reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
         frames = {name: reader.parquet(str(folder / name)) for name in STREAMS}

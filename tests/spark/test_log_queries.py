@@ -51,7 +51,7 @@ def test_join_from_log_to_log_is_naive_join_across_a_restart(
         for name, batches in zip(STREAMS, streams, strict=True):
             before = max([-1, *(row[0] for rows in batches[:first] for row in rows)])
             write_log(tmp_path / name, batches[first : first + 2], largest=before)
-        logs = open_logs(spark, tmp_path, STREAMS, rows=70)
+        logs = open_logs(spark, tmp_path, STREAMS, rows=70, reader="test")
         query = run_statement(logs, JOIN, tmp_path)
     assert rows_of(tmp_path / "out", STREAMS) == sorted(naive_join(streams), key=repr)
     watermarks = [LogReader.open(tmp_path / name).watermark for name in STREAMS]
@@ -157,7 +157,7 @@ def test_answers_expire_by_punctuation_alone(spark: SparkSession, tmp_path: Path
 def test_two_queries_cannot_share_a_log(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "A", [[(1, 0, 0, 1)]])
     plan = "SELECT id FROM A"
-    logs = {"A": LogStream(spark, str(tmp_path / "A"), "earliest")}
+    logs = open_logs(spark, tmp_path, ["A"])
     run_statement(logs, plan, tmp_path)
     place = Destination(str(tmp_path / "out"), str(tmp_path / "other"), trigger=NOW)
     query = start_query(plan_statement(logs, plan), logs, place)
@@ -177,7 +177,7 @@ def test_what_the_log_of_a_query_cannot_hold(spark: SparkSession, tmp_path: Path
 
 def test_a_log_that_is_read_twice_has_two_readers(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "A", [[(1, 0, 0, 1), (2, 0, 0, 2)]])
-    logs = open_logs(spark, tmp_path, ["A"])
+    logs = open_logs(spark, tmp_path, ["A"], reader="test")
     joined = "SELECT a.id AS x, b.id AS y FROM A a, A b WINDOW = 1 MICROSECOND WHERE a.k = b.k"
     run_statement(logs, joined, tmp_path)
     assert rows_of(tmp_path / "out", ("x", "y")) == [(1, 1), (1, 2), (2, 1), (2, 2)]
