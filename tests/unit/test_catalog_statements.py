@@ -264,6 +264,13 @@ REFUSALS = [
         "                             ^^^^^^^^^^^^\n"
         "  hint: give a value of type INT, or NULL",
     ),
+    (
+        "INSERT INTO Rooms VALUES (9223372036854775808, 'x')",
+        "the number is too large\n"
+        "  line 1, column 27:\n"
+        "    INSERT INTO Rooms VALUES (9223372036854775808, 'x')\n"
+        "                              ^^^^^^^^^^^^^^^^^^^\n",
+    ),
     ("INSERT INTO Rooms VALUES (1.5, 'x')", "row 1, column floor: INT does not hold 1.5"),
     ("INSERT INTO Rooms VALUES (1, 2)", "row 1, column room: STRING does not hold 2"),
     ("INSERT INTO Rooms VALUES (TRUE, 'x')", "row 1, column floor: INT does not hold TRUE"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
@@ -37,13 +37,25 @@ def migrate(engine: Engine) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_NUMBER})"))
         _refuse_later(engine, steps, _revision(connection))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        _upgrade(connection, steps)
+
+
+def _upgrade(connection: Connection, steps: ScriptDirectory) -> None:
+    """Run the steps that are missing, oldest first."""
+    context = _context(connection)
+    missing = list(steps.iterate_revisions("head", _revision(connection) or "base"))
+    with Operations.context(context):
+        for step in reversed(missing):
+            step.module.upgrade()
+    context.stamp(steps, "head")
 
 
 def _revision(connection: Connection) -> str | None:
-    options = {"version_table": VERSION_TABLE}
-    return MigrationContext.configure(connection, opts=options).get_current_revision()
+    return _context(connection).get_current_revision()
+
+
+def _context(connection: Connection) -> MigrationContext:
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
 
 
 def _refuse_later(engine: Engine, steps: ScriptDirectory, revision: str | None) -> None:

@@ -33,6 +33,12 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
         return evaluate(expression, [], 1)[0].as_py()
     except NotInSubsetError as error:
         raise SqlError(error.message, place=_place(error, tree, sql), hint=_HINT) from None
+    except OverflowError:
+        raise SqlTypeError(
+            "the number is too large",
+            place=place_of(tree, sql),
+            hint="whole numbers reach up to 9223372036854775807; write 1e19 for a DOUBLE",
+        ) from None
     except PredicateError as error:
         place = place_of(tree, sql)
         raise SqlTypeError(
