@@ -56,6 +56,9 @@ class Line:
     failures: int = 0
     """How many attempts to reach it fail from now on."""
     addresses: list[SensorAddress] = field(default_factory=list)
+    close_seconds: float = 0.0
+    events: list[str] = field(default_factory=list)
+    """How it was let go, and what a test adds."""
 
     def say(self, *words: Any) -> None:
         for word in words:
@@ -94,6 +97,7 @@ class _Listener:
             self.line.failures -= 1
             raise ConnectionError("nobody there")
         self.line.opened += 1
+        self.line.events.append("opened")
 
     def _heard(self, word: Any) -> Any:
         self.line.reads += 1
@@ -118,10 +122,13 @@ class AsyncLine(_Listener):
                 await asyncio.sleep(0.002)
 
     async def close_stream(self) -> None:
+        await asyncio.sleep(self.line.close_seconds)
         self.line.closed += 1
+        self.line.events.append("closed")
 
     async def pause_stream(self) -> None:
         self.line.paused += 1
+        self.line.events.append("paused")
 
 
 class HastyLine(AsyncLine):

@@ -15,8 +15,12 @@ from nilometer.log.layout import TIMESTAMP
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, registrations
 from nilometer.log.writer import LogWriter
+from nilometer.sensors.log_options import StreamOptions
+from nilometer.sensors.manager.log_store import LogStore
+from nilometer.sensors.manager.received import Event, Received
+from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
-from tests.manager_streams import ONLY, QUICK, Site, sensors, stream, table, wait_for
+from tests.manager_streams import ONLY, QUICK, Site, stream, table, wait_for
 
 SMALL = {"segment": "4KB", "disk": "40KB", "linger": "0s"}
 ROWS = 50
@@ -49,9 +53,7 @@ def test_a_sensor_that_can_wait_is_not_read_until_there_is_room(site: Site) -> N
     with site.manager(stream(options=SMALL)) as manager:
         site.read("S")
         line.say(*batches(COUNT))
-        wait_for(lambda: manager.streams()[0].full)
-        status = manager.streams()[0]
-        assert status.error is not None
+        wait_for(lambda: manager.streams()[0].full and manager.streams()[0].error)
         assert line.reads < COUNT - 10
         seen: list[float] = []
 
@@ -152,33 +154,21 @@ def test_a_slow_disk_makes_hasty_sensors_lose_readings_within_bounds(
         assert most <= 5
 
 
-def test_sensors_that_could_not_be_heard_were_not_silent(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    good = LogWriter.append
-    broken: list[bool] = []
-
-    def append(self: LogWriter, rows: Any, **given: Any) -> Any:
-        if broken:
-            raise OSError(5, "Input/output error")
-        return good(self, rows, **given)
-
-    monkeypatch.setattr(LogWriter, "append", append)
-    site.settings = replace(site.settings, pending_rows=1)
-    site.rows["T"] = sensors((1, "hall"), (2, "hall"))
+def test_sensors_that_could_not_be_heard_were_not_silent(site: Site) -> None:
     readings = pa.schema([("x", pa.float64()), ("at", TIMESTAMP)])
-    declared = table(readings=readings, time="at", idle=500_000)
-    with site.manager(declared) as manager:
-        site.read("T")
-        wait_for(lambda: manager.streams() and manager.streams()[0].connected == 2)
-        site.lines["a1"].say((1, 100))
-        site.lines["a2"].say((2, 10))
-        wait_for(lambda: manager.streams()[0].rows == 2)
-        broken.append(True)
-        site.lines["a1"].say((3, 200))
-        wait_for(lambda: manager.streams()[0].error)
-        site.lines["a2"].say((4, 20))
-        time.sleep(0.7)
-        broken.clear()
-        wait_for(lambda: manager.streams()[0].rows == 4)
-        assert manager.streams()[0].dead_letters == 0
+    declared = table(readings=readings, time="at", idle=1_000_000)
+    records = [SensorRecord("T", number, "", "") for number in (1, 2)]
+    watermarks = []
+    for deaf in (True, False):
+        name = f"log {deaf}"
+        store = LogStore(
+            replace(declared, name=name), StreamOptions(), site.locate, QUICK, site.now
+        )
+        opened = [Received(Event.OPENED, one, 1, 0) for one in records]
+        spoke = [Received(Event.READING, one, 1, 0, (1.0, 100 + one.number)) for one in records]
+        late = Received(Event.READING, records[1], 1, 60_000_000, (1.0, 200))
+        store.append(store.prepare([*opened, *spoke]), 0, False)
+        store.append(store.prepare([late]), 60_000_000, deaf)
+        watermarks.append(store.writer.watermark)
+        store.close()
+    assert watermarks == [101_000_000, 200_000_000]

@@ -94,7 +94,8 @@ class Appender:
                 next_tick = loop.time() + self._settings.tick_every
                 # Where something waits, it will bring the time with it.
                 tells = self.listened and not self._pending
-                await self._try(self.store.tick, self._clock(), tells)
+                if await self._try(self.store.tick, self._clock(), tells):
+                    self.error = None
 
     def abandon(self) -> None:
         """Forget what has not been stored; nothing of it is acknowledged."""
@@ -154,6 +155,7 @@ class Appender:
                 break
             except LogFullError as error:
                 self.full = self._deaf = True
+                self.error = error.message
                 prepared = await self._make_room(prepared, error)
             except Exception as error:
                 await self._suffer(error)
@@ -180,7 +182,6 @@ class Appender:
                     for one in impatient:
                         self._fail(one.sensor.number, error.message)
                 return rest
-        self.error = error.message
         await asyncio.sleep(self._settings.room_timeout)
         return prepared
 
@@ -245,12 +246,10 @@ class Appender:
     async def _try(self, function: Callable[..., _Result], *given: Any) -> _Result | None:
         """What a function of the store gives; None and a note if it fails."""
         try:
-            found = await self._in_thread(function, *given)
+            return await self._in_thread(function, *given)
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
             return None
-        self.error = None
-        return found
 
     async def _until_it_works(self, function: Callable[..., _Result], *given: Any) -> _Result:
         while True:

@@ -85,14 +85,15 @@ class LogStore:
         if repeats := self.keys.take_repeats():
             self.writer.append(None, keys=repeats)
 
-    def tick(self, now: int, listened: bool) -> None:
-        """Let go what is not needed, and tell time where somebody listens."""
+    def tick(self, now: int, listened: bool) -> bool:
+        """Let go what is not needed, and tell time where somebody listens; True once done."""
         if listened:
             watermark = self.time.advance(now)
             if watermark != self.writer.watermark:
                 self.writer.append(None, watermark=watermark)
         self.writer.trim()
         self._dead.trim()
+        return True
 
     def make_room(self) -> bool:
         """Delete what every reader has read; whether that was anything."""
