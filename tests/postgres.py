@@ -7,7 +7,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -49,22 +49,36 @@ def start_postgres() -> Iterator[Postgres]:
     programs = _programs()
     # Not in pytest's folder: root's is closed to the user that the server must run as.
     folder = Path(tempfile.mkdtemp(prefix="nilometer-postgres-"))
-    try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, _USER, _USER)
+    if os.geteuid() == 0:
+        shutil.chown(folder, _USER, _USER)
+    with _removed_at_the_end(programs, folder):
         data = str(folder / "data")
         trust = ["--auth=trust", f"--username={_USER}", "--no-sync", "--encoding=UTF8"]
         _run(programs / "initdb", "-D", data, *trust, "--locale=C.UTF-8")
         settings = " ".join(f"-c {name}={value!r}" for name, value in _SETTINGS.items())
         options = f"-k {folder} {settings}"
-        control = [programs / "pg_ctl", "-D", data, "-l", str(folder / "log"), "-w"]
-        _run(*control, "-o", options, "start")
-        try:
-            yield Postgres(programs, folder)
-        finally:
-            _run(*control, "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        log = str(folder / "log")
+        _run(programs / "pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start")
+        yield Postgres(programs, folder)
+
+
+@contextmanager
+def _removed_at_the_end(programs: Path, folder: Path) -> Iterator[None]:
+    """Stop the server and remove its folder, also if this process is killed.
+
+    A shell waits for the end of a pipe, which comes in any case.
+    """
+    stop = 'read -r _; "$1" -D "$2/data" -m immediate stop; rm -rf "$2"'
+    command = ["sh", "-c", stop, "sh", str(programs / "pg_ctl"), str(folder)]
+    with subprocess.Popen(
+        _as_user(command),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    ):
+        yield
 
 
 def _programs() -> Path:
@@ -87,9 +101,7 @@ def _may_change_user() -> bool:
 
 
 def _run(program: Path, *arguments: str) -> None:
-    command: Sequence[str] = [str(program), *arguments]
-    if os.geteuid() == 0:
-        command = ["runuser", "-u", _USER, "--", *command]
+    command = _as_user([str(program), *arguments])
     # The server inherits what is open: into a pipe it would never end for us.
     with tempfile.TemporaryFile() as said:
         done = subprocess.run(
@@ -98,3 +110,8 @@ def _run(program: Path, *arguments: str) -> None:
         if done.returncode:
             said.seek(0)
             raise RuntimeError(f"{command} failed:\n{said.read().decode(errors='replace')}")
+
+
+def _as_user(command: list[str]) -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    return ["runuser", "-u", _USER, "--", *command] if os.geteuid() == 0 else command
