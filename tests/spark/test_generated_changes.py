@@ -22,7 +22,7 @@ import nilometer as nm
 from nilometer.database import Database
 from nilometer.local.database import LocalDatabase
 from nilometer.operators.stage import Execution
-from nilometer.spark.run_stream import union
+from nilometer.spark.stage_inputs import union
 from nilometer.sql.changes_plan import ChangesPlan
 from nilometer.sql.stages import cut_into_stages
 from tests.change_data import DDL, STREAMS, ChangeData, Parts, change_data, splits

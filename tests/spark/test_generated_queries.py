@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 import nilometer as nm
 from nilometer.database import Database
 from nilometer.errors import SqlWindowError
-from nilometer.spark.run_stream import union
+from nilometer.spark.stage_inputs import union
 from tests.queries import DDL, RELATIONS, Data, QueryCase, data, statements
 from tests.query_oracle import answer
 from tests.spark.harness import FileStream, run_to_end
