@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
@@ -180,3 +182,30 @@ def test_emit_is_read_behind_a_union_and_in_brackets(db: LocalDatabase) -> None:
         assert as_a(Paced, root_of(db, sql)).every == SECOND
     with pytest.raises(SqlError, match="EMIT belongs to the outermost query"):
         db.plan("SELECT k FROM (SELECT k FROM A [ROWS 1] EMIT CHANGES) S")
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 8), st.sampled_from([None, 1, 2]), st.sampled_from(["x", "y", None])),
+    max_size=8,
+)
+
+
+@given(ROWS, ROWS, st.sampled_from(["k = 1", "s = 'x'", "s IS NULL", "k = 1 OR s = 'y'"]))
+def test_the_left_side_is_chosen_before_a_left_join_as_after_it(
+    left: list[tuple[int, int | None, str | None]],
+    right: list[tuple[int, int | None, str | None]],
+    condition: str,
+) -> None:
+    db = LocalDatabase()
+    kinds = {"ts": pa.timestamp("us", tz="UTC"), "k": pa.int32(), "s": pa.string()}
+    for name, rows in (("A", left), ("B", right)):
+        ordered = sorted(rows, key=lambda row: row[0])
+        columns = {
+            n: pa.array([r[i] for r in ordered], t) for i, (n, t) in enumerate(kinds.items())
+        }
+        db.create_stream(name, pa.table(columns), "ts")
+    listed = "A.k, A.s, B.s AS other FROM A [RANGE 3 us] LEFT JOIN B [RANGE 2 us] ON A.k = B.k"
+    written = condition.replace("k", "A.k").replace("s =", "A.s =").replace("s IS", "A.s IS")
+    before = db.sql(f"SELECT {listed} WHERE {written}")
+    after = db.sql(f"SELECT k, s, other FROM (SELECT {listed}) q WHERE {condition}")
+    assert sorted(map(str, before.to_pylist())) == sorted(map(str, after.to_pylist()))
