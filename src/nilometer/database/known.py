@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from nilometer.database.home import Home
+from nilometer.errors import LogError
+from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sensors.declaration import Declaration
@@ -86,8 +88,7 @@ def everything_known(
         for query in home.catalog.queries():
             if query.kind == CHANGELOG:
                 queries[query.name] = query.text
-            else:
-                layout = LogReader.open(home.log_of(query.name)).layout
+            elif (layout := _results_layout(home, query.name)) is not None:
                 relations[query.name] = describe_log(query.name, layout)
                 makers[query.name] = partial(_log, home, spark, query.name, reading)
     return Known(relations, Frames(makers), queries)
@@ -102,6 +103,14 @@ def relation_of(declared: Declaration) -> Relation:
         return relation
     names = tuple(declared.static.names)
     return replace(relation, sensors=SensorColumns(names, declared.column))
+
+
+def _results_layout(home: Home, query: str) -> LogLayout | None:
+    """The columns of a query's results; None if it has never been started."""
+    try:
+        return LogReader.open(home.log_of(query)).layout
+    except LogError:
+        return None
 
 
 def describe_rows(name: str, schema: pa.Schema) -> Relation:

@@ -11,8 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG, Known, Reading
 from nilometer.errors import InputError
+from nilometer.log.clock import now_micros
 from nilometer.log.options import LogOptions
-from nilometer.log.registrations import forget_readers
+from nilometer.log.registrations import forget_readers, release_readers
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.spark.start_query import Destination, start_query
@@ -46,12 +47,13 @@ class RunningQueries:
     def create(self, name: str, text: str, statement: Statement, *, if_not_exists: bool) -> bool:
         """Keep a query and start it; False if it is there and that may be."""
         catalog = self._home.catalog
-        plan, known = self._plan(statement, _reading(name, statement))
+        plan, _ = self._plan(statement, _reading(name, statement))
         if not reads_streams(plan):
             raise InputError(
                 "this query reads no stream, so there is nothing to continue",
                 hint="run it as it is: SELECT …",
             )
+        plan, known = self._plan_text(name, text)
         kind = CHANGELOG if isinstance(plan, ChangesPlan) else APPEND
         if not catalog.create_query(name, text, kind, if_not_exists=if_not_exists):
             return False
@@ -68,9 +70,7 @@ class RunningQueries:
         query = self._require(name)
         if self.is_active(query.name):
             return False
-        statement = read_query(query.text)
-        plan, known = self._plan(statement, _reading(query.name, statement))
-        self._start(query.name, plan, known)
+        self._start(query.name, *self._plan_text(query.name, query.text))
         return True
 
     def stop(self, name: str) -> bool:
@@ -111,6 +111,11 @@ class RunningQueries:
                 del self._running[name]
         return self._home.catalog.queries()
 
+    def _plan_text(self, name: str, text: str) -> tuple[Plan, Known]:
+        """Plan a query from its text alone, as every start does: its state belongs to that."""
+        statement = read_query(text)
+        return self._plan(statement, _reading(name, statement))
+
     def _start(self, name: str, plan: Plan, known: Known) -> None:
         destination = Destination(
             self._home.log_of(name),
@@ -128,6 +133,8 @@ class RunningQueries:
             return False
         handle.stop()
         handle.awaitTermination(_STOP_WITHIN)
+        for named in self._home.catalog.names():
+            release_readers(self._home.log_of(named.name), name, now=now_micros())
         return True
 
     def _require(self, name: str) -> NamedQuery:

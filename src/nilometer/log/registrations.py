@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -39,7 +40,9 @@ class Registration:
     seen: int
     """Its last sign of life, in microseconds."""
     pid: int | None
-    """Its process, while it is active."""
+    """Its process, while it is active, and"""
+    host: str
+    """the machine on which that runs."""
     active: bool
     named: bool
     """Whether it is kept until somebody forgets it; others, until they are not seen for long."""
@@ -60,7 +63,12 @@ def register(
     with storage.exclusive(_LOCK):
         before = _read(storage, _name(reader))
         at = position if before is None or anew else before.position
-        return _write(storage, Registration(reader, at, dict(about), now, os.getpid(), True, named))
+        return _write(
+            storage,
+            Registration(
+                reader, at, dict(about), now, os.getpid(), socket.gethostname(), True, named
+            ),
+        )
 
 
 def commit(location: str | Path, reader: str, position: Position, *, now: int) -> Registration:
@@ -96,9 +104,19 @@ def forget(location: str | Path, reader: str) -> None:
 
 def forget_readers(location: str | Path, query: str) -> None:
     """Remove the readers that belong to a query, or bear its name."""
-    for one in registrations(location):
-        if query in (one.reader, one.about.get(QUERY)):
-            forget(location, one.reader)
+    for reader in _readers_of(location, query):
+        forget(location, reader)
+
+
+def release_readers(location: str | Path, query: str, *, now: int) -> None:
+    """Say that the readers of a query have stopped; Spark does not always let them do it."""
+    for reader in _readers_of(location, query):
+        release(location, reader, now=now)
+
+
+def _readers_of(location: str | Path, query: str) -> list[str]:
+    known = registrations(location)
+    return [one.reader for one in known if query in (one.reader, one.about.get(QUERY))]
 
 
 def registrations(location: str | Path) -> list[Registration]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Set
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from nilometer.sensors.manager.settings import ManagerSettings
 
 
 def is_alive(reader: Registration, now: int, settings: ManagerSettings) -> bool:
-    """Whether a reader reads: its process lives, or it gave a sign of life of late."""
+    """Whether a reader reads: its process lives; elsewhere, it gave a sign of life of late."""
     if not reader.active:
         return False
-    return now - reader.seen < settings.reader_seen or _is_running(reader.pid)
+    if reader.host == socket.gethostname():
+        return _is_running(reader.pid)
+    return now - reader.seen < settings.reader_seen
 
 
 def live_conditions(readers: list[Registration]) -> Set[str | None]:

@@ -1,0 +1,223 @@
+"""The sensor database end to end: statements, sensors at work, queries on Spark, restarts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+from nilometer.errors import InputError, SqlError
+from nilometer.log.registrations import registrations
+from tests.sensors_at_work import HttpSensors
+
+PATIENCE = 60.0
+SENSORS = (
+    "CREATE SENSOR TABLE Sensors (SensorID INT, Location STRING, "
+    "Reading STREAM(temperature DOUBLE, reading BIGINT) FROM http WITH (interval = '100ms'))"
+)
+
+
+@pytest.fixture
+def http() -> Iterator[HttpSensors]:
+    with HttpSensors() as sensors:
+        yield sensors
+
+
+@pytest.fixture
+def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
+    with nm.connect(spark, path=tmp_path / "plant") as opened:
+        yield opened
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def said(db: nm.Database, statement: str) -> str:
+    return str(db.sql(statement).collect()[0][0])
+
+
+def insert(db: nm.Database, http: HttpSensors, *numbers: int) -> None:
+    rows = ", ".join(f"({n}, '{'hall' if n % 2 else 'roof'}', '{http.url(n)}')" for n in numbers)
+    assert said(db, f"INSERT INTO Sensors VALUES {rows}").startswith("inserted")
+
+
+def contacted(http: HttpSensors) -> set[int]:
+    return {int(path.rpartition("/")[2]) for path in http.counts() if "sensor/" in path}
+
+
+def rows_in(spark: SparkSession, table: str, column: str = "SensorID") -> set[int]:
+    return {row[0] for row in spark.table(table).select(column).distinct().collect()}
+
+
+def write_lines(path: Path, rows: list[tuple[int, int, str]]) -> None:
+    lines = [json.dumps({"k": k, "v": v, "ts": ts}) for k, v, ts in rows]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
+    spark: SparkSession, db: nm.Database, http: HttpSensors, tmp_path: Path
+) -> None:
+    db.sql(SENSORS)
+    insert(db, http, *range(1, 9))
+    static = db.sql("SELECT SensorID FROM Sensors WHERE Location = 'roof' AND SensorID > 2")
+    assert not static.isStreaming
+    assert sorted(row[0] for row in static.collect()) == [4, 6, 8]
+    assert contacted(http) == set()
+    answer = db.sql(
+        "SELECT S.SensorID, S.Reading.temperature AS t, S._time AS at FROM Sensors S "
+        "WHERE S.Location = 'hall' AND S.SensorID < 20 AND S.Reading.reading >= 0"
+    )
+    assert contacted(http) == set()
+    query = (
+        answer.writeStream.format("memory")
+        .queryName("hall")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        wait_until(lambda: rows_in(spark, "hall") == {1, 3, 5, 7})
+        assert contacted(http) == {1, 3, 5, 7}
+        insert(db, http, 9, 10, 21)
+        wait_until(lambda: 9 in rows_in(spark, "hall"))
+        assert said(db, "DELETE FROM Sensors WHERE SensorID = 3") == "deleted 1 row from Sensors"
+        wait_until(lambda: 3 not in {int(one.sensor) for one in db.sensors("Sensors")})
+        said(db, "UPDATE Sensors SET Location = 'hall' WHERE SensorID = 10")
+        wait_until(lambda: 10 in rows_in(spark, "hall"))
+        assert contacted(http) == {1, 3, 5, 7, 9, 10}
+        before = http.counts()["/sensor/3"] or http.counts()["sensor/3"]
+        shown = {row["sensor"]: row for row in db.sql("SHOW SENSORS").collect()}
+        assert shown["2"]["state"] == "not needed"
+        assert shown["1"]["state"] == "connected"
+        assert shown["1"]["readings"] > 0
+        assert (http.counts()["/sensor/3"] or http.counts()["sensor/3"]) == before
+    finally:
+        query.stop()
+    wait_until(lambda: not db.sensors("Sensors"))
+    assert said(db, "DROP SENSOR TABLE Sensors") == "dropped sensor table Sensors"
+
+
+def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Two streams from files, joined; the join's results are counted by another query."""
+    day = "2026-01-31 12:00:"
+    first = [(i % 7, i, f"{day}{i // 10:02d}.{i % 10}") for i in range(200)]
+    second = [(i % 5, i, f"{day}{i // 10:02d}.{i % 10}5") for i in range(200)]
+    write_lines(tmp_path / "a.jsonl", first)
+    write_lines(tmp_path / "b.jsonl", second)
+    columns = "(k INT, v INT, ts TIMESTAMP, TIME ts)"
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        for name in "ab":
+            db.sql(
+                f"CREATE STREAM {name.upper()} {columns} FROM file "
+                f"WITH (address = '{tmp_path}/{name}.jsonl', speed = 'max')"
+            )
+        text = "SELECT A.k, A.v AS a, B.v AS b FROM A, B WINDOW = 0.3 SECONDS WHERE A.k = B.k"
+        assert said(db, f"CREATE QUERY pairs AS {text}") == "query pairs created and started"
+        with pytest.raises(SqlError, match="there is a query pairs already"):
+            db.sql(f"CREATE QUERY pairs AS {text}")
+        # The log of the results is a stream; a query over it begins at its start if told so.
+        counts = "SELECT k, COUNT(*) AS n FROM pairs [RANGE 1 HOUR] GROUP BY k FROM START"
+        db.sql(f"CREATE QUERY counts AS {counts}")
+        wait_until(lambda: db.history("pairs").count() > 0)
+        [row] = [r for r in db.sql("SHOW QUERIES").collect() if r["name"] == "pairs"]
+        assert (row["state"], row["emits"]) == ("running", "append")
+        with pytest.raises(SqlError, match="query pairs reads A"):
+            db.sql("DROP STREAM A")
+        with pytest.raises(InputError, match="is in use"):
+            nm.connect(spark, path=tmp_path / "plant")
+    expected = sorted(
+        (k, a, b)
+        for k, a, _ in first
+        for other, b, _ in second
+        if k == other and abs(b * 100 + 50 - a * 100) <= 300
+    )
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        states = {row["name"]: row["state"] for row in db.sql("SHOW QUERIES").collect()}
+        assert states == {"pairs": "to be resumed", "counts": "to be resumed"}
+        assert sorted(db.resume()) == ["counts", "pairs"]
+        wait_until(lambda: db.history("pairs").count() >= len(expected))
+        for name in ("pairs", "counts"):
+            db.queries[name].processAllAvailable()
+        found = sorted(tuple(row) for row in db.history("pairs").select("k", "a", "b").collect())
+        assert found == expected
+        answer = nm.snapshot(db.history("counts"), at="2026-01-31 12:00:15").collect()
+        last = {k: sum(1 for one in expected if one[0] == k and seen_by(one, 15)) for k in range(7)}
+        assert {row["k"]: row["n"] for row in answer} == {k: n for k, n in last.items() if n}
+        db.sql("DROP QUERY counts")
+        db.sql("STOP QUERY pairs")
+        assert [one.active for one in registrations(db.log_of("A"))] == [False]
+        db.sql("DROP QUERY pairs")
+        assert registrations(db.log_of("A")) == []
+        assert db.sql("SHOW QUERIES").count() == 0
+
+
+def seen_by(row: tuple[int, int, int], second: int) -> bool:
+    """Whether a result's time, the later of its rows' times, is at most so late."""
+    _, a, b = row
+    return max(a * 100, b * 100 + 50) <= second * 1000
+
+
+def test_history_is_read_in_batch_and_a_reader_by_rows(
+    spark: SparkSession, db: nm.Database, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "a.jsonl", [(i, i, f"2026-01-31 12:00:{i:02d}") for i in range(60)])
+    db.sql(
+        "CREATE STREAM A (k INT, v INT, ts TIMESTAMP, TIME ts, HISTORY FOREVER) FROM file "
+        f"WITH (address = '{tmp_path}/a.jsonl', speed = 'max')"
+    )
+    assert db.history("A").count() == 0
+    db.sql("CREATE QUERY q AS SELECT k FROM A WHERE v > 30")
+    wait_until(lambda: db.history("q").count() == 29)
+    assert db.history("A").where("ts >= '2026-01-31 12:00:50'").count() == 10
+    rows = (
+        spark.readStream.format("nilometer")
+        .option("path", db.log_of("A"))
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    query = rows.writeStream.format("memory").queryName("rows").trigger(availableNow=True).start()
+    query.awaitTermination(60)
+    assert rows_in(spark, "rows", "k") == set(range(60))
+
+
+def test_what_cannot_be_done_is_said_kindly(spark: SparkSession, db: nm.Database) -> None:
+    db.sql(SENSORS)
+    with pytest.raises(SqlError, match="there is a sensor table Sensors already"):
+        db.sql(SENSORS)
+    with pytest.raises(SqlError, match="there is no query nothing"):
+        db.sql("START QUERY nothing")
+    with pytest.raises(SqlError, match="reads no stream"):
+        db.sql("CREATE QUERY q AS SELECT SensorID FROM Sensors")
+    with pytest.raises(SqlError, match="Sensors"):
+        db.sql("SELECT S.Reading.temprature FROM Sensors S")
+    with pytest.raises(SqlError, match="nothing"):
+        db.sql("SHOW SENSORS FROM nothing")
+    assert db.sql("SHOW DEAD LETTERS").count() == 0
+    assert said(db, "DROP QUERY IF EXISTS nothing") == "there is no query nothing"
+    db.sql("CREATE TABLE Rooms (Location STRING, floor INT)")
+    db.sql("INSERT INTO Rooms VALUES ('hall', 0), ('roof', 4)")
+    joined = db.sql(
+        "SELECT S.SensorID, R.floor FROM Sensors S, Rooms R WHERE S.Location = R.Location"
+    )
+    assert not joined.isStreaming
+    assert joined.collect() == []
+
+
+def test_a_database_without_a_path_is_gone_when_it_is_closed(spark: SparkSession) -> None:
+    with nm.connect(spark) as db:
+        db.sql("CREATE TABLE T (a INT)")
+        db.sql("INSERT INTO T VALUES (1), (NULL)")
+        assert sorted(row[0] or 0 for row in db.sql("SELECT a FROM T").collect()) == [0, 1]
+        folder = Path(db._stored()[0].folder)
+        assert folder.exists()
+    assert not folder.exists()
