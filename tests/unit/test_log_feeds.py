@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +35,14 @@ from tests.cases import SCHEMA, to_batch
 
 LAYOUT = LogLayout(SCHEMA, "ts")
 QUICK = LogOptions(fsync=Fsync.NEVER, segment=3000)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def frames_are_cut() -> Iterator[None]:
+    """Let frames of three rows count as large ones, which several tasks share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nilometer.log.reader._LARGE", 3)
+        yield
 
 
 class NoEngine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
 
 READERS = ("slow", "fast", "a/b.c")
 _names = (f"log{number}" for number in itertools.count())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def frames_are_cut() -> Iterator[None]:
+    """Let frames of three rows count as large ones, which several tasks share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nilometer.log.reader._LARGE", 3)
+        yield
 
 
 class LogMachine(RuleBasedStateMachine):

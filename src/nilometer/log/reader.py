@@ -21,6 +21,7 @@ from nilometer.log.static_rows import read_static_rows
 from nilometer.log.storage import Storage
 
 _ANY_TIME: Final = (None, None)
+_LARGE: Final = 1 << 16
 
 
 class LogReader:
@@ -100,20 +101,18 @@ class LogReader:
         return place
 
     def split(self, start: Position, end: Position, parts: int) -> list[tuple[Position, Position]]:
-        """At most so many ranges of about as many rows each, cut between frames."""
+        """At most so many ranges of about as many rows each; only large frames are cut."""
         if start >= end:
             return []
-        places = [
-            min(end, _after(segment.number, byte, header))
-            for segment, byte, header in self._headers(start, end)
-        ]
-        if not places:
-            return [(start, end)]
-        places[-1] = end
-        cuts = [start]
-        for place in places:
-            share = (place.row - start.row) * parts >= (end.row - start.row) * len(cuts)
-            if share and place.row > cuts[-1].row and len(cuts) < parts:
+        rows, cuts = end.row - start.row, [start]
+        for segment, byte, header in self._headers(start, end):
+            while len(cuts) < parts:
+                wanted = start.row + rows * len(cuts) // parts
+                if header.first_row + header.rows < wanted:
+                    break
+                place = _near(segment.number, byte, header, wanted)
+                if place >= end or place.row <= cuts[-1].row:
+                    break
                 cuts.append(place)
         if len(cuts) > 1 and cuts[-1].row == end.row:
             cuts.pop()  # only punctuation lies behind it
@@ -188,6 +187,17 @@ def _span(segment: SegmentReader, start: Position, end: Position) -> tuple[int, 
 
 def _after(number: int, byte: int, header: FrameHeader) -> Position:
     return Position(number, byte + header.length, 0, header.first_row + header.rows)
+
+
+def _near(number: int, byte: int, header: FrameHeader, row: int) -> Position:
+    """A place in a frame, or behind it, where this row begins or soon after.
+
+    Whoever reads a part of a frame decodes all of it: a small one is left whole.
+    """
+    inside = row - header.first_row
+    if header.rows < _LARGE or not 0 < inside < header.rows:
+        return _after(number, byte, header)
+    return Position(number, byte, inside, row)
 
 
 def _is_at(place: Position, number: int, byte: int) -> bool:
