@@ -105,6 +105,22 @@ def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
     assert said(db, "DROP SENSOR TABLE Sensors") == "dropped sensor table Sensors"
 
 
+def test_spark_is_asked_what_only_it_can_tell_of_sensors(
+    spark: SparkSession, db: nm.Database, http: HttpSensors
+) -> None:
+    db.sql(SENSORS)
+    insert(db, http, *range(1, 7))
+    db.create_function("is_small", lambda number: number < 4)
+    text = (
+        "SELECT S.SensorID, S.Reading.temperature AS t FROM Sensors S "
+        "WHERE upper(S.Location) = 'HALL' AND is_small(S.SensorID)"
+    )
+    assert "contacts the sensors with UPPER(Location) = 'HALL' AND" in db.explain(text)
+    db.sql(f"CREATE QUERY small AS {text}")
+    wait_until(lambda: {r[0] for r in db.history("small").select("SensorID").collect()} == {1, 3})
+    assert contacted(http) == {1, 3}
+
+
 def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from nilometer.sql.ddl.rows import select_rows_text
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.inline_queries import emits_changes
 from nilometer.sql.plan import JoinPlan
-from nilometer.sql.sensor_conditions import sensor_condition, sensor_sources, wanted_sensors
+from nilometer.sql.sensor_conditions import row_condition, sensor_condition, sensor_sources
 from nilometer.sql.statements import ExplainFormat, read_query
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -141,7 +141,12 @@ def test_the_time_is_no_column_of_a_star() -> None:
         ("SELECT * FROM Sensors WHERE SensorID = 2 AND SensorID = 4",
          "`SensorID` = 2 AND `SensorID` = 4"),
         ("SELECT * FROM Sensors WHERE FALSE", "FALSE"),
-        ("SELECT * FROM Sensors WHERE LOWER(Location) = 'hall' AND floor = 1", "`floor` = 1"),
+        ("SELECT * FROM Sensors WHERE lower(Location) = 'hall' AND floor = 1",
+         "LOWER(`Location`) = 'hall' AND `floor` = 1"),
+        ("SELECT * FROM Sensors WHERE floor = 1 AND rand() < 0.5 AND uuid() > Location",
+         "`floor` = 1"),
+        ("SELECT * FROM Sensors WHERE floor > rand(3) OR shuffle(array(floor))[0] = 1", None),
+        ("SELECT * FROM Sensors WHERE floor < year(now()) AND uniform(1, floor) = 1", None),
         ("SELECT v FROM Alarms, Sensors WINDOW = 1 S WHERE k = SensorID AND k IN (1, 2)",
          "`SensorID` IN (1, 2)"),
         ("SELECT v FROM Alarms, Sensors WINDOW = 1 S WHERE k = SensorID AND v = 1", None),
@@ -165,14 +170,17 @@ def test_conditions_that_choose_sensors(sql: str, condition: str | None) -> None
     assert found == {condition}
 
 
-def test_sensors_that_any_part_of_a_query_needs() -> None:
-    both = plan(
-        "SELECT * FROM Sensors WHERE floor = 1 UNION ALL SELECT * FROM Sensors WHERE floor = 2"
-    )
-    assert wanted_sensors(both) == {"Sensors": "(`floor` = 1) OR (`floor` = 2)"}
-    assert wanted_sensors(plan("SELECT * FROM Sensors UNION ALL SELECT * FROM Sensors S "
-                               "WHERE floor = 2")) == {"Sensors": None}  # fmt: skip
-    assert wanted_sensors(plan("SELECT SensorID FROM Sensors WHERE floor = 2")) == {}
+@pytest.mark.parametrize(
+    ("where", "condition"),
+    [
+        ("lower(Location) = 'hall' AND floor = 1", "`floor` = 1"),
+        ("lower(Location) = 'hall'", None),
+        ("floor = 1 AND Location = 'hall'", "`floor` = 1 AND `Location` = 'hall'"),
+    ],
+)
+def test_what_only_spark_can_tell_is_not_asked_of_rows(where: str, condition: str | None) -> None:
+    [(join, source)] = sensor_sources(plan(f"SELECT * FROM Sensors WHERE {where}"))
+    assert row_condition(join, source) == condition
 
 
 STATIC = (
@@ -256,6 +264,9 @@ def test_explain() -> None:
     )
     assert "- sensors: S contacts the sensors with Location = 'hall'" in lines(
         "SELECT MAX(S.Reading.humidity) FROM Sensors S [RANGE 1 S] WHERE S.Location = 'hall'"
+    )
+    assert "Sensors: S contacts the sensors with LOWER(Location) = 'hall'" in lines(
+        "SELECT * FROM Sensors S WHERE lower(S.Location) = 'hall'"
     )
     assert "Sensors: S contacts all sensors of Sensors" in lines("SELECT * FROM Sensors S")
 

@@ -30,7 +30,9 @@ class LogRange:
     query: str | None = None
     """The query that the reader belongs to."""
     where: str | None = None
-    """Of a sensor table: the condition on static columns that chooses the sensors it needs."""
+    """Of a sensor table: the condition on static columns that chooses the rows it reads."""
+    needs: str | None = None
+    """The same for the sensors that are contacted; it may say more, as Spark is asked."""
     is_named: bool = True
     """Whether the log keeps what it has not read until the reader is forgotten."""
     may_lose: bool = False
@@ -104,7 +106,7 @@ class LogCursor:
         given, now = self._given, _now()
         if given.reader is None:
             return position
-        about = {QUERY: given.query, WHERE: given.where}
+        about = {QUERY: given.query, WHERE: given.needs}
         found = register(
             given.location,
             given.reader,

@@ -88,6 +88,7 @@ class LogSource(DataSource):
             name,
             self.options.get("query", name),
             self.options.get("where"),
+            self.options.get("needs", self.options.get("where")),
             self.options.get("named", "true").lower() == "true",
             may_lose,
         )

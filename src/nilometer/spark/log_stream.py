@@ -66,13 +66,24 @@ class LogStream:
     def _empty(self) -> DataFrame:
         return self.sparkSession.createDataFrame([], self.schema)
 
-    def range_for(self, reader: str | None, where: str | None = None) -> LogRange:
-        """What is read, under a name of its own, of the sensors that satisfy a condition."""
+    def range_for(
+        self, reader: str | None, where: str | None = None, needs: str | None = None
+    ) -> LogRange:
+        """What is read, under a name of its own, of the sensors that satisfy conditions."""
         return LogRange(
-            self.location, self.start, reader, self.reader, where, self.is_named, self.may_lose
+            self.location,
+            self.start,
+            reader,
+            self.reader,
+            where,
+            needs,
+            self.is_named,
+            self.may_lose,
         )
 
-    def rows(self, reader: str | None, where: str | None = None) -> DataFrame:
+    def rows(
+        self, reader: str | None, where: str | None = None, needs: str | None = None
+    ) -> DataFrame:
         """The rows as Spark sees them, with those that tell watermarks."""
         register_log_sources(self.sparkSession)
         start = self.start
@@ -85,6 +96,7 @@ class LogStream:
             "reader": reader,
             "query": self.reader,
             "where": where,
+            "needs": needs,
             "named": str(self.is_named).lower(),
         }
         given = {name: str(value) for name, value in options.items() if value is not None}

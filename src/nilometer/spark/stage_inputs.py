@@ -17,7 +17,7 @@ from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.pack import NOW, PACKED, WATERMARK, Overhear, Pack, Pulse, Stamp
 from nilometer.spark.ship import ship_function
 from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.sensor_conditions import sensor_condition
+from nilometer.sql.sensor_conditions import row_condition, sensor_condition
 from nilometer.sql.stages import PlannedStage, StreamInput
 
 
@@ -72,15 +72,15 @@ class StageInputs:
             reader = SourceReader(given.plan, given.plan.sources[given.source])
         except NotInSubsetError:
             return None
-        name, where = self.planned.stage.names[stream], _condition(given)
-        own = log.range_for(self.names.next(log), where)
+        name = self.planned.stage.names[stream]
+        own = log.range_for(self.names.next(log), *_conditions(given))
         return LogFeed(name, stream, own, reader, log.rows_per_batch)
 
     def _pack(self, stream: int, given: StreamInput, frame: StreamFrame) -> DataFrame:
         more = [f"current_timestamp() AS {NOW}"] if self.with_now else []
         if isinstance(frame, LogStream):
             more.append(WATERMARK)
-            frame = frame.rows(self.names.next(frame), _condition(given))
+            frame = frame.rows(self.names.next(frame), *_conditions(given))
         rows = carried_rows(given.plan, given.source, frame, *more)
         pack = Pack(self.planned.stage, stream, self.exchange)
         return rows.mapInArrow(ship_function(pack), PACKED)
@@ -111,9 +111,10 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda left, right: left.unionAll(right), frames)
 
 
-def _condition(given: StreamInput) -> str | None:
-    """Which sensors a source needs."""
-    return sensor_condition(given.plan, given.plan.sources[given.source])
+def _conditions(given: StreamInput) -> tuple[str | None, str | None]:
+    """The rows of which sensors a source reads, and which sensors it needs."""
+    plan, source = given.plan, given.plan.sources[given.source]
+    return row_condition(plan, source), sensor_condition(plan, source)
 
 
 def _relation(given: StreamInput) -> str:

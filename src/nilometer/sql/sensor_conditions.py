@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 from sqlglot import exp
@@ -23,15 +23,29 @@ from nilometer.sql.scalars import (
 )
 
 _COMPARISONS = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
+_DICE = (
+    *("rand", "randn", "randstr", "shuffle", "uniform", "uuid"),
+    *("java_method", "reflect", "try_reflect"),
+)
+"""Functions that may answer differently when they are asked again."""
 
 
 def sensor_condition(plan: JoinPlan, source: Source) -> str | None:
     """The condition that the sensors of a source satisfy, over its static columns; None: all.
 
-    It is spelled for `select_rows_text` and for Spark. The plan asks the same of every row, so
-    sensors that do not satisfy it contribute nothing.
+    It is spelled for Spark. The plan asks the same of every row, so sensors that do not satisfy
+    it contribute nothing.
     """
-    return _joined([(spell_own(term.tree), term) for term in static_terms(plan, source)]) or None
+    return _spelled(static_terms(plan, source))
+
+
+def row_condition(plan: JoinPlan, source: Source) -> str | None:
+    """As much of the same as can be asked of rows without Spark, by `select_rows_text`."""
+    kinds = dict(zip(source.relation.columns, source.relation.types, strict=True))
+    sensors = source.relation.sensors
+    static = {} if sensors is None else {name: kinds[name] for name in sensors.static}
+    terms = static_terms(plan, source)
+    return _spelled([term for term in terms if is_evaluated_here(term, static)])
 
 
 def describe_sensors(plan: JoinPlan, source: Source) -> str | None:
@@ -62,34 +76,14 @@ def reads_streams(plan: Plan) -> bool:
     return any(not source.is_table for join in _joins(plan) for source in join.sources)
 
 
-def wanted_sensors(plan: Plan) -> dict[str, str | None]:
-    """For each sensor table that a plan reads: which sensors any of its sources needs."""
-    wanted: dict[str, list[str] | None] = {}
-    for join, source in sensor_sources(plan):
-        name, condition = source.relation.name, sensor_condition(join, source)
-        before = wanted.setdefault(name, [])
-        if condition is None or before is None:
-            wanted[name] = None
-        elif condition not in before:
-            before.append(condition)
-    return {
-        name: None if terms is None else " OR ".join(f"({term})" for term in terms)
-        for name, terms in wanted.items()
-    }
-
-
 def static_terms(plan: JoinPlan, source: Source) -> list[Scalar]:
     """What holds for the static columns of every row that a source contributes."""
     sensors = source.relation.sensors
     if sensors is None:
         return []
-    kinds = dict(zip(source.relation.columns, source.relation.types, strict=True))
-    static = {name: kinds[name] for name in sensors.static}
     asked = (*source.below, *_above(source), *_implied(plan, source))
     terms = [Scalar(tree, one.place) for one in asked for tree in conjuncts(one.tree)]
-    found = {
-        str(t): t for t in terms if _is_static(t, source, static) and is_evaluated_here(t, static)
-    }
+    found = {str(t): t for t in terms if _is_static(t, source, sensors.static)}
     return list(found.values())
 
 
@@ -148,15 +142,29 @@ def _renamed(tree: exp.Expr, own: Ref) -> exp.Expr:
     return rebuild(tree, lambda child: _renamed(child, own))
 
 
-def _is_static(term: Scalar, source: Source, static: dict[str, pa.DataType | None]) -> bool:
-    return all(
+def _is_static(term: Scalar, source: Source, static: Collection[str]) -> bool:
+    """Whether a condition has one value for each row of the sensor table."""
+    return _says_the_same(term.tree) and all(
         isinstance(ref, ColumnRef) and ref.stream == source.name and ref.column in static
         for ref in term.columns
     )
 
 
+def _says_the_same(tree: exp.Expr) -> bool:
+    """Whether an expression throws no dice and reads no clock: clocks take no arguments."""
+    return not any(
+        (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower() in _DICE
+        or next(node.iter_expressions(), None) is None
+        for node in tree.find_all(exp.Func)
+    )
+
+
 def _bare(ref: Ref) -> str:
     return ref.column if isinstance(ref, ColumnRef) else str(ref)
+
+
+def _spelled(terms: list[Scalar]) -> str | None:
+    return _joined([(spell_own(term.tree), term) for term in terms]) or None
 
 
 def _joined(terms: list[tuple[str, Scalar]]) -> str:
