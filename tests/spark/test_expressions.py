@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import ArithmeticException
+from pyspark.errors import ArithmeticException, ParseException
 from pyspark.sql import SparkSession
 
 from nilometer.errors import PredicateError
@@ -17,6 +17,7 @@ from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.expression_types import type_of
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.relations import analysis_kept_quiet
+from nilometer.sql.compile_scalar import NotInSubsetError
 from tests.expressions import compiled, read_conditions
 
 COLUMNS = {
@@ -29,6 +30,17 @@ COLUMNS = {
     "t": (
         pa.timestamp("us", tz="UTC"),
         [None, *(datetime(2026, 1, 1, 0, 0, second) for second in (0, 1, 5, 30, 59))],
+    ),
+    "a": (
+        pa.date32(),
+        [
+            None,
+            date(2026, 1, 1),
+            date(2025, 12, 31),
+            date(2026, 1, 2),
+            date(1969, 12, 31),
+            date.min,
+        ],
     ),
     "b": (pa.bool_(), [None, True, False, True, False, True]),
 }
@@ -88,6 +100,19 @@ x.t - y.t < INTERVAL '10' SECOND
 x.t + INTERVAL '5' SECONDS > y.t
 INTERVAL '1' MINUTE + x.t > y.t
 x.t BETWEEN y.t - INTERVAL '4' SECONDS AND y.t
+x.t > TIMESTAMP '2026-01-01 00:00:05Z'
+x.t <= TIMESTAMP '2026-01-01 01:00:05+01:00'
+x.t = TIMESTAMP '2026-01-01T00:00:30-00:00'
+x.t < TIMESTAMP '2026-01-01 18:00:05.5+18:00'
+x.t - TIMESTAMP '2025-12-31 23:59:59.999999Z' > INTERVAL '10' SECONDS
+TIMESTAMP '2026-01-01 00:00:00Z' + INTERVAL '5' SECONDS < y.t
+TIMESTAMP_LTZ '2026-01-01 00:00:05Z' = x.t
+x.t IN (CAST('2026-01-01 00:00:05Z' AS TIMESTAMP), y.t)
+x.a = DATE '2026-01-01'
+x.a < y.a
+DATE '1969-12-31' <= x.a
+x.a IN (CAST('2026-01-01' AS DATE), y.a)
+x.a BETWEEN DATE '2025-12-31' AND y.a
 x.i = NULL
 x.i <=> NULL
 1 = 1.0
@@ -115,6 +140,14 @@ LEAST(x.s, y.s)
 GREATEST(x.d, y.f)
 LEAST(x.t, y.t)
 LEAST(x.n, y.i)
+COALESCE(x.t, TIMESTAMP '2026-01-01 00:00:05.1Z')
+LEAST(x.t, TIMESTAMP '2026-01-01 00:00:05.123456-03:30')
+TIMESTAMP '1900-01-01 00:00:00Z'
+COALESCE(x.a, DATE '2026-02-28')
+GREATEST(x.a, y.a, DATE '2026-01-01')
+NULLIF(x.a, DATE '2026-01-01')
+CASE WHEN x.b THEN x.a ELSE DATE '0001-01-01' END
+DATE '1582-10-10'
 CAST(x.i AS BIGINT)
 CAST(x.i AS DOUBLE)
 CAST(x.i AS FLOAT)
@@ -279,6 +312,39 @@ def test_numbers_that_do_not_fit_are_errors_as_in_spark(sql: str, spark: SparkSe
     frame = spark.createDataFrame(tables["x"]).selectExpr(sql.replace("x.", ""))
     with analysis_kept_quiet(), pytest.raises(ArithmeticException):
         frame.collect()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DATE '2026-02-30'",
+        "DATE '2026-13-01'",
+        "TIMESTAMP '2026-01-01Z'",
+        "TIMESTAMP '2026-01-01+02:00'",
+        "TIMESTAMP '2026-01-01 00:00Z'",
+        "TIMESTAMP '2026-01-01 24:00:00Z'",
+        "TIMESTAMP '2026-01-01 00:00:60Z'",
+        "TIMESTAMP '2026-01-01 00:00:00+18:01'",
+        "TIMESTAMP '2026-01-01 00:00:00+01:60'",
+    ],
+)
+def test_dates_and_instants_that_spark_refuses_are_no_constants(
+    text: str, spark: SparkSession
+) -> None:
+    [condition] = read_conditions(f"x.t = {text}", STREAMS)
+    with pytest.raises(NotInSubsetError):
+        compiled(condition)
+    with analysis_kept_quiet(), pytest.raises(ParseException, match="INVALID_TYPED_LITERAL"):
+        spark.sql(f"SELECT {text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["TIMESTAMP '0001-01-01 00:00:00+01:00'", "TIMESTAMP '9999-12-31 23:59:59-01:00'"]
+)
+def test_instants_that_python_does_not_know_are_left_to_spark(text: str) -> None:
+    [condition] = read_conditions(f"x.t = {text}", STREAMS)
+    with pytest.raises(NotInSubsetError):
+        compiled(condition)
 
 
 @pytest.mark.parametrize(

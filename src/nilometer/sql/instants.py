@@ -9,9 +9,11 @@ from typing import Final
 from sqlglot import exp
 
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_INSTANT: Final = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?(Z|[+-]\d{2}:\d{2})?"
+_LOCAL: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
+_ZONED: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)"
 )
+"""As Spark reads them: a zone follows seconds, and is at most 18 hours off."""
 
 
 def read_instant(cast: exp.Cast, zone: str = "") -> date | datetime | None:
@@ -34,15 +36,15 @@ def read_instant(cast: exp.Cast, zone: str = "") -> date | datetime | None:
             return date.fromisoformat(text.name)
         if cast.to.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
             return _instant(text.name, zone)
-    except ValueError:  # 2026-02-30
+    except (ValueError, OverflowError):  # 2026-02-30, or 0001-01-01 00:00:00+01:00
         pass
     return None
 
 
 def _instant(text: str, zone: str) -> datetime | None:
-    found = _INSTANT.fullmatch(text)
-    if found is None or not (found[3] or zone):
-        return None
-    return datetime.fromisoformat(f"{found[1]} {found[2] or '00:00'}{found[3] or zone}").astimezone(
-        UTC
-    )
+    if _ZONED.fullmatch(text):
+        return datetime.fromisoformat(text).astimezone(UTC)
+    if zone and _LOCAL.fullmatch(text):
+        date_only = "" if len(text) > len("2026-01-01") else " 00:00"
+        return datetime.fromisoformat(f"{text}{date_only}{zone}").astimezone(UTC)
+    return None
