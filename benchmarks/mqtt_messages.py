@@ -1,8 +1,9 @@
 """MQTT messages per second, with broker, publisher and subscriber beside each other.
 
 Run by itself: python -m benchmarks.mqtt_messages. A message counts once it has been acknowledged;
-every message is checked to have come once and in order. The peer is a bare client library that
-only counts, acknowledging at once.
+every message is checked to have come once and in order. Measured are the stream type alone, which
+acknowledges at once, and the whole way through the stream manager into a log that forces every
+append to the disk. The peer is a bare client library that only counts.
 """
 
 from __future__ import annotations
@@ -11,19 +12,25 @@ import asyncio
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import paho.mqtt.client as paho
 import pyarrow as pa
 
+from nilometer.log.clock import now_micros
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import register
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.stream_type import SensorAddress
 from nilometer.sensors.types.mqtt import MqttStream
 from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.mqtt_publisher import MqttSensors
 
 SENSORS: Final = 50
-MESSAGES: Final = 30_000
+MESSAGES: Final = 100_000
 INFLIGHT: Final = 1000
 COLUMNS: Final = pa.schema(
     [("sensor", pa.int64()), ("reading", pa.int64()), ("temperature", pa.float64())]
@@ -33,16 +40,76 @@ BROKER: Final = ("max_inflight_messages 0",)
 
 
 def measure(messages: int = MESSAGES) -> dict[str, float]:
-    """Messages per second of the stream type (`mqtt qos n`) and of a bare client (`paho qos n`)."""
+    """Messages per second into a log (`log qos n`), by the stream type alone (`mqtt qos n`) and by
+    a bare client (`paho qos n`)."""
     found: dict[str, float] = {}
     for qos in (0, 1, 2):
-        for name, run in (("mqtt", _nilometer), ("paho", _paho)):
+        for name, run in (("log", _into_a_log), ("mqtt", _nilometer), ("paho", _paho)):
             with (
                 tempfile.TemporaryDirectory() as folder,
                 start_mosquitto(Path(folder), settings=BROKER) as broker,
             ):
                 found[f"{name} qos {qos}"] = run(broker, qos, messages)
     return found
+
+
+def _into_a_log(broker: Mosquitto, qos: int, messages: int) -> float:
+    """Through the manager: a message is acknowledged when its row is on the disk."""
+    declared = Declaration(
+        "Bench",
+        COLUMNS,
+        "mqtt",
+        {"qos": str(qos)},
+        static=pa.schema([("id", pa.int64())]),
+        column="seen",
+    )
+    sensors = [Sensor(n, n, {"id": n}, f"{broker.url}/sensors/{n}") for n in range(SENSORS)]
+    each = messages // SENSORS
+    with tempfile.TemporaryDirectory() as folder:
+        log = str(Path(folder, "log"))
+        manager = StreamManager(
+            lambda name: log if name == "Bench" else f"{log}.dead",
+            lambda _: sensors,
+            lambda *_: set(range(SENSORS)),
+        )
+        manager.start()
+        try:
+            manager.watch(declared)
+            register(log, "bench", LogReader.open(log).start, {}, now=now_micros(), named=True)
+            _wait(lambda: sum(s.state == "connected" for s in manager.status("Bench")) == SENSORS)
+            with _publisher(broker, qos, each * SENSORS) as publisher:
+                seconds = _time_rows(LogReader.open(log), each * SENSORS)
+                publisher.wait()
+        finally:
+            manager.stop()
+        _check_rows(LogReader.open(log), each)
+    return each * SENSORS / seconds
+
+
+def _time_rows(log: LogReader, rows: int) -> float:
+    """How long it takes from the first row of a log to the last."""
+    _wait(lambda: log.end.row > 0)
+    started = time.monotonic()
+    _wait(lambda: log.end.row >= rows)
+    return time.monotonic() - started
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < until, "messages are missing"
+        time.sleep(0.005)
+
+
+def _check_rows(log: LogReader, each: int) -> None:
+    frames = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
+    rows = pa.Table.from_batches(frames)
+    found: dict[int, list[int]] = {}
+    numbers = zip(rows["_sensor"].to_pylist(), rows["reading"].to_pylist(), strict=True)
+    for sensor, reading in numbers:
+        found.setdefault(sensor, []).append(reading)
+    assert all(one == list(range(each)) for one in found.values()), "missing, or twice"
+    assert len(found) == SENSORS
 
 
 def _nilometer(broker: Mosquitto, qos: int, messages: int) -> float:
@@ -121,10 +188,11 @@ def _publisher(broker: Mosquitto, qos: int, messages: int) -> MqttSensors:
 
 def main() -> None:
     found = measure()
-    print(f"{'':8}{'nilometer':>12}{'bare paho':>12}{'ratio':>8}   messages/s, acknowledged")
+    titles = f"{'into a log':>12}{'type alone':>12}{'bare paho':>12}{'log/paho':>10}"
+    print(f"{'':8}{titles}   messages/s, acknowledged")
     for qos in (0, 1, 2):
-        own, peer = found[f"mqtt qos {qos}"], found[f"paho qos {qos}"]
-        print(f"QoS {qos}   {own:12,.0f}{peer:12,.0f}{own / peer:8.2f}")
+        log, own, peer = (found[f"{name} qos {qos}"] for name in ("log", "mqtt", "paho"))
+        print(f"QoS {qos}   {log:12,.0f}{own:12,.0f}{peer:12,.0f}{log / peer:10.2f}")
 
 
 if __name__ == "__main__":
