@@ -35,7 +35,7 @@ QUICK = ManagerSettings(
 )
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What the condition gives once it is true."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

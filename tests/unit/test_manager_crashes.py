@@ -53,17 +53,17 @@ def run(folder: Path, broker: Mosquitto, kills: int, seed: int) -> None:
         now = time.time_ns() // 1000
         register(place, "r", Position(0, 0), {}, now=now, named=True)
     with running(folder, broker):  # the broker keeps messages for whoever was there once
-        wait_for(lambda: _connected(folder) == SENSORS, 30)
+        wait_for(lambda: _connected(folder) == SENSORS)
     with MqttSensors(broker.port, sensors=SENSORS, qos=1, rate=1500, inflight=200) as publisher:
         for _ in range(kills):
             before = LogReader.open(folder / "C").end
             with running(folder, broker) as process:
-                wait_for(lambda end=before: LogReader.open(folder / "C").end > end, 30)
+                wait_for(lambda end=before: LogReader.open(folder / "C").end > end)
                 time.sleep(chance.uniform(0.0, 1.0))
                 process.kill()
         published = publisher.stop()
     with running(folder, broker):
-        wait_for(lambda: sum(map(len, _readings(folder).values())) >= published, 60)
+        wait_for(lambda: sum(map(len, _readings(folder).values())) >= published)
     _check(folder, published)
 
 

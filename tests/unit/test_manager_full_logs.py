@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from nilometer.errors import LogFullError
 from nilometer.log.layout import TIMESTAMP
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, registrations
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.log_options import StreamOptions
+from nilometer.sensors.manager import sensor_keys
 from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sensors.manager.received import Event, Received
+from nilometer.sensors.manager.sensor_keys import SensorKeys
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
 from tests.manager_streams import ONLY, QUICK, Site, stream, table, wait_for
@@ -64,7 +69,7 @@ def test_a_sensor_that_can_wait_is_not_read_until_there_is_room(site: Site) -> N
             commit(site.locate("S"), "r", end, now=site.now())
             return len(seen) >= COUNT * ROWS
 
-        wait_for(read_on, 30)
+        wait_for(read_on)
         wait_for(lambda: not manager.streams()[0].full)
         assert (manager.streams()[0].dropped, manager.streams()[0].error) == (0, None)
     assert seen == [x for batch in batches(COUNT) for x in batch["x"].to_pylist()]
@@ -125,6 +130,62 @@ def test_a_disk_that_fails_and_comes_back(site: Site, monkeypatch: pytest.Monkey
         wait_for(lambda: len(site.stored("S")) == 30)
         wait_for(lambda: manager.streams()[0].error is None)
     assert [row["x"] for row in site.stored("S")] == list(range(30))
+
+
+@pytest.mark.parametrize("broken", ["fdatasync", "pwrite", "pwritev"])
+def test_a_log_whose_disk_failed_takes_readings_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """Whatever fails, and however much was written by then: every reading is there once."""
+    failing = [False]
+    good = getattr(os, broken)
+
+    def fail(*given: Any) -> Any:
+        if failing[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        return good(*given)
+
+    monkeypatch.setattr(os, broken, fail)
+    line = site.lines["a0"]
+    with site.manager(stream()) as manager:
+        site.read("S")
+        line.say(1.0, "no number")
+        wait_for(lambda: site.stored("S") and site.letters("S"))
+        for word in (2.0, "none", 3.0, "none either"):
+            failing[0] = True
+            line.say(word)
+            wait_for(lambda: manager.streams()[0].error)
+            failing[0] = False
+            wait_for(lambda: manager.streams()[0].error is None)
+    assert [row["x"] for row in site.stored("S")] == [1, 2, 3]
+    assert len(site.letters("S")) == 3
+
+
+def test_keys_that_find_no_room_do_not_have_rows_stored_twice(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = LogWriter.append
+    full = [True]
+
+    def append(self: LogWriter, rows: Any, **given: Any) -> Any:
+        if full and rows is None:
+            raise LogFullError("the log is full")
+        return good(self, rows, **given)
+
+    monkeypatch.setattr(LogWriter, "append", append)
+    monkeypatch.setattr(sensor_keys, "REPEAT_AFTER", 2)
+    line = site.lines["a0"]
+    with site.manager(stream()):
+        site.read("S")
+        for at in range(4):
+            line.say(Reading(NEW_VALUE, float(at), key=bytes([at])))
+            wait_for(lambda n=at: len(site.stored("S")) > n)
+        full.clear()
+        line.say(Reading(NEW_VALUE, 4.0, key=b"last"))
+        wait_for(lambda: len(site.stored("S")) > 4)
+    assert [row["x"] for row in site.stored("S")] == [0, 1, 2, 3, 4]
+    with LogWriter.open(site.locate("S"), stream().layout) as writer:
+        assert writer.recent_keys(2) == [SensorKeys.spell(0, b"last")] * 2
 
 
 def test_a_slow_disk_makes_hasty_sensors_lose_readings_within_bounds(

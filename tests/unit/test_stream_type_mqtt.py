@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ from tests.mosquitto import Mosquitto, make_certificates, start_mosquitto
 from tests.mqtt_publisher import MqttSensors
 
 COLUMNS = pa.schema([("reading", pa.int64()), ("temperature", pa.float64())])
-PATIENCE = 20.0
+PATIENCE = 50.0
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
-    with start_mosquitto(tmp_path_factory.mktemp("broker")) as running:
+    """One that tells of every packet in its log."""
+    folder = tmp_path_factory.mktemp("broker")
+    with start_mosquitto(folder, settings=("log_type all",)) as running:
         yield running
 
 
@@ -57,6 +60,13 @@ async def take(stream: MqttStream, count: int, *, store: bool = True) -> list[An
                     one.stored()
             found += some
     return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what must become so, however slow the machine is."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 async def nothing_more(stream: MqttStream, wait: float = 0.25) -> bool:
@@ -255,8 +265,10 @@ def test_what_was_not_stored_is_delivered_again(broker: Mosquitto, version: str,
         for one in found[:2]:
             one.stored()
         keys.extend(one.key for one in found[:3])
-        await asyncio.sleep(0.2)
         assert stream._connection is not None
+        last = "PUBACK" if qos == 1 else "PUBCOMP"
+        said = f"Received {last} from {stream._connection.session.client} "
+        await until(lambda: broker.log.count(said) == 2)
         assert stream._connection._wire is not None
         stream._connection._wire.abort(ConnectionError("test"))
 
@@ -304,10 +316,10 @@ def test_stored_while_the_connection_was_lost(broker: Mosquitto, qos: int) -> No
         before.stored()
         await stream.close_stream()
         stream = await opened(sensor)
+        await until(lambda: stream.duplicates == 3)
         assert await nothing_more(stream)
         after.stored()
         unread.stored()
-        assert stream.duplicates == 3
         await stream.pause_stream()
         stream = await opened(sensor)
         assert await nothing_more(stream)
@@ -349,7 +361,9 @@ def test_a_subscription_that_no_sensor_claims_is_ended(
         await (await opened(left)).pause_stream()
         publish(broker, ("left/a", '{"reading": 1}'))
         stream = await opened(other)
-        await asyncio.sleep(0.7)
+        assert stream._connection is not None
+        ended = f"Received UNSUBSCRIBE from {stream._connection.session.client}\n\tleft/a"
+        await until(lambda: ended in re.sub(r"\n\d+: ", "\n", broker.log))
         publish(broker, ("left/a", '{"reading": 2}'), ("left/b", '{"reading": 3}'))
         assert values(await take(stream, 1)) == [{"reading": 3}]
         again = await opened(left)
@@ -401,7 +415,7 @@ def test_qos_0_keeps_the_newest_and_counts_what_was_dropped(
         stream = await opened(at(f"{broker.url}/flood/0", qos="0"))
         with MqttSensors(broker.port, qos=0, count=300, prefix="flood") as sensors:
             await asyncio.to_thread(sensors.wait)
-        await asyncio.sleep(0.3)
+        await until(lambda: stream.dropped == 200)
         found = await take(stream, 100)
         assert [one["reading"] for one in values(found)] == list(range(200, 300))
         assert stream.dropped == 200
