@@ -163,6 +163,31 @@ def test_a_log_that_failed_once_takes_nothing_until_it_is_opened_again(
         assert numbers_in(writer.read(Position(0, 0))) == list(range(rows))
 
 
+def test_a_repaired_log_holds_what_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    with LogWriter.open(log, LAYOUT) as writer:
+        end = writer.append(rows_from(0, 3), watermark=7)
+        size = writer.stored_bytes
+        with monkeypatch.context() as broken:
+            broken.setattr("os.fdatasync", _no_disk)
+            with pytest.raises(OSError, match="no disk"):
+                writer.append(rows_from(3, 5), watermark=9)
+            assert (writer.end, writer.watermark) == (end, 7)
+        writer.repair()
+        assert (writer.end, writer.watermark, writer.stored_bytes) == (end, 7, size)
+        assert LogReader.open(log).end == end
+        writer.append(rows_from(3, 2), watermark=8)
+        assert numbers_in(writer.read(Position(0, 0))) == list(range(5))
+    writer.repair()
+    with pytest.raises(LogError, match="cannot be written any more"):
+        writer.append(rows_from(5, 1))
+    with LogWriter.open(log, LAYOUT) as again:
+        assert (again.end.row, again.watermark) == (5, 8)
+        assert numbers_in(again.read(Position(0, 0))) == list(range(5))
+
+
 def _no_disk(_: int) -> None:
     raise OSError("no disk")
 

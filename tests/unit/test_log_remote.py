@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import fs
 
 from nilometer.errors import LogError
+from nilometer.log.delete import delete_log
 from nilometer.log.local_storage import LocalStorage
-from nilometer.log.location import register_file_system, storage_at
+from nilometer.log.location import inside, parent, register_file_system, storage_at
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register, registrations
+from nilometer.log.remote_storage import RemoteStorage
 from nilometer.log.writer import LogWriter
+from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
 
 LOG = "bucket://things/log"
@@ -60,6 +65,32 @@ def test_a_file_that_is_still_being_written_does_not_count(store: ObjectStore) -
         assert writer.end == end
         writer.append(rows_from(10, 3))
     assert numbers_in(LogReader.open(LOG).read(Position(0, 0))) == list(range(13))
+
+
+@pytest.mark.parametrize("arrived", [0, 100, None])
+def test_a_store_that_failed_takes_rows_again(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, arrived: int | None
+) -> None:
+    """However much of the object has arrived, all of it included."""
+    good = RemoteStorage.write
+
+    def write(self: RemoteStorage, name: str, chunks: Iterable[Any], **given: Any) -> None:
+        content = b"".join(bytes(one) for one in chunks)
+        good(self, name, [content[:arrived]], **given)
+        raise OSError("timed out")
+
+    with LogWriter.open(LOG, LAYOUT) as writer:
+        for one in range(2):
+            with monkeypatch.context() as broken:
+                broken.setattr(RemoteStorage, "write", write)
+                with pytest.raises(LogError, match="cannot write to the log"):
+                    writer.append(rows_from(one * 10, 10))
+            writer.repair()
+            writer.append(rows_from(one * 10, 10))
+            assert numbers_in(LogReader.open(LOG).read(Position(0, 0))) == list(
+                range(one * 10 + 10)
+            )
+        assert len(segments(store)) == 2
 
 
 def test_the_newest_writer_wins(store: ObjectStore) -> None:
@@ -108,3 +139,32 @@ def test_a_file_uri_is_a_local_directory(tmp_path: Path) -> None:
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(LogError, match="no file system for this location"):
         storage_at("nowhere://bucket/log")
+
+
+def test_options_of_a_uri_stay_behind_what_is_inside() -> None:
+    part = inside("s3://plant/logs/?region=x&path=a/b", "q/parts/1.part")
+    assert part == "s3://plant/logs/q/parts/1.part?region=x&path=a/b"
+    assert parent(part) == ("s3://plant/logs/q/parts?region=x&path=a/b", "1.part")
+    assert inside("/data/what?/", "log") == "/data/what?/log"
+    assert parent("/data/what?/log") == ("/data/what?", "log")
+    assert parent("log") == (".", "log")
+
+
+def test_a_log_in_an_s3_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in S3_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with s3_server() as options:
+        log = inside(f"s3://things/logs?{options}", "a")
+        with LogWriter.open(log, LAYOUT, LogOptions(history=0)) as writer:
+            writer.append(rows_from(0, 10), watermark=3)
+            part = inside(log, "parts/1.part")
+            write_part(part, [rows_from(10, 5)])
+            assert writer.append_parts([part], watermark=7, key=("q", 1))
+            reader = LogReader.open(log)
+            assert numbers_in(reader.read(reader.start)) == list(range(15))
+            register(log, "x", reader.start, {}, now=1, named=True)
+            commit(log, "x", reader.end, now=2)
+            assert writer.trim() == 1
+            assert [one.position for one in registrations(log)] == [reader.end]
+        delete_log(log)
+        assert storage_at(log).files() == []

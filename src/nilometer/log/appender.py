@@ -35,6 +35,7 @@ class Appender:
         self._options = options
         self._clock = clock
         self._problem: BaseException | None = None
+        self._is_closed = False
         self._publishing = threading.Lock()
         recovered = recover(storage)
         self._files = storage.segments()
@@ -46,6 +47,7 @@ class Appender:
                 self._begin(self._next_header())
         else:
             self._go_on(recovered.state, recovered.seen)
+        self._acknowledged = self.state
         if self.segments:
             self._files.sync()
             self._publish(synced=True)
@@ -68,23 +70,23 @@ class Appender:
         self._check()
         placed = self._placed(headers, watermark)
         total = sum(one.length for one in placed)
+        before = self.state
         try:
             if self._files.whole or self.state.end.byte >= self._segment_size():
                 self._begin(self._next_header(), total)
+                before = self.state
             frames = ([one.to_bytes(), *body] for one, body in zip(placed, bodies, strict=True))
             self._files.add(self.state.end.byte, frames)
             if self._options.fsync is Fsync.ALWAYS:
                 self._files.sync()
+            for one in placed:
+                self.state = self.state.after(one, batch if one.flags & Flag.BATCH else None)
+            self._publish(synced=self._options.fsync is Fsync.ALWAYS)
         except LogFullError:
             raise
         except BaseException as problem:
-            self._problem = problem
+            self.state, self._problem = before, problem
             raise
-        after = self.state
-        for one in placed:
-            after = after.after(one, batch if one.flags & Flag.BATCH else None)
-        self.state = after
-        self._publish(synced=self._options.fsync is Fsync.ALWAYS)
         return placed
 
     def seal(self) -> None:
@@ -97,7 +99,7 @@ class Appender:
 
     def sync(self) -> None:
         """Force all that was appended to the disk; may be called beside the other methods."""
-        end = self.state.end
+        end = self._acknowledged.end
         if self._synced == (end.segment, end.byte):
             return
         try:
@@ -107,7 +109,25 @@ class Appender:
             raise
         with self._publishing:
             self._synced = max(self._synced, (end.segment, end.byte))
-            self._files.publish(self._head())
+            state = self._acknowledged
+            self._files.publish(Head(state.end, state.watermark, self._synced).to_bytes())
+
+    def repair(self) -> None:
+        """After a failure: cut off what was not acknowledged, and go on; raises if that fails, too.
+
+        What a disk may have lost is not trusted, though it can be read: it is written once more.
+        """
+        if self._problem is None or self._is_closed:
+            return
+        if self._files.whole:  # the next object takes the place of the last one
+            self.state = self._acknowledged
+            last = self.state.end.segment if self.state.end.byte else -1
+            self.segments = [one for one in self.segments if one.number <= last]
+        else:
+            end = (self.state.end.segment, self.state.end.byte)
+            self._files.go_on(*end)
+            self._synced = min(self._synced, end)
+        self._problem = None
 
     def delete(self, segments: Sequence[Segment]) -> None:
         """Delete the oldest segments."""
@@ -116,16 +136,20 @@ class Appender:
         self.segments = self.segments[len(segments) :]
 
     def close(self) -> None:
-        if self._problem is None:
-            self.sync()
-        self._files.close()
+        try:
+            if self._problem is None:
+                self.sync()
+        finally:
+            self._is_closed = True
+            self._problem = LogError("the log is closed")
+            self._files.close()
 
     def _check(self) -> None:
         if self._problem is not None:
             raise LogError(
                 "the log cannot be written any more",
                 detail=f"after: {self._problem}",
-                hint="close it and open it again; what was acknowledged is safe",
+                hint="repair it, or open it again; what was acknowledged is safe",
             ) from self._problem
 
     def _go_on(self, state: LogState, seen: Position) -> None:
@@ -179,15 +203,14 @@ class Appender:
         return placed
 
     def _publish(self, *, synced: bool) -> None:
-        end = self.state.end
+        state = self.state
+        end = state.end
         with self._publishing:
-            if synced:
-                self._synced = (end.segment, end.byte)
+            surely = (end.segment, end.byte) if synced else self._synced
+            self._files.publish(Head(end, state.watermark, surely).to_bytes())
+            self._synced = surely
             self.segments[-1] = replace(self.segments[-1], size=end.byte)
-            self._files.publish(self._head())
-
-    def _head(self) -> bytes:
-        return Head(self.state.end, self.state.watermark, self._synced).to_bytes()
+            self._acknowledged = state
 
     def _size_of_header(self, number: int) -> int:
         with open_segment(self._storage, number) as segment:

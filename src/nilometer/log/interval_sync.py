@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class IntervalSync:
@@ -22,7 +23,5 @@ class IntervalSync:
 
     def _run(self) -> None:
         while not self._closed.wait(self._every):
-            try:
+            with suppress(Exception):  # the writer remembers it, and its next append raises it
                 self._sync()
-            except Exception:  # the writer remembers it, and its next append raises it
-                return

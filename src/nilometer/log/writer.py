@@ -190,6 +190,11 @@ class LogWriter:
         """Force everything that was appended to the disk, whatever the policy."""
         self._appender.sync()
 
+    def repair(self) -> None:
+        """Take rows again after a failed append, of which nothing stays; raises while it cannot."""
+        with self._appending:
+            self._appender.repair()
+
     def close(self) -> None:
         """Force everything to the disk and let the log go."""
         with self._appending:

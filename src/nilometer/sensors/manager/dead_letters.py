@@ -101,6 +101,9 @@ class DeadLetters:
                 self._writer.drop_oldest()
                 if self._writer.stored_bytes == before:
                     return
+            except Exception:
+                self._writer.repair()  # for the next attempt
+                raise
 
     def trim(self) -> None:
         """Delete those that are too old."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from nilometer.errors import LogFullError
 from nilometer.log.writer import LogWriter
@@ -81,9 +82,18 @@ class LogStore:
             if rows is not None:
                 raise
             return  # nothing is lost: the next rows bring the time with them
+        except Exception:
+            self.writer.repair()  # for the next attempt
+            raise
         self.keys.appended(keys)
-        if repeats := self.keys.take_repeats():
-            self.writer.append(None, keys=repeats)
+        self._repeat_keys()
+
+    def _repeat_keys(self) -> None:
+        """The rows are stored: whatever happens here must not have them stored once more."""
+        if repeats := self.keys.repeats():
+            with suppress(Exception):  # with the next rows, then
+                self.writer.append(None, keys=repeats)
+                self.keys.repeated()
 
     def tick(self, now: int, listened: bool) -> bool:
         """Let go what is not needed, and tell time where somebody listens; True once done."""

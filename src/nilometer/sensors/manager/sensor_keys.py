@@ -42,12 +42,15 @@ class SensorKeys:
         self._note(keys)
         self._since_repeat += len(keys)
 
-    def take_repeats(self) -> list[bytes]:
+    def repeats(self) -> list[bytes]:
         """What is to be appended again now; mostly nothing."""
         if self._since_repeat < REPEAT_AFTER:
             return []
-        self._since_repeat = 0
         return [number + keys[-1] for number, keys in self._of_sensor.items()]
+
+    def repeated(self) -> None:
+        """That has been done."""
+        self._since_repeat = 0
 
     def _note(self, keys: Iterable[bytes]) -> None:
         for one in keys:

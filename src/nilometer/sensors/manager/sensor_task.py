@@ -97,6 +97,8 @@ class SensorTask:
             self._to(SensorState.ENDED)
             self._put(Event.ENDED)
             return True
+        if self._is_stopped or self._failure:  # while it was being let go
+            return False
         self._to(SensorState.WAITING)
         # Many sensors that fail together must not all come back at the same instant.
         await asyncio.sleep(max(after, self._wait * random.uniform(0.5, 1.0)))
