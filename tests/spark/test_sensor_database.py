@@ -214,6 +214,9 @@ def test_what_cannot_be_done_is_said_kindly(spark: SparkSession, db: nm.Database
         db.sql("START QUERY nothing")
     with pytest.raises(SqlError, match="reads no stream"):
         db.sql("CREATE QUERY q AS SELECT SensorID FROM Sensors")
+    with pytest.raises(SqlError, match="two columns of the results are named SensorID"):
+        db.sql("CREATE QUERY q AS SELECT * FROM Sensors A, Sensors B WINDOW = 1 SECOND")
+    assert db.sql("SHOW QUERIES").count() == 0
     with pytest.raises(SqlError, match="Sensors"):
         db.sql("SELECT S.Reading.temprature FROM Sensors S")
     with pytest.raises(SqlError, match="nothing"):
@@ -237,3 +240,26 @@ def test_a_database_without_a_path_is_gone_when_it_is_closed(spark: SparkSession
         folder = Path(db._stored()[0].folder)
         assert folder.exists()
     assert not folder.exists()
+    with pytest.raises(InputError, match="the database is closed"):
+        db.sql("CREATE TABLE T (a INT)")
+    with pytest.raises(InputError, match="the database is closed"):
+        db.sql("SELECT a FROM T")
+    db.close()
+
+
+def test_what_a_named_query_reads_is_not_dropped(spark: SparkSession, db: nm.Database) -> None:
+    """Not even before it has read a row, nor while it is stopped, nor a table or a relation."""
+    db.sql("CREATE STREAM A (k INT) FROM synthetic")
+    db.sql("CREATE TABLE T (k INT)")
+    db.sql("CREATE QUERY counts AS SELECT k, COUNT(*) AS n FROM A [RANGE 1 HOUR] GROUP BY k")
+    few = "WITH T2 AS (SELECT k FROM t) SELECT c.n FROM Counts c, T2 t WHERE c.k = t.k"
+    db.sql(f"CREATE QUERY few AS {few}")
+    db.sql("CREATE TABLE T2 (k INT)")
+    db.sql("STOP QUERY counts")
+    for what, reader in (("STREAM a", "counts"), ("TABLE T", "few"), ("QUERY counts", "few")):
+        with pytest.raises(SqlError, match=f"query {reader} reads"):
+            db.sql(f"DROP {what}")
+    assert said(db, "DROP TABLE T2") == "dropped table T2"
+    for what in ("QUERY few", "QUERY counts", "STREAM A", "TABLE T"):
+        db.sql(f"DROP {what}")
+    assert db.sql("SHOW STREAMS").count() == 0

@@ -331,3 +331,30 @@ def _check_refusal(catalog: SensorCatalog, sql: str, text: str) -> None:
     before = (catalog.generation(), catalog.sensors("Sensors"), catalog.table("Rooms"))
     assert _refusal(run, sql).startswith(text)
     assert (catalog.generation(), catalog.sensors("Sensors"), catalog.table("Rooms")) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "a name needs a letter or a digit"),
+        (".", "a name needs a letter or a digit"),
+        ("..", "a name needs a letter or a digit"),
+        ("/", "a name needs a letter or a digit"),
+        ("x" * 201, "the name is too long"),
+        ("ü" * 34, "the name is too long"),
+        ("Gauge.DEAD", "a name cannot end with .dead"),
+    ],
+)
+def test_a_name_is_one_that_a_folder_can_have(run: Run, name: str, said: str) -> None:
+    """A log's folder bears the name: with `..`, DROP would delete another one."""
+    for statement in (
+        f"CREATE STREAM `{name}` (v INT) FROM synthetic",
+        f"CREATE TABLE `{name}` (v INT)",
+    ):
+        assert _refusal(run, statement).startswith(said)
+
+
+def test_names_may_be_odd(run: Run) -> None:
+    for name in ("it's", "a/b", "../a", "日本", "x" * 200, "ü" * 33, "select"):
+        assert run(f"CREATE TABLE `{name}` (v INT)").message == f"created table {name}"
+        assert run(f"DROP TABLE `{name.upper()}`").message.lower() == f"dropped table {name}"

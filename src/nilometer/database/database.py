@@ -60,6 +60,7 @@ class Database:
         self._functions: dict[str, Function] = {}
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
+        self._is_closed = False
 
     def create_stream(
         self,
@@ -207,6 +208,7 @@ class Database:
     def close(self) -> None:
         """Stop named queries, store what sensors have sent, and let them go."""
         home, queries = self._home, self._queries
+        self._is_closed = self._is_closed or home is not None
         self._home, self._queries = None, None
         if queries is not None:
             queries.close()
@@ -231,11 +233,17 @@ class Database:
         close_at_exit(self)
 
     def _stored(self) -> tuple[Home, RunningQueries]:
+        self._require_open()
         if self._home is None or self._queries is None:
             self.open(None)
         assert self._home is not None
         assert self._queries is not None
         return self._home, self._queries
+
+    def _require_open(self) -> None:
+        """What was kept in a folder must not go on in another one, which nobody asked for."""
+        if self._is_closed:
+            raise InputError("the database is closed", hint="open it again: nm.connect(spark, …)")
 
     def _select(self, rows: pa.Table, where: str) -> set[int]:
         return select_sensors(self.spark, rows, where)
@@ -245,6 +253,7 @@ class Database:
     ) -> tuple[JoinPlan | UnionPlan | ChangesPlan, Known]:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
+        self._require_open()
         known = everything_known(self._relations, self._frames, self._home, self.spark, reading)
         engine = SparkEngine(known.frames)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)

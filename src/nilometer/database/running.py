@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG, Known, Reading
-from nilometer.errors import InputError
+from nilometer.errors import InputError, NilometerError
 from nilometer.log.clock import now_micros
 from nilometer.log.options import LogOptions
 from nilometer.log.registrations import forget_readers, release_readers
@@ -18,7 +18,8 @@ from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.changes_plan import ChangesPlan, Plan
-from nilometer.sql.query_text import Statement
+from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.query_text import Statement, names_read
 from nilometer.sql.sensor_conditions import reads_streams
 from nilometer.sql.statements import read_query
 
@@ -87,11 +88,25 @@ class RunningQueries:
         for declared in self._home.catalog.names():
             forget_readers(self._home.log_of(declared.name), query.name)
         self._home.remove_query(query.name)
+        self._home.catalog.drop(Kind.QUERY, query.name)
 
     def resume(self) -> list[str]:
         """Start all queries that ran when the database was closed; their names."""
         wanted = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
-        return [name for name in wanted if self.start(name)]
+        started, failed = [], {}
+        for name in wanted:
+            try:
+                if self.start(name):
+                    started.append(name)
+            except NilometerError as error:
+                failed[name] = error.message
+        if failed:
+            raise InputError(
+                f"some queries could not be started again: {', '.join(failed)}",
+                detail="; ".join(f"{name}: {why}" for name, why in failed.items()),
+                hint="the others run; START QUERY tries one again, DROP QUERY gives it up",
+            )
+        return started
 
     def close(self) -> None:
         """Stop them all; they count as running still, and `resume` starts them again."""
@@ -102,6 +117,14 @@ class RunningQueries:
         handle = self._running.get(name)
         return handle is not None and handle.isActive
 
+    def reading(self, name: str) -> list[str]:
+        """The queries, running or not, whose texts name a stream, a table or another query."""
+        return [
+            query.name
+            for query in self._home.catalog.queries()
+            if name.lower() in names_read(read_query(query.text))
+        ]
+
     def look(self) -> list[NamedQuery]:
         """All queries as they are now; one that has failed is stopped, with its error."""
         for name, handle in list(self._running.items()):
@@ -109,6 +132,7 @@ class RunningQueries:
                 text = str(error).strip().split("\n")[0]
                 self._home.catalog.set_query_state(name, QueryState.STOPPED, error=text)
                 del self._running[name]
+                self._release(name)
         return self._home.catalog.queries()
 
     def _plan_text(self, name: str, text: str) -> tuple[Plan, Known]:
@@ -133,9 +157,13 @@ class RunningQueries:
             return False
         handle.stop()
         handle.awaitTermination(_STOP_WITHIN)
+        self._release(name)
+        return True
+
+    def _release(self, name: str) -> None:
+        """Let logs know that a query reads them no more at present: its sensors are let go."""
         for named in self._home.catalog.names():
             release_readers(self._home.log_of(named.name), name, now=now_micros())
-        return True
 
     def _require(self, name: str) -> NamedQuery:
         found = self._home.catalog.query(name)

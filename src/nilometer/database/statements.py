@@ -8,7 +8,6 @@ from nilometer.database.home import Home
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
 from nilometer.errors import InputError
-from nilometer.log.registrations import registrations
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sql.ddl.nodes import (
@@ -99,21 +98,16 @@ def _drop_query(statement: Drop, home: Home, queries: RunningQueries) -> Outcome
             raise AssertionError("a query that is required is there")
         _refuse_if_read(statement, home, queries)
         queries.drop(found.name)
-        home.catalog.drop(Kind.QUERY, found.name)
     return Outcome(
         f"query {found.name} dropped", change=Change(Kind.QUERY, found.name, Action.DROPPED)
     )
 
 
 def _refuse_if_read(statement: Drop, home: Home, queries: RunningQueries) -> None:
-    """What running queries read cannot be dropped under them."""
+    """What named queries read cannot be dropped under them, nor before they are started again."""
     with placed(statement.place):
         found = home.catalog.find(statement.name)
-        if found is None:
+        if found is None or found.kind is not statement.kind:
             return
-        for one in registrations(home.log_of(found.name)):
-            reader = str(one.about.get("query", one.reader))
-            if reader in queries.handles and queries.is_active(reader):
-                raise InputError(
-                    f"query {reader} reads {found.name}", hint=f"first DROP QUERY {reader}"
-                )
+        for query in queries.reading(found.name):
+            raise InputError(f"query {query} reads {found.name}", hint=f"first DROP QUERY {query}")

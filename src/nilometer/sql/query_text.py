@@ -41,6 +41,12 @@ class Statement:
     """FROM START: it begins at the oldest kept rows of what it reads, not at the newest."""
 
 
+def names_read(statement: Statement) -> set[str]:
+    """What a query reads, in lower case, without the names that its own WITH gives."""
+    mine = {one.alias.lower() for one in statement.tree.find_all(exp.CTE)}
+    return {one.name.lower() for one in statement.tree.find_all(exp.Table)} - mine
+
+
 def tokenize(sql: str) -> list[Token]:
     """The words of a text."""
     tokenizer = Nilometer().tokenizer()

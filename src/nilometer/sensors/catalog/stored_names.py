@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from nilometer.errors import CatalogError, NameTakenError, UnknownNameError
+from nilometer.errors import CatalogError, InputError, NameTakenError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.sensors.catalog.schema import names
 from nilometer.sql.ddl.nodes import Kind
@@ -18,6 +19,10 @@ NOUNS: Final = {
     Kind.TABLE: "table",
     Kind.QUERY: "query",
 }
+
+_LONGEST: Final = 200
+"""Of a name as that of a folder, where other characters than ASCII take several."""
+_DEAD: Final = ".dead"
 
 
 class Named(NamedTuple):
@@ -63,7 +68,7 @@ def claim_name(
     connection: Connection, name: str, kind: Kind, generation: int, *, if_not_exists: bool
 ) -> int | None:
     """The id of a new name; None if it is there, as the same kind, and that is allowed."""
-    require_text(name, "a name")
+    _require_usable(name)
     found = find_name(connection, name)
     if found is None:
         row = {"folded": name.lower(), "name": name, "kind": kind.value, "generation": generation}
@@ -94,6 +99,27 @@ def require_text(text: str, what: str) -> None:
     if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
         raise CatalogError(
             f"{what} cannot hold this text", detail=f"got {text!r}", hint="leave out NUL characters"
+        )
+
+
+def _require_usable(name: str) -> None:
+    """Refuse names that cannot be those of a log's folder: `..` is another one's."""
+    require_text(name, "a name")
+    if not any(one.isalnum() for one in name):
+        raise InputError(
+            "a name needs a letter or a digit", detail=f"got {name!r}", hint="choose another name"
+        )
+    if len(quote(name.lower(), safe="")) > _LONGEST:
+        raise InputError(
+            "the name is too long",
+            detail=f"it has {len(name)} characters",
+            hint=f"choose one of at most {_LONGEST} letters of ASCII, or {_LONGEST // 9} others",
+        )
+    if name.lower().endswith(_DEAD):
+        raise InputError(
+            f"a name cannot end with {_DEAD}",
+            detail=f"the log {name} is that of the dead letters of {name[: -len(_DEAD)]}",
+            hint="choose another name",
         )
 
 
