@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from nilometer.operators.envelope import unseal
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.log_cursor import EARLIEST, LogCursor, LogRange
 from nilometer.spark.log_envelopes import LogFeed, LogFeeds
+from nilometer.spark.log_parts import LogParts
 from nilometer.spark.log_stream import describe_log
 from nilometer.spark.pack import WATERMARK, Pack
 from nilometer.spark.sensor_filter import read_sensor_filter
@@ -181,3 +183,24 @@ def test_new_sensors_are_picked_up(tmp_path: Path) -> None:
             {"c": 9.0},
             {"c": 2.0},
         ]
+
+
+def test_a_part_that_a_killed_task_was_writing_is_swept_away(tmp_path: Path) -> None:
+    parts = LogParts(str(tmp_path / "log"), LAYOUT, QUICK)
+    parts.create()
+    folder = tmp_path / "log" / "parts"
+    rows = to_batch([(1, 1, 1, 1)])
+
+    def rows_until_killed() -> Iterator[pa.RecordBatch]:
+        yield rows
+        yield rows
+        [piece] = folder.iterdir()
+        shutil.copy(piece, tmp_path / piece.name)  # what lies there if the process ends here
+
+    parts.write(3, rows_until_killed())
+    [piece] = tmp_path.glob("*.part*")
+    shutil.copy(piece, folder)
+    whole, _ = parts.write(4, [rows])
+    parts.append([str(whole)], None, ("query", 4))
+    assert list(folder.iterdir()) == []
+    assert LogReader.open(tmp_path / "log").end.row == 1

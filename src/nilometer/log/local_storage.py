@@ -91,7 +91,8 @@ class LocalStorage:
     ) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        # What nobody looks for before it is whole needs no other name, under which it might stay.
+        aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}") if durable else path
         try:
             with aside.open("wb", buffering=0) as file:
                 place = 0

@@ -69,7 +69,10 @@ class Storage(Protocol):
     def write(
         self, name: str, chunks: Iterable[bytes | pa.Buffer], *, durable: bool = True
     ) -> None:
-        """Write a file as a whole or not at all, in place of one that is there."""
+        """Write a file as a whole or not at all, in place of one that is there.
+
+        Without `durable`, a crash may lose it, or leave a piece of it.
+        """
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
