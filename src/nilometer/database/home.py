@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -40,11 +41,15 @@ class Home:
         self.is_temporary = path is None
         self.folder = (path or Path(tempfile.mkdtemp(prefix="nilometer-"))).expanduser().absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _take(self.folder)
         self._logs = (logs or str(self.folder / "logs")).rstrip("/")
         self._select = select
-        try:
-            self.catalog = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
+        self._closing = ExitStack()
+        with ExitStack() as opening:
+            if self.is_temporary:
+                opening.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            opening.callback(os.close, _take(self.folder))
+            opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
+            self.catalog = opening.enter_context(opened)
             self.manager = StreamManager(
                 self.log_of,
                 self.sensors,
@@ -53,11 +58,10 @@ class Home:
                 status_file=self.folder / STATUS_FILE,
             )
             self.manager.start()
+            opening.callback(self.manager.stop)
             for declaration in self.catalog.declarations():
                 self.manager.watch(declaration)
-        except BaseException:
-            os.close(self._lock)
-            raise
+            self._closing = opening.pop_all()
 
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""
@@ -67,11 +71,15 @@ class Home:
         """Where a query keeps how far it has come."""
         return self.folder / "checkpoints" / quote(query.lower(), safe="")
 
+    def add_stream(self, declaration: Declaration) -> None:
+        """Begin with a new stream or sensor table, and not with what another one has left."""
+        self._delete_logs(declaration.name)  # a process may have ended between the steps of DROP
+        self.manager.watch(declaration)
+
     def remove_stream(self, name: str) -> None:
         """Delete what is left of a stream or sensor table that was dropped."""
         self.manager.forget(name)
-        for log in (name, dead_letter_log(name)):
-            delete_log(self.log_of(log))
+        self._delete_logs(name)
 
     def remove_query(self, name: str) -> None:
         """Delete what is left of a query that was dropped."""
@@ -80,11 +88,7 @@ class Home:
 
     def close(self) -> None:
         """Store what was read, let all sensors go, and let others have the folder."""
-        self.manager.stop()
-        self.catalog.close()
-        os.close(self._lock)
-        if self.is_temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._closing.close()
 
     def sensors(self, name: str) -> list[Sensor]:
         """The sensors of a sensor table, or the only one of a stream."""
@@ -92,6 +96,10 @@ class Home:
         if declaration.is_sensor_table:
             return self.catalog.sensors(name)
         return [Sensor(0, 0, {}, declaration.options.get(ADDRESS, ""))]
+
+    def _delete_logs(self, stream: str) -> None:
+        for log in (stream, dead_letter_log(stream)):
+            delete_log(self.log_of(log))
 
     def _selected(self, declaration: Declaration, where: str | None) -> set[int]:
         """The numbers of the sensors that satisfy a condition."""

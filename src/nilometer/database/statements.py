@@ -61,7 +61,7 @@ def _told(outcome: Outcome, home: Home) -> Outcome:
             if action is Action.CREATED:
                 declared = home.catalog.require_declaration(name)
                 try:
-                    home.manager.watch(declared)
+                    home.add_stream(declared)
                 except BaseException:
                     home.catalog.drop(kind, name)
                     raise

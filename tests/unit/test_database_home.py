@@ -1,0 +1,69 @@
+"""A database's folder: opened wholly or not at all, and what a killed process left in it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pytest
+
+from nilometer.database.home import Home
+from nilometer.database.running import RunningQueries
+from nilometer.database.statements import run_statement
+from nilometer.errors import LogError
+from nilometer.log.writer import LogWriter
+from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.query_text import Statement
+from nilometer.sql.statements import read_one
+
+
+def open_home(folder: Path) -> Home:
+    return Home(folder, None, None, lambda rows, where: set())
+
+
+def run(home: Home, sql: str) -> str:
+    read = read_one(sql)
+    assert not isinstance(read, Statement)
+    return run_statement(read, home, RunningQueries(home, _no_plans, 1)).message
+
+
+def _no_plans(*_: object) -> NoReturn:
+    raise AssertionError("no query is planned here")
+
+
+def test_a_database_that_cannot_be_opened_holds_nothing(tmp_path: Path) -> None:
+    home = open_home(tmp_path)
+    run(home, "CREATE STREAM A (v INT) FROM synthetic")
+    run(home, "CREATE STREAM B (v INT) FROM synthetic")
+    layout = Path(home.log_of("b"), "layout.json")
+    home.close()
+    whole = layout.read_text()
+    layout.write_text(whole.replace('"format": 1', '"format": 99'))
+    threads = threading.active_count()
+    for _ in range(2):
+        with pytest.raises(LogError, match="a log of another version"):
+            open_home(tmp_path)
+    assert threading.active_count() == threads
+    layout.write_text(whole)
+    open_home(tmp_path).close()
+
+
+def test_a_stream_begins_without_what_a_dropped_one_left(tmp_path: Path) -> None:
+    home = open_home(tmp_path)
+    run(home, "CREATE STREAM A (v INT) FROM synthetic")
+    declared = home.catalog.require_declaration("A")
+    home.manager.forget("A")
+    with LogWriter.open(home.log_of("A"), declared.layout) as writer:
+        schema = declared.layout.stored
+        columns = [pa.nulls(3, one.type) for one in schema]
+        writer.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    home.catalog.drop(Kind.STREAM, "A")  # and here the process ends
+    home.close()
+    home = open_home(tmp_path)
+    assert run(home, "CREATE STREAM a (v INT, w STRING) FROM synthetic") == "created stream a"
+    assert home.manager.streams()[0].rows == 0
+    run(home, "DROP STREAM a")
+    assert not Path(home.log_of("a")).exists()
+    home.close()
