@@ -20,6 +20,29 @@ def register_file_system(scheme: str, system: fs.FileSystem) -> None:
     _systems[scheme] = system
 
 
+def inside(location: str, name: str) -> str:
+    """The location of something inside another; what follows the `?` of a URI stays at its end.
+
+    >>> inside("s3://plant/logs?region=eu-north-1", "a")
+    's3://plant/logs/a?region=eu-north-1'
+    """
+    if "://" not in location:
+        return f"{location.rstrip('/')}/{name}"
+    folder, mark, options = location.partition("?")
+    return f"{folder.rstrip('/')}/{name}{mark}{options}"
+
+
+def parent(location: str) -> tuple[str, str]:
+    """The other way around: the folder that something lies in, and its name there.
+
+    >>> parent("s3://plant/logs/a?region=eu-north-1")
+    ('s3://plant/logs?region=eu-north-1', 'a')
+    """
+    path, mark, options = location.partition("?") if "://" in location else (location, "", "")
+    folder, _, name = path.rpartition("/")
+    return f"{folder or '.'}{mark}{options}", name
+
+
 def storage_at(location: str | Path) -> Storage:
     """The storage that a path or a URI names."""
     if isinstance(location, Path) or "://" not in location:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from nilometer.errors import LogError
 from nilometer.log.frame_format import LARGEST, Chunks, FrameHeader, encode_frame
 from nilometer.log.layout import TIME
-from nilometer.log.location import storage_at
+from nilometer.log.location import parent, storage_at
 from nilometer.log.segment_format import SegmentHeader
 from nilometer.log.segment_reader import SegmentReader
 
@@ -44,7 +44,7 @@ def write_part(
             for piece in pieces(batch):
                 yield from encode_frame(piece, known, compression).chunks
 
-    folder, name = _split(path)
+    folder, name = parent(str(path))
     storage_at(folder).write(name, chunks(), durable=False)
     return rows
 
@@ -69,7 +69,7 @@ def _open_part(
     path: str | Path, schema: pa.Schema
 ) -> Iterator[tuple[SegmentReader, tuple[int, int]] | None]:
     """The part file and where its frames lie; None if there is no file."""
-    folder, name = _split(path)
+    folder, name = parent(str(path))
     with ExitStack() as opened:
         try:
             file = opened.enter_context(storage_at(folder).open(name))
@@ -102,8 +102,3 @@ def check_schema(given: pa.Schema, stored: pa.Schema) -> None:
 
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{one.name} {one.type}" for one in schema)
-
-
-def _split(path: str | Path) -> tuple[str, str]:
-    folder, _, name = str(path).rpartition("/")
-    return folder or ".", name

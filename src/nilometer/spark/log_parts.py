@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from nilometer.errors import CheckpointError
 from nilometer.log.layout import LogLayout
-from nilometer.log.location import storage_at
+from nilometer.log.location import inside, storage_at
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.storage import file_names
@@ -44,7 +44,7 @@ class LogParts:
         first = next(some, None)
         if first is None:
             return None, 0
-        path = f"{self.location}/{_FOLDER}/{batch:012d}-{uuid4().hex}{_SUFFIX}"
+        path = inside(self.location, f"{_FOLDER}/{batch:012d}-{uuid4().hex}{_SUFFIX}")
         compression, time = self.options.compression, self.layout.time
         return path, write_part(path, chain([first], some), compression, time=time)
 

@@ -106,7 +106,7 @@ class LogSource(DataSource):
         path = self.options.get("path")
         if not path:
             raise InputError("a log is read from a path", hint='add .option("path", "…")')
-        return str(path).removeprefix("file://")
+        return str(path)
 
     @property
     def _tells_watermarks(self) -> bool:

@@ -16,7 +16,7 @@ from nilometer.errors import InputError
 from nilometer.kernels.admit import largest_time
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
-from nilometer.model.time import parse_duration
+from nilometer.model.time import FOREVER, parse_duration
 from nilometer.spark.exchange import batch_number
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.state import task_property
@@ -38,6 +38,7 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
     time       the TIMESTAMP column that holds the rows' time; by default `_time`, if there is one
     lateness   how far rows may be out of order: the log's watermark follows the largest time
                by so much. By default the log is told no watermark.
+    history    for how long rows are kept that all readers have read; by default always
     """
     stored = to_arrow_schema(schema, timezone="UTC")
     time = options.get("time") or (TIME if TIME in stored.names else None)
@@ -53,7 +54,9 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
     if not path:
         raise InputError("a log is written to a path", hint='add .option("path", "…")')
     layout = LogLayout(stored, time, changes=DIFF in stored.names)
-    parts = LogParts(str(path).removeprefix("file://"), layout, LogOptions())
+    history = options.get("history")
+    kept = LogOptions(history=FOREVER if history is None else parse_duration(history))
+    parts = LogParts(str(path), layout, kept)
     return Writing(parts, None if lateness is None else parse_duration(lateness))
 
 
