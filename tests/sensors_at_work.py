@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Final, Self
@@ -22,6 +23,7 @@ from urllib.request import urlopen
 HOST: Final = "127.0.0.1"
 HUGE: Final = 100 << 20
 _ROOT: Final = Path(__file__).parents[1]
+_numbers: Final = count()
 _STARTED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -70,6 +72,11 @@ class HttpSensors(_Process):
     def url(self, path: str | int) -> str:
         return f"http://{HOST}:{self.port}/{path if isinstance(path, str) else f'sensor/{path}'}"
 
+    def connections(self) -> int:
+        """How many connections good sensors have had."""
+        with urlopen(f"http://{HOST}:{self.port}/connections") as answer:
+            return int(json.load(answer))
+
     def counts(self) -> Counter[str]:
         """How many requests each path has had."""
         with urlopen(f"http://{HOST}:{self.port}/counts") as answer:
@@ -91,11 +98,14 @@ class _HttpServer(asyncio.Protocol):
     """One connection; requests are read as far as the sensors need it."""
 
     counts: ClassVar[Counter[str]] = Counter()
+    sensed: ClassVar[set[int]] = set()
+    """The connections by which good sensors were asked."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._buffer = b""
+        self._number = next(_numbers)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -103,15 +113,18 @@ class _HttpServer(asyncio.Protocol):
             request, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
             path = request.split(b" ", 2)[1].decode()
             number = self.counts[path]
-            if path != "/counts":
+            if path not in ("/counts", "/connections"):
                 self.counts[path] += 1
             self._answer(path, number, request)
 
     def _answer(self, path: str, number: int, request: bytes) -> None:
         if path.startswith("/sensor/"):
             sensor = int(path[8:])
+            self.sensed.add(self._number)
             body = {"sensor": sensor, "reading": number, "temperature": 20 + number % 10}
             self._transport.write(_response(json.dumps(body).encode()))
+        elif path == "/connections":
+            self._transport.write(_response(json.dumps(len(self.sensed)).encode()))
         elif path == "/counts":
             self._transport.write(_response(json.dumps(self.counts).encode()))
         elif path == "/huge":
