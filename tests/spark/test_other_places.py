@@ -49,6 +49,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.soak
 def test_logs_in_an_s3_store(spark: SparkSession, tmp_path: Path) -> None:
     with s3_server() as options:
         logs = f"s3://somebody:secret@plant/logs?{options}"

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from nilometer.errors import InputError
 from nilometer.log.delete import delete_log
+from nilometer.log.location import inside
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.dead_letters import dead_letter_log
@@ -41,7 +42,7 @@ class Home:
         self.is_temporary = path is None
         self.folder = (path or Path(tempfile.mkdtemp(prefix="nilometer-"))).expanduser().absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._logs = (logs or str(self.folder / "logs")).rstrip("/")
+        self._logs = _absolute(logs or str(self.folder / "logs"))
         self._select = select
         self._closing = ExitStack()
         with ExitStack() as opening:
@@ -65,7 +66,7 @@ class Home:
 
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""
-        return f"{self._logs}/{quote(name.lower(), safe='')}"
+        return inside(self._logs, quote(name.lower(), safe=""))
 
     def checkpoint_of(self, query: str) -> Path:
         """Where a query keeps how far it has come."""
@@ -109,6 +110,11 @@ class Home:
         rows = self.catalog.sensor_rows(declaration.name)
         versions = self._select(rows, where)
         return {one.number for one in sensors if one.version in versions}
+
+
+def _absolute(logs: str) -> str:
+    """A path that workers in other folders understand, too."""
+    return logs if "://" in logs else str(Path(logs).expanduser().absolute())
 
 
 def _take(folder: Path) -> int:
