@@ -19,7 +19,6 @@ from nilometer.sql.changes_plan import ChangesPlan, Plan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.ddl.rows import select_rows_text
 from nilometer.sql.explain import explain_plan
-from nilometer.sql.inline_queries import emits_changes
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.sensor_conditions import row_condition, sensor_condition, sensor_sources
 from nilometer.sql.statements import ExplainFormat, read_query
@@ -290,8 +289,7 @@ def test_static_rows_are_answered_by_the_table_of_rows() -> None:
         ("SELECT SensorID FROM Sensors", False),
     ],
 )
-def test_emits_changes(sql: str, changes: bool) -> None:
-    assert emits_changes(read_query(sql), CATALOG) is changes
+def test_what_reads_a_changing_answer_changes(sql: str, changes: bool) -> None:
     assert isinstance(plan(sql), ChangesPlan) is changes
 
 

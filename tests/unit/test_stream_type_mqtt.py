@@ -570,3 +570,12 @@ def test_a_reading_is_a_plain_tuple(broker: Mosquitto) -> None:
         await stream.close_stream()
 
     run(work)
+
+
+def test_a_host_whose_name_is_none_cannot_be_reached_at_any_time() -> None:
+    async def work() -> None:
+        for _ in range(2):
+            with pytest.raises(ConnectionError, match="cannot reach"):
+                await opened(at(f"mqtt://{'a' * 64}.example/t"))
+
+    run(work)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nilometer.errors import InputError
-from nilometer.sensors.find_types import check_options, known_types, make_stream
+from nilometer.sensors.find_types import check_options, known_types, stream_class
 from nilometer.sensors.log_options import parse_size
 from nilometer.sensors.types.address import read_address
 from nilometer.sensors.types.options import Option, read_options, yes_or_no
@@ -33,14 +33,14 @@ def test_built_in_types_are_stream_types() -> None:
         name for name in known_types() if known_types().package(name) == "nilometer"
     ] == BUILT_IN
     for name in BUILT_IN:
-        stream = make_stream(name.upper())
+        stream = stream_class(name.upper())()
         for function in ("init_stream", "read_stream", "close_stream", "can_wait"):
             assert hasattr(stream, function)
 
 
 def test_an_unknown_type_is_refused_with_what_it_may_have_been() -> None:
     with pytest.raises(InputError, match="there is no stream type 'htttp'") as refused:
-        make_stream("htttp")
+        stream_class("htttp")()
     assert refused.value.hint == "did you mean http?"
     assert "file, http, mqtt" in str(refused.value.detail)
 
@@ -53,12 +53,12 @@ def test_a_broken_package_matters_only_to_who_uses_it(
     monkeypatch.syspath_prepend(tmp_path)
     assert {"broken", "odd"} < set(known_types())
     assert known_types().package("broken") == "broken_types"
-    assert type(make_stream("http")).__name__ == "HttpStream"
+    assert type(stream_class("http")()).__name__ == "HttpStream"
     with pytest.raises(InputError, match="stream type broken cannot be loaded") as refused:
-        make_stream("broken")
+        stream_class("broken")()
     assert "ZeroDivisionError" in str(refused.value.detail)
     with pytest.raises(InputError, match="stream type odd is no stream type") as refused:
-        make_stream("odd")
+        stream_class("odd")()
     assert "init_stream, read_stream, close_stream" in str(refused.value.detail)
 
 
@@ -71,8 +71,8 @@ def test_the_example_package_is_found_once_it_is_installed(tmp_path: Path) -> No
         capture_output=True,
     )  # fmt: skip
     program = (
-        "from nilometer.sensors.find_types import check_options, known_types, make_stream\n"
-        "print(known_types().package('machine'), type(make_stream('machine')).__name__,\n"
+        "from nilometer.sensors.find_types import check_options, known_types, stream_class\n"
+        "print(known_types().package('machine'), type(stream_class('machine')()).__name__,\n"
         "      check_options('machine', {'interval': '2s'}))\n"
     )
     said = subprocess.run(

@@ -197,7 +197,8 @@ class LocalSegments:
 
     def close(self) -> None:
         self._replace(-1)
-        os.close(self._head)
+        head, self._head = self._head, -1  # the number may soon be another file's
+        os.close(head)
 
     def _replace(self, descriptor: int) -> None:
         with self._changing:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from nilometer.errors import InputError
 from nilometer.model.names import nearest
-from nilometer.sensors.stream_type import ENTRY_POINTS, StreamType
+from nilometer.sensors.stream_type import ENTRY_POINTS
 from nilometer.sensors.types.options import read_options
 
 _BUILT_IN: Final = {
@@ -69,12 +69,6 @@ def stream_class(name: str) -> type:
             hint=nearest(name, known) or f"packages add types by the entry point {ENTRY_POINTS}",
         )
     return known[name.lower()]
-
-
-def make_stream(name: str) -> StreamType:
-    """A new object of a stream type, for one sensor."""
-    made: StreamType = stream_class(name)()
-    return made
 
 
 def check_options(name: str, options: Mapping[str, str]) -> dict[str, Any]:

@@ -73,15 +73,6 @@ def start_query(
     return writer.trigger(**(destination.trigger or {"processingTime": "0 seconds"})).start()
 
 
-def result_layout(plan: Plan, frames: Mapping[str, StreamFrame]) -> LogLayout:
-    """The columns of the log of a plan's results."""
-    plan = _with_time(plan)
-    written = _columnar(plan, frames)
-    if written is not None:
-        return _layout(written[0].schema, plan)
-    return _layout(to_arrow_schema(run_query(plan, frames).schema, timezone="UTC"), plan)
-
-
 @dataclass(frozen=True)
 class _Part:
     """A query whose results need no Spark, and the rows that they become."""

@@ -41,12 +41,6 @@ def inline_queries(statement: Statement, catalog: Catalog) -> Statement:
     return replace(statement, tree=tree, sql=inliner.sql)
 
 
-def emits_changes(statement: Statement, catalog: Catalog) -> bool:
-    """Whether the answer of a query changes, or is only appended to."""
-    inlined = inline_queries(statement, catalog)
-    return choose_mode(inlined.tree, inlined.sql, catalog.functions).changes
-
-
 @dataclass
 class _Inliner:
     """Collects the queries that a statement reads, and those that these read."""

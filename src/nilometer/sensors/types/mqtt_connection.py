@@ -196,7 +196,7 @@ class MqttConnection:
         try:
             async with asyncio.timeout(session.timeout):
                 await wire.open()
-        except OSError as error:
+        except Exception as error:  # a host's name may be none, which is no OSError
             text = str(error) or f"no answer within {session.timeout:g} s"
             reason = ConnectionError(f"cannot reach {session.host}:{session.port}: {text}")
             self._failed = (asyncio.get_running_loop().time() + _PAUSE_AFTER_FAILURE, reason)
