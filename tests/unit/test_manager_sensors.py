@@ -22,6 +22,7 @@ from nilometer.log.layout import TIMESTAMP
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register, registrations
+from nilometer.sensors.manager.demand import Readers
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.sensor_keys import REPEAT_AFTER, SensorKeys
 from nilometer.sensors.manager.status import SensorState, read_status
@@ -156,6 +157,25 @@ def test_a_reader_whose_process_died_needs_nothing(site: Site) -> None:
             assert manager.streams()[0].readers == 1
             child.kill()
         wait_for(lambda: site.lines["a0"].closed == 1)
+
+
+def test_readers_that_come_and_go_within_one_tick_of_the_disk_are_seen(site: Site) -> None:
+    readers = Readers(site.locate("T"), QUICK, site.now)
+    folder = site.folder / "T" / "readers"
+    site.read("T", "one")
+    stamp = folder.stat().st_mtime_ns
+    assert [one.reader for one in readers.alive()] == ["one"]
+    site.read("T", "two")
+    os.utime(folder, ns=(stamp, stamp))
+    assert [one.reader for one in readers.alive()] == ["one", "two"]
+    old = stamp - 10**9
+    os.utime(folder, ns=(old, old))
+    assert len(readers.alive()) == 2
+    (folder / "two.json").unlink()
+    os.utime(folder, ns=(old, old))
+    assert len(readers.alive()) == 2, "what has not changed for long is not read again"
+    os.utime(folder, ns=(old + 1, old + 1))
+    assert len(readers.alive()) == 1
 
 
 def test_unnamed_readers_are_forgotten_after_a_day(site: Site) -> None:

@@ -24,7 +24,7 @@ def write_part(
     *,
     time: str | None = TIME,
 ) -> int:
-    """Write rows as a part file, whole or not at all; how many there were.
+    """Write rows as a part file; how many there were. It is whole once this returns.
 
     `time` names the column that holds the time, if the rows have it. Without batches there is no
     file, which `append_parts` takes for an empty part.

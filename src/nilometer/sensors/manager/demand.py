@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Set
 from pathlib import Path
+from typing import Final
 
 from nilometer.log.registrations import WHERE, Registration, forget, registrations
 from nilometer.sensors.manager.settings import ManagerSettings
+
+_SAME_STAMP: Final = 100_000_000
+"""Changes within so many nanoseconds may leave a folder with the same time."""
 
 
 def is_alive(reader: Registration, now: int, settings: ManagerSettings) -> bool:
@@ -55,9 +60,10 @@ class Readers:
         if self._folder is None:
             return None
         try:
-            return self._folder.stat().st_mtime_ns
+            stamp = self._folder.stat().st_mtime_ns
         except FileNotFoundError:
             return 0
+        return stamp if time.time_ns() - stamp > _SAME_STAMP else None
 
 
 def _is_running(pid: int | None) -> bool:
