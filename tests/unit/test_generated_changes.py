@@ -6,7 +6,10 @@ Every case runs as a batch, and in micro-batches with a restart under all three 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -18,9 +21,11 @@ from nilometer.local.run_changes import LocalChanges
 from nilometer.model.time import EARLIEST
 from nilometer.operators.stage import Execution
 from nilometer.sql.changes_plan import ChangesPlan
-from tests.change_data import STREAMS, ChangeData, Parts, change_data, splits
+from tests.change_data import SCHEMA, STREAMS, ChangeData, Parts, change_data, splits
 from tests.change_oracle import (
     Change,
+    Row,
+    _Judge,
     answers,
     as_counter,
     changes_of,
@@ -145,3 +150,46 @@ def test_the_judge_sees_the_row_of_an_aggregate_of_nothing() -> None:
     found = changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables))
     assert found == [((None,), EARLIEST, 1)]
     check_against(case, rows, found)
+
+
+def test_the_judge_answers_instant_by_instant_where_duckdb_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It breaks on a few generated queries over all instants at once, and is started anew."""
+    broken = []
+    ask = _Judge.ask
+
+    def breaks(judge: _Judge, sql: str, tables: Mapping[str, pa.Table]) -> list[Row]:
+        if "LATERAL" not in sql:
+            return ask(judge, sql, tables)
+        broken.append(sql)
+        raise duckdb.InternalException("INTERNAL Error: a test")
+
+    monkeypatch.setattr(_Judge, "ask", breaks)
+    sql, oracle = "SELECT a.k FROM R0 a [ROWS 1]", "SELECT max(a.k) FROM R0 a WHERE a.ts = _i._t"
+    case = ChangeCase(sql, oracle, frozenset({"R0"}), 0, 3)
+    row = (4, 7, *(None for _ in range(len(SCHEMA) - 2)))
+    rows = ChangeData(
+        0, {**dict.fromkeys(STREAMS, ()), "R0": (row,)}, dict.fromkeys(STREAMS, 0), ()
+    )
+    found = answers(case, rows)
+    assert broken
+    assert {at for at, answer in found.items() if answer == {(7,): 1}} == set()
+    found = answers(replace(case, every=2), rows)
+    assert {at for at, answer in found.items() if answer == {(7,): 1}} == {4, 5}
+    assert set(found) == set(instants(replace(case, every=2), rows))
+
+
+def test_a_judge_that_broke_is_started_anew() -> None:
+    judge, numbers = _Judge(), {"Numbers": pa.table({"n": [1, 2]})}
+
+    class Broken:
+        def register(self, name: str, table: pa.Table) -> None: ...
+
+        def execute(self, sql: str) -> None:
+            raise duckdb.InternalException("INTERNAL Error: a test")
+
+    judge._connection = Broken()  # type: ignore[assignment]
+    with pytest.raises(duckdb.InternalException):
+        judge.ask("SELECT sum(n) FROM Numbers", numbers)
+    assert judge.ask("SELECT sum(n) FROM Numbers", numbers) == [(3,)]
