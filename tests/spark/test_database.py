@@ -196,3 +196,17 @@ def test_what_is_dropped_can_be_made_again(spark: SparkSession) -> None:
     db.create_table("T", spark.range(2))
     assert list(db.relations) == ["T"]
     assert db.sql("SELECT id FROM T").count() == 2
+
+
+def test_no_traceback_is_printed_where_java_ends_first(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = spark.sparkContext._accumulatorServer
+    for error in (EOFError(), ValueError("something else")):
+        try:
+            raise error
+        except type(error):
+            server.handle_error(None, ("127.0.0.1", 1))
+    printed = capsys.readouterr().err
+    assert "EOFError" not in printed
+    assert "something else" in printed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,15 @@ import nilometer as nm
 from nilometer.spark.metrics import progress_metrics
 
 
-def test_the_readme_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_examples_run(
+    spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text = Path(__file__).parents[2].joinpath("README.md").read_text()
-    [tracks, changes] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [tracks, changes, sensors] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {}
     exec(tracks.replace("awaitTermination(20)", "awaitTermination(12)"), names)
     check_what_is_shown(text, names["db"], names["tracks"])
@@ -25,10 +32,24 @@ def test_the_readme_examples_run(spark: SparkSession, capsys: pytest.CaptureFixt
     exec(changes, names)
     shown = re.findall(r"```\n(\+-----.*?)```", text, re.DOTALL)[0]
     assert capsys.readouterr().out.split() == shown.split()
+    waiting = 'plant.queries["warm"].awaitTermination(20)'
+    assert waiting in sensors
+    exec(sensors.replace(waiting, "wait_for_results(plant)"), {**names, **globals()})
+    shown = capsys.readouterr().out
+    assert re.search(r"\|\s+1\|\s+connected\|\s+[1-9]", shown)
+    assert re.search(r"\|\s+2\|\s*not needed\|\s+NULL\|", shown)
+    assert re.search(r"\|SensorID\|count\|\n.*\n\|\s+1\|\s+[1-9]", shown)
     assert query.exception() is None
     [metrics] = nm.metrics(query)
     assert set(metrics.streams) == {"A", "B", "C"}
     assert sum(progress_results(report) for report in query.recentProgress) > 0
+
+
+def wait_for_results(db: nm.Database) -> None:
+    until = time.monotonic() + 120
+    while not db.history("warm").count():
+        assert time.monotonic() < until, "no results came"
+        time.sleep(0.5)
 
 
 def check_what_is_shown(text: str, db: nm.Database, statement: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,9 @@ def test_history_is_read_in_batch_and_a_reader_by_rows(
     db.sql("CREATE QUERY q AS SELECT k FROM A WHERE v > 30")
     wait_until(lambda: db.history("q").count() == 29)
     assert db.history("A").where("ts >= '2026-01-31 12:00:50'").count() == 10
+    last = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
+    between = db.history("A", start="2026-01-31 12:00:28", end=last)
+    assert sorted(row["k"] for row in between.collect()) == [28, 29, 30]
     rows = (
         spark.readStream.format("nilometer")
         .option("path", db.log_of("A"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ from nilometer.sensors.manager.status import SensorStatus
 from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
+from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
@@ -168,14 +170,17 @@ class Database:
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
         return explain_plan(self._plan(read, Reading(), buckets)[0], chosen)
 
-    def history(self, name: str) -> DataFrame:
+    def history(
+        self, name: str, *, start: str | datetime | None = None, end: str | datetime | None = None
+    ) -> DataFrame:
         """What the log of a stream, a sensor table or a query's results keeps: a static DataFrame.
 
-        A condition on its time column skips what lies outside.
+        start, end  only rows with times in this closed range, in UTC unless they name a zone:
+                    what lies outside is not even read.
 
-        >>> db.history("Sensors").where("_time > '2026-01-31 12:00:00'")  # doctest: +SKIP
+        >>> db.history("Sensors", start="2026-01-31 12:00:00")  # doctest: +SKIP
         """
-        return read_log(self.spark, self.log_of(name))
+        return read_log(self.spark, self.log_of(name), times=(start, end))
 
     def sensors(self, name: str | None = None) -> list[SensorStatus]:
         """How the sensors are doing that some query needs at present; of one stream, or of all."""
@@ -228,6 +233,7 @@ class Database:
 
     def open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
         """Be kept in a folder from now on; `connect` does this."""
+        register_log_sources(self.spark)
         self._home = Home(path, catalog, logs, self._select)
         self._queries = RunningQueries(self._home, self._plan, self._beats)
         close_at_exit(self)

@@ -135,7 +135,7 @@ def read_log(
     session: SparkSession,
     location: str,
     where: str | None = None,
-    times: tuple[datetime | None, datetime | None] = (None, None),
+    times: tuple[str | datetime | None, str | datetime | None] = (None, None),
 ) -> DataFrame:
     """All rows that a log keeps, as a static DataFrame; or those of a closed range of times."""
     register_log_sources(session)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -85,7 +85,21 @@ def local_spark(
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _standard_error_to(log_file(scratch)), _spark_home(scratch):
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    _end_quietly(session)
+    return session
+
+
+def _end_quietly(session: SparkSession) -> None:
+    """Let PySpark not print a traceback where Java ends before the driver does."""
+    server = session.sparkContext._accumulatorServer
+    told = server.handle_error
+
+    def handle_error(request: Any, client: Any) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            told(request, client)
+
+    setattr(server, "handle_error", handle_error)  # noqa: B010  a method of this object alone
 
 
 def log_file(scratch: Path) -> Path:
