@@ -39,7 +39,7 @@ def list_sensors(
     from nilometer.commands.show_sensors import Overview  # noqa: PLC0415  takes its time to load
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    with Overview(_folder(db), catalog, name) as overview:
+    with Overview(_folder(db, catalog), catalog, name) as overview:
         console.print(overview.table(full=True))
         console.print(overview.summary(), style="dim", soft_wrap=True)
 
@@ -57,7 +57,7 @@ def watch_sensors(
     """Show live what a running database reads from its sensors."""
     from nilometer.commands.show_sensors import Overview  # noqa: PLC0415
 
-    with Overview(_folder(db), catalog, name) as overview:
+    with Overview(_folder(db, catalog), catalog, name) as overview:
         overview.watch(Console(highlight=False), seconds)
 
 
@@ -77,15 +77,25 @@ def read_one_sensor(
     from nilometer.commands.try_sensor import try_sensor  # noqa: PLC0415
 
     if not try_sensor(
-        _folder(db), catalog, name, sensor, seconds, most, Console(highlight=False, markup=False)
+        _folder(db, catalog),
+        catalog,
+        name,
+        sensor,
+        seconds,
+        most,
+        Console(highlight=False, markup=False),
     ):
         raise typer.Exit(1)
 
 
-def _folder(db: Path) -> Path:
-    if not db.expanduser().is_dir():
+def _folder(db: Path, catalog: str | None) -> Path:
+    """The folder of a database that is there: to look at one is not to make one."""
+    from nilometer.database.home import CATALOG_FILE  # noqa: PLC0415
+
+    folder = db.expanduser()
+    if not folder.is_dir() or (catalog is None and not (folder / CATALOG_FILE).is_file()):
         raise InputError(
             f"there is no database at {db}",
             hint=f'make one: nilometer sql --db {db} "CREATE SENSOR TABLE …"',
         )
-    return db.expanduser()
+    return folder

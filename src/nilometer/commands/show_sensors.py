@@ -25,13 +25,13 @@ _EVERY: Final = 0.5
 _STALE: Final = 5_000_000
 _MOST_ROWS: Final = 40
 _COLUMNS: Final = (
-    ("stream", False, 6),
+    ("stream", False, 8),
     ("sensor", False, 6),
-    ("state", False, 9),
+    ("state", False, 10),
     ("readings", True, 8),
     ("per s", True, 5),
     ("last reading", False, 12),
-    ("at (UTC)", False, 8),
+    ("at (UTC)", False, 12),
     ("errors", True, 6),
     ("refused", True, 7),
     ("address, or last error", False, 12),
@@ -90,9 +90,9 @@ class Overview:
         return "\n".join(lines)
 
     def watch(self, console: Console, seconds: float | None) -> None:
-        """Show it again and again."""
+        """Show it again and again; where that is no terminal, how it is in the end."""
         until = None if seconds is None else time.monotonic() + seconds
-        with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:
+        with Live(console=console, auto_refresh=False) as live:
             while until is None or time.monotonic() < until:
                 shown = Table.grid()
                 shown.add_row(self.table())
@@ -114,7 +114,7 @@ class Overview:
                 continue
             if declared.is_sensor_table:
                 found = [
-                    (one.number, str(next(iter(one.values.values()), "")), one.address)
+                    (one.number, one.name, one.address)
                     for one in self._catalog.sensors(declared.name)
                 ]
             else:
@@ -146,7 +146,8 @@ def _stream_line(one: dict[str, Any]) -> str:
     mark = one["watermark"]
     behind = ""
     if mark is not None:
-        behind = f", watermark {format_duration(max(0, now_micros() - mark))} behind"
+        lag = round(max(0, now_micros() - mark), -5)  # to a tenth of a second
+        behind = f", watermark {format_duration(lag)} behind"
     held = f", held back by sensor {one['held_by']}" if one["held_by"] else ""
     full = ", its log is FULL" if one["full"] else ""
     return (

@@ -49,7 +49,7 @@ def try_sensor(
 def _choose(declared: Declaration, catalog: SensorCatalog, sensor: str | None) -> Sensor:
     if not declared.is_sensor_table:
         return Sensor(0, 0, {}, declared.options.get(ADDRESS, ""))
-    found = {str(next(iter(s.values.values()), "")): s for s in catalog.sensors(declared.name)}
+    found = {one.name: one for one in catalog.sensors(declared.name)}
     if sensor is None:
         if len(found) == 1:
             return next(iter(found.values()))

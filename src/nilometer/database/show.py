@@ -93,7 +93,7 @@ def show_sensors(statement: Show, home: Home) -> Outcome:
 def _sensors_of(declared: Declaration, home: Home) -> Iterator[tuple[Any, ...]]:
     statuses = {one.number: one for one in home.manager.status(declared.name)}
     for sensor in home.sensors(declared.name):
-        name = str(next(iter(sensor.values.values()), declared.name))
+        name = sensor.name or declared.name
         known = statuses.get(sensor.number)
         yield declared.name, name, sensor.address, *_doing(known)
 

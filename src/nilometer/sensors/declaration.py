@@ -61,3 +61,9 @@ class Sensor:
     """The static values by column."""
     address: str
     """The value of the stream column: an address, or a JSON object with options."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others in messages: its first static value; of a stream, nothing."""
+        first = next(iter(self.values.values()), "")
+        return "NULL" if first is None else str(first)

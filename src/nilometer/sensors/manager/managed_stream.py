@@ -148,8 +148,7 @@ class ManagedStream:
 
     def _name(self, sensor: Sensor) -> str:
         """Its first static value, or the stream's name."""
-        values = list(sensor.values.values())
-        return str(values[0]) if values else self.declaration.name
+        return sensor.name or self.declaration.name
 
     def _address(self, sensor: Sensor, name: str) -> SensorAddress:
         address, own = read_address(sensor.address)

@@ -90,9 +90,10 @@ def write_status(
 
 
 def read_status(path: Path) -> dict[str, Any] | None:
-    """What a manager wrote last: `time`, `pid`, `streams`, `sensors`; None: nothing yet."""
+    """What a manager wrote last: `time`, `pid`, `streams`, `sensors`; None: nothing readable."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
         return None
-    return found
+    whole = isinstance(found, dict) and {"time", "pid", "streams", "sensors"} <= found.keys()
+    return found if whole else None
