@@ -7,6 +7,7 @@ from typing import Final
 from nilometer.database.home import Home
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
+from nilometer.database.show_streams import show_streams
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
@@ -44,6 +45,8 @@ def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQuer
             return _told(execute(home.catalog, statement), home)
         case Show(what=Shown.QUERIES):
             return show_queries(queries)
+        case Show(what=Shown.STREAMS):
+            return show_streams(statement, home)
         case Show(what=Shown.SENSORS):
             return show_sensors(statement, home)
         case Show(what=Shown.READERS):

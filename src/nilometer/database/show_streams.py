@@ -1,0 +1,41 @@
+"""SHOW STREAMS: what is declared, and how the log of each stream is doing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.database.home import Home
+from nilometer.log.layout import TIMESTAMP
+from nilometer.sensors.catalog.execute import execute
+from nilometer.sensors.catalog.outcome import Outcome
+from nilometer.sql.ddl.nodes import Show
+
+_DOING: Final = {
+    "sensors": pa.int64(),
+    "connected": pa.int64(),
+    "readers": pa.int64(),
+    "rows": pa.int64(),
+    "stored_bytes": pa.int64(),
+    "watermark": TIMESTAMP,
+    "held_by": pa.string(),
+    "dead_letters": pa.int64(),
+    "dropped": pa.int64(),
+    "full": pa.bool_(),
+    "error": pa.string(),
+}
+"""What the manager says of a stream, by the names of its status."""
+
+
+def show_streams(statement: Show, home: Home) -> Outcome:
+    """All streams and sensor tables, and what the manager says of them."""
+    outcome = execute(home.catalog, statement)
+    assert outcome.rows is not None
+    rows = outcome.rows
+    statuses = {one.name: one for one in home.manager.streams()}
+    found = [statuses.get(name) for name in rows.column("name").to_pylist()]
+    for name, kind in _DOING.items():
+        values = [None if one is None else getattr(one, name) for one in found]
+        rows = rows.append_column(name, pa.array(values, kind))
+    return Outcome(outcome.message, rows)
