@@ -12,8 +12,9 @@ import pytest
 from nilometer.database.home import Home
 from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
-from nilometer.errors import LogError
+from nilometer.errors import InputError, LogError
 from nilometer.log.writer import LogWriter
+from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_one
@@ -67,3 +68,32 @@ def test_a_stream_begins_without_what_a_dropped_one_left(tmp_path: Path) -> None
     run(home, "DROP STREAM a")
     assert not Path(home.log_of("a")).exists()
     home.close()
+
+
+@pytest.mark.parametrize("damaged", ["layout.json", "readers/me.json"])
+def test_a_damaged_file_is_named(tmp_path: Path, damaged: str) -> None:
+    home = open_home(tmp_path)
+    run(home, "CREATE STREAM A (v INT) FROM synthetic")
+    file = Path(home.log_of("a"), damaged)
+    home.close()
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{")
+    with pytest.raises(LogError, match="the log is damaged") as caught:
+        open_home(tmp_path)
+    assert damaged in str(caught.value)
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("")
+    for place in (taken, taken / "below", Path("/proc/nothing")):
+        with pytest.raises(InputError, match="cannot be opened"):
+            open_home(place)
+
+
+def test_a_sensor_that_cannot_be_reached_says_why_in_one_line() -> None:
+    record = SensorRecord("A", 1, "one", "")
+    record.note_error(InputError("no URL", detail="got 'x'", hint="write http://host"))
+    assert record.last_error == "no URL; got 'x'; write http://host"
+    record.note_error(OSError("two\n  lines"))
+    assert record.last_error == "OSError: two lines"

@@ -41,7 +41,7 @@ class Home:
         """`path` None: a temporary folder, which goes with the process."""
         self.is_temporary = path is None
         self.folder = (path or Path(tempfile.mkdtemp(prefix="nilometer-"))).expanduser().absolute()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        _make(self.folder)
         self._logs = _absolute(logs or str(self.folder / "logs"))
         self._select = select
         self._closing = ExitStack()
@@ -117,6 +117,19 @@ def _absolute(logs: str) -> str:
     return logs if "://" in logs else str(Path(logs).expanduser().absolute())
 
 
+def _make(folder: Path) -> None:
+    """Make a folder into which files can be written, unless it is one."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "lock").touch()
+    except OSError as error:
+        raise InputError(
+            f"the database {folder} cannot be opened",
+            detail=error.strerror,
+            hint="it needs a folder that this user may write to",
+        ) from error
+
+
 def _take(folder: Path) -> int:
     """Hold the folder, so that no other process reads sensors into the same logs."""
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -139,5 +152,7 @@ def _identity(folder: Path) -> str:
     """A name that is this database's alone, and stays."""
     file = folder / "identity"
     if not file.exists():
-        file.write_text(f"nilometer-{uuid4().hex[:12]}")
+        aside = folder / "identity.new"
+        aside.write_text(f"nilometer-{uuid4().hex[:12]}")
+        aside.replace(file)  # whole or not at all: an empty name would be others', too
     return file.read_text().strip()

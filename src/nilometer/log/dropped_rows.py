@@ -6,15 +6,14 @@ import json
 from typing import Final
 
 from nilometer.log.storage import Storage
+from nilometer.log.stored_json import read_json
 
 _FILE: Final = "dropped.json"
 
 
 def read_dropped_rows(storage: Storage) -> int:
-    try:
-        return int(json.loads(storage.read(_FILE))["rows"])
-    except FileNotFoundError:
-        return 0
+    found = read_json(storage, _FILE)
+    return 0 if found is None else int(found["rows"])
 
 
 def add_dropped_rows(storage: Storage, rows: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from typing import Any, Final
+from typing import Final
 
 from nilometer.errors import LogError
 from nilometer.log.frame_format import NEVER
@@ -15,6 +15,7 @@ from nilometer.log.position import Position
 from nilometer.log.segment_format import segment_number
 from nilometer.log.segment_reader import open_segment
 from nilometer.log.storage import Storage
+from nilometer.log.stored_json import read_json
 
 LAYOUT: Final = "layout.json"
 _FORMAT: Final = 1
@@ -30,9 +31,8 @@ def write_layout(storage: Storage, layout: LogLayout) -> None:
 
 def read_layout(storage: Storage) -> tuple[LogLayout, str] | None:
     """The layout of a log and the log's id, which no other log has; None if there is no log."""
-    try:
-        content: dict[str, Any] = json.loads(storage.read(LAYOUT))
-    except FileNotFoundError:
+    content = read_json(storage, LAYOUT)
+    if content is None:
         return None
     if content["format"] != _FORMAT:
         raise LogError(

@@ -16,6 +16,7 @@ from nilometer.errors import LogError
 from nilometer.log.location import storage_at
 from nilometer.log.position import Position
 from nilometer.log.storage import Storage, file_names
+from nilometer.log.stored_json import read_json
 
 QUERY: Final = "query"
 """What a registration may be about: the query that the reader belongs to, and"""
@@ -142,9 +143,8 @@ def _registered(storage: Storage, reader: str) -> Registration:
 
 
 def _read(storage: Storage, name: str) -> Registration | None:
-    try:
-        fields = json.loads(storage.read(name))
-    except FileNotFoundError:
+    fields = read_json(storage, name)
+    if fields is None:
         return None
     return Registration(**{**fields, "position": Position.from_json(fields["position"])})
 

@@ -71,6 +71,7 @@ class StreamManager:
         if not self._thread.is_alive():
             return
         self._call(self._end(drain))
+        self._call(self._loop.shutdown_default_executor())  # who looks at readers still, ends
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

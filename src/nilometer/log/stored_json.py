@@ -1,0 +1,24 @@
+"""Small files of JSON beside a log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nilometer.errors import LogError
+from nilometer.log.storage import Storage
+
+
+def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
+    """What such a file holds; None if it is not there."""
+    try:
+        found: dict[str, Any] = json.loads(storage.read(name))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise LogError(
+            "the log is damaged",
+            detail=f"{storage.location}/{name} cannot be read: {error}",
+            hint="restore the file from a copy",
+        ) from error
+    return found
