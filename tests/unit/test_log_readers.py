@@ -163,6 +163,27 @@ def test_a_log_that_failed_once_takes_nothing_until_it_is_opened_again(
         assert numbers_in(writer.read(Position(0, 0))) == list(range(rows))
 
 
+def test_a_frame_that_is_cut_tells_no_more_than_was_known_before_it(tmp_path: Path) -> None:
+    with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
+        writer.append(rows_from(0, 3), watermark=2)
+        end = writer.append(rows_from(3, 5), watermark=7)
+        reader = LogReader.open(tmp_path / "log")
+        cut = reader.limit(reader.start, 5)
+        for log in (reader, writer):
+            before, after = log.read(reader.start, cut), log.read(cut, end)
+            assert [(len(one.rows), one.watermark) for one in before] == [(3, 2), (2, 2)]
+            assert [(len(one.rows), one.watermark) for one in after] == [(3, 7)]
+
+
+def test_a_batch_is_not_added_after_a_later_one(tmp_path: Path) -> None:
+    write_part(tmp_path / "part", [rows_from(0, 3)])
+    with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
+        for number, is_new in ((5, True), (5, False), (4, False), (6, True)):
+            key = ("query", number)
+            assert writer.append_parts([tmp_path / "part"], watermark=None, key=key) is is_new
+        assert writer.end.row == 6
+
+
 def test_a_repaired_log_holds_what_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

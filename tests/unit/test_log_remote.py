@@ -91,6 +91,7 @@ def test_a_store_that_failed_takes_rows_again(
                 range(one * 10 + 10)
             )
         assert len(segments(store)) == 2
+        assert writer.stored_bytes == sum(len(store.objects[one]) for one in segments(store))
 
 
 def test_the_newest_writer_wins(store: ObjectStore) -> None:

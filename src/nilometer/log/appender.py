@@ -124,9 +124,7 @@ class Appender:
             last = self.state.end.segment if self.state.end.byte else -1
             self.segments = [one for one in self.segments if one.number <= last]
         else:
-            end = (self.state.end.segment, self.state.end.byte)
-            self._files.go_on(*end)
-            self._synced = min(self._synced, end)
+            self._files.go_on(self.state.end.segment, self.state.end.byte)
         self._problem = None
 
     def delete(self, segments: Sequence[Segment]) -> None:
