@@ -78,6 +78,10 @@ CatalogOption = Annotated[
     str | None,
     typer.Option("--catalog", metavar="URL", help="With --db: its catalog in PostgreSQL."),
 ]
+LogsOption = Annotated[
+    str | None,
+    typer.Option("--logs", metavar="URI", help="With --db: its logs, such as s3://bucket/folder."),
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -119,6 +123,7 @@ def sql(  # noqa: PLR0913  one argument per option
     table: TableOption = None,
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
+    logs: LogsOption = None,
     form: Annotated[
         options.Format,
         typer.Option("--format", help="How the answer is written. Times are in UTC."),
@@ -231,7 +236,7 @@ def sql(  # noqa: PLR0913  one argument per option
         progress.say("Starting Spark")
         from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
 
-        kept = options.read_kept(db, catalog)
+        kept = options.read_kept(db, catalog, logs)
         request = Request(text, sources, chosen, following, buckets, moment, execution, kept)
         run_sql(request, progress)
 
@@ -244,6 +249,7 @@ def explain(
     table: TableOption = None,
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
+    logs: LogsOption = None,
     form: Annotated[
         PlanFormat, typer.Option("--format", help="Text to read, or a graph for Graphviz.")
     ] = PlanFormat.text,
@@ -254,7 +260,7 @@ def explain(
         progress.say("Starting Spark")
         from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
 
-        request = Request(text, sources, kept=options.read_kept(db, catalog))
+        request = Request(text, sources, kept=options.read_kept(db, catalog, logs))
         run_explain(request, form, progress)
 
 

@@ -40,10 +40,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where a database is kept: its folder, and its catalog if that is elsewhere."""
+    """Where a database is kept: its folder, and its catalog and logs if they are elsewhere."""
 
     folder: Path
     catalog: str | None = None
+    logs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +119,14 @@ class Output:
             )
 
 
-def read_kept(folder: Path | None, catalog: str | None) -> Kept | None:
-    """The database of --db and --catalog."""
-    if folder is None:
-        if catalog is not None:
-            raise InputError("--catalog is for a database", hint="name its folder with --db")
-        return None
-    return Kept(folder.expanduser(), catalog)
+def read_kept(folder: Path | None, catalog: str | None, logs: str | None) -> Kept | None:
+    """The database of --db, --catalog and --logs."""
+    if folder is not None:
+        return Kept(folder.expanduser(), catalog, logs)
+    for option, given in (("--catalog", catalog), ("--logs", logs)):
+        if given is not None:
+            raise InputError(f"{option} is for a database", hint="name its folder with --db")
+    return None
 
 
 def read_sources(streams: Sequence[str], tables: Sequence[str]) -> Sources:

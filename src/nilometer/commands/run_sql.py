@@ -136,8 +136,10 @@ def _database(request: Request, progress: Progress) -> Iterator[Database]:
 def _connect(spark: SparkSession, request: Request) -> Database:
     if request.kept is None:
         return connect(spark, execution=request.execution)
-    folder, catalog = request.kept.folder, request.kept.catalog
-    return connect(spark, path=folder, catalog=catalog, execution=request.execution)
+    kept, execution = request.kept, request.execution
+    return connect(
+        spark, path=kept.folder, catalog=kept.catalog, logs=kept.logs, execution=execution
+    )
 
 
 def _create_stream(

@@ -58,7 +58,10 @@ class LogCursor:
             found = start
         else:
             found = self._log.start if start == EARLIEST else self._log.end
-        return self._register(found, anew=not self._given.is_named)
+        place = self._register(found, anew=not self._given.is_named)
+        if place == found and start == EARLIEST and found < self._log.start:
+            return self._register(self._log.start, anew=True)  # it was deleted before it was held
+        return place
 
     def available(self) -> Position:
         """The end of the log as it is now."""

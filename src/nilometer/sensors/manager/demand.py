@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
@@ -40,6 +41,10 @@ class Readers:
         self._clock = clock
         self._stamp: int | None = None
         self._known: list[Registration] = []
+
+    async def look(self) -> list[Registration]:
+        """The same as `alive`; while a store elsewhere is asked, the loop goes on."""
+        return self.alive() if self._folder is not None else await asyncio.to_thread(self.alive)
 
     def alive(self) -> list[Registration]:
         """Those that read at present; unnamed ones that were not seen for long are forgotten."""

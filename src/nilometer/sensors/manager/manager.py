@@ -156,7 +156,7 @@ class StreamManager:
         """Read the sensors of a stream that its readers need at present."""
         stream = watched.stream
         try:
-            alive = watched.readers.alive()
+            alive = await watched.readers.look()
             conditions = frozenset(live_conditions(alive))
             if watched.is_current and conditions == watched.conditions:
                 stream.note_readers(len(alive))
@@ -164,13 +164,12 @@ class StreamManager:
             watched.is_current = True  # before the rows are read: what changes later is seen later
             stream.trouble, watched.conditions = None, conditions
             wanted = await asyncio.to_thread(self._wanted, watched)
+            if self._watched.get(stream.declaration.name) is watched:
+                stream.note_readers(len(alive))
+                if not stream.want(wanted):
+                    watched.is_current = False
         except Exception as error:  # whatever the catalog says: try again with the next look
             watched.trouble(error)
-            return
-        if self._watched.get(stream.declaration.name) is watched:
-            stream.note_readers(len(alive))
-            if not stream.want(wanted):
-                watched.is_current = False
 
     def _wanted(self, watched: _Watched) -> list[Sensor]:
         """The sensors that satisfy one of the conditions, from the catalog."""
