@@ -31,6 +31,13 @@ class NilometerError(Exception):
         return _rebuild, (type(self), self.message, self.detail, self.hint)
 
 
+def in_one_line(error: BaseException) -> str:
+    """What an error says, for a cell of a table."""
+    if isinstance(error, NilometerError):
+        return "; ".join(part for part in (error.message, error.detail, error.hint) if part)
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def _rebuild(
     kind: type[NilometerError], message: str, detail: str | None, hint: str | None
 ) -> NilometerError:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.home import Home
 from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
 from nilometer.errors import InputError, LogError
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import register, registrations
 from nilometer.log.writer import LogWriter
+from nilometer.sensors.catalog.stored_queries import QueryState
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement
@@ -98,3 +103,32 @@ def test_a_sensor_that_cannot_be_reached_says_why_in_one_line() -> None:
     assert record.last_error == "no URL; got 'x'; write http://host"
     record.note_error(OSError("two\n  lines"))
     assert record.last_error == "OSError: two lines"
+
+
+class Failed:
+    """A query that Spark has given up."""
+
+    isActive = False  # noqa: N815  Spark's name
+
+    def exception(self) -> PySparkException:
+        return PySparkException(
+            "[PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):\n"
+            '  File "log.py", line 1, in read\n'
+            "nilometer.errors.LogGapError: rows are gone\n  detail: 7 rows\n"
+        )
+
+
+def test_a_query_that_failed_is_stopped_with_the_reason_and_needs_no_sensors(
+    tmp_path: Path,
+) -> None:
+    home = open_home(tmp_path)
+    run(home, "CREATE STREAM A (v INT) FROM synthetic")
+    home.catalog.create_query("q", "SELECT v FROM A", "append")
+    start = LogReader.open(home.log_of("A")).start
+    register(home.log_of("A"), "q", start, {"query": "q"}, now=1, named=True)
+    queries = RunningQueries(home, _no_plans, 1)
+    queries._running["q"] = cast(StreamingQuery, Failed())
+    (found,) = queries.look()
+    assert (found.state, found.error) == (QueryState.STOPPED, "rows are gone; 7 rows")
+    assert [one.active for one in registrations(home.log_of("A"))] == [False]
+    home.close()

@@ -20,7 +20,6 @@ from nilometer.commands.answers import (
     take_rows,
 )
 from nilometer.commands.destination import open_output
-from nilometer.commands.failures import told_in_words
 from nilometer.commands.files import find_files
 from nilometer.commands.follow import follow_query
 from nilometer.commands.options import (
@@ -41,6 +40,7 @@ from nilometer.commands.statements import OneStatement, split_statements
 from nilometer.commands.tables import TableView, count_line
 from nilometer.database import OUTCOME, Database, connect
 from nilometer.errors import InputError
+from nilometer.spark.failures import told_in_words
 from nilometer.spark.snapshot import snapshot
 
 

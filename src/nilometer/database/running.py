@@ -10,12 +10,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG, Known, Reading
-from nilometer.errors import InputError, NilometerError
+from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
 from nilometer.log.options import LogOptions
 from nilometer.log.registrations import forget_readers, release_readers
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.spark.failures import explain_failure
 from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.changes_plan import ChangesPlan, Plan
 from nilometer.sql.ddl.nodes import Kind
@@ -129,8 +130,8 @@ class RunningQueries:
         """All queries as they are now; one that has failed is stopped, with its error."""
         for name, handle in list(self._running.items()):
             if not handle.isActive and (error := handle.exception()) is not None:
-                text = str(error).strip().split("\n")[0]
-                self._home.catalog.set_query_state(name, QueryState.STOPPED, error=text)
+                why = in_one_line(explain_failure(error, "a stream"))
+                self._home.catalog.set_query_state(name, QueryState.STOPPED, error=why)
                 del self._running[name]
                 self._release(name)
         return self._home.catalog.queries()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from nilometer.errors import NilometerError
+from nilometer.errors import in_one_line
 from nilometer.sensors.manager.status import SensorState, SensorStatus
 
 _SMOOTHING: Final = 0.2
@@ -45,7 +45,7 @@ class SensorRecord:
 
     def note_error(self, error: BaseException | str) -> None:
         self.errors += 1
-        text = error if isinstance(error, str) else _in_words(error)
+        text = error if isinstance(error, str) else in_one_line(error)
         self.last_error = text[:_SHOWN]
 
     def seen(self, value: Any, time: int, arrived: int) -> None:
@@ -82,10 +82,3 @@ class SensorRecord:
             duplicates=getattr(self.source, "duplicates", 0),
             dropped=self.dropped + getattr(self.source, "dropped", 0),
         )
-
-
-def _in_words(error: BaseException) -> str:
-    """One line: it stands in a table."""
-    if isinstance(error, NilometerError):
-        return "; ".join(part for part in (error.message, error.detail, error.hint) if part)
-    return " ".join(f"{type(error).__name__}: {error}".split())
