@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.spark.metrics import progress_metrics
@@ -23,8 +25,10 @@ def test_the_readme_examples_run(
     monkeypatch.chdir(tmp_path)
     text = Path(__file__).parents[2].joinpath("README.md").read_text()
     [tracks, changes, sensors] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(tracks.replace("awaitTermination(20)", "awaitTermination(12)"), names)
+    names: dict[str, Any] = {"wait_for_tracks": wait_for_tracks}
+    waiting = "query.awaitTermination(20)"
+    assert waiting in tracks
+    exec(tracks.replace(waiting, "wait_for_tracks(query)"), names)
     check_what_is_shown(text, names["db"], names["tracks"])
     query = names["query"]
     query.stop()
@@ -45,9 +49,17 @@ def test_the_readme_examples_run(
     assert sum(progress_results(report) for report in query.recentProgress) > 0
 
 
+def wait_for_tracks(query: StreamingQuery) -> None:
+    wait_until(lambda: sum(map(progress_results, query.recentProgress)) > 0)
+
+
 def wait_for_results(db: nm.Database) -> None:
+    wait_until(lambda: db.history("warm").count() > 0)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + 120
-    while not db.history("warm").count():
+    while not holds():
         assert time.monotonic() < until, "no results came"
         time.sleep(0.5)
 
