@@ -132,3 +132,25 @@ def test_a_query_that_failed_is_stopped_with_the_reason_and_needs_no_sensors(
     assert (found.state, found.error) == (QueryState.STOPPED, "rows are gone; 7 rows")
     assert [one.active for one in registrations(home.log_of("A"))] == [False]
     home.close()
+
+
+def test_a_query_that_cannot_be_resumed_does_not_keep_others_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home(tmp_path)
+    for name in ("a", "b", "c"):
+        home.catalog.create_query(name, "SELECT v FROM S", "append")
+        home.catalog.set_query_state(name, QueryState.RUNNING)
+    queries, started = RunningQueries(home, _no_plans, 1), []
+
+    def start(name: str) -> bool:
+        if name == "a":
+            raise InputError("there is no stream S")
+        started.append(name)
+        return True
+
+    monkeypatch.setattr(queries, "start", start)
+    with pytest.raises(InputError, match="could not be started again: a\n.*there is no stream S"):
+        queries.resume()
+    assert started == ["b", "c"]
+    home.close()
