@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nilometer.database.home import Home
+from nilometer.database.home import CATALOG_FILE, Home
 from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
-from nilometer.errors import InputError, LogError
+from nilometer.errors import InputError, NilometerError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register, registrations
 from nilometer.log.writer import LogWriter
@@ -44,17 +44,37 @@ def test_a_database_that_cannot_be_opened_holds_nothing(tmp_path: Path) -> None:
     home = open_home(tmp_path)
     run(home, "CREATE STREAM A (v INT) FROM synthetic")
     run(home, "CREATE STREAM B (v INT) FROM synthetic")
-    layout = Path(home.log_of("b"), "layout.json")
     home.close()
-    whole = layout.read_text()
-    layout.write_text(whole.replace('"format": 1', '"format": 99'))
+    catalog = home.folder / CATALOG_FILE
+    whole = catalog.read_bytes()
+    catalog.write_bytes(b"no catalog at all" * 100)
     threads = threading.active_count()
     for _ in range(2):
-        with pytest.raises(LogError, match="a log of another version"):
+        with pytest.raises(NilometerError):
             open_home(tmp_path)
     wait_for(lambda: threading.active_count() <= threads)  # the last of them may be ending
-    layout.write_text(whole)
+    catalog.write_bytes(whole)
     open_home(tmp_path).close()
+
+
+def test_a_broken_log_is_nobody_elses_trouble(tmp_path: Path) -> None:
+    home = open_home(tmp_path)
+    run(home, "CREATE STREAM A (v INT) FROM synthetic")
+    run(home, "CREATE STREAM B (v INT) FROM synthetic")
+    layout = Path(home.log_of("b"), "layout.json")
+    home.close()
+    layout.write_text(layout.read_text().replace('"format": 1', '"format": 99'))
+    home = open_home(tmp_path)
+    statement = read_one("SHOW STREAMS")
+    assert not isinstance(statement, Statement)
+    shown = run_statement(statement, home, RunningQueries(home, _no_plans, 1)).rows
+    assert shown is not None
+    errors = dict(zip(shown["name"].to_pylist(), shown["error"].to_pylist(), strict=True))
+    assert errors["A"] is None
+    assert errors["B"].startswith("a log of another version")
+    assert run(home, "DROP STREAM B") == "dropped stream B"
+    assert run(home, "CREATE STREAM B (v INT) FROM synthetic") == "created stream B"
+    home.close()
 
 
 def test_a_stream_begins_without_what_a_dropped_one_left(tmp_path: Path) -> None:
@@ -84,9 +104,11 @@ def test_a_damaged_file_is_named(tmp_path: Path, damaged: str) -> None:
     home.close()
     file.parent.mkdir(exist_ok=True)
     file.write_text("{")
-    with pytest.raises(LogError, match="the log is damaged") as caught:
-        open_home(tmp_path)
-    assert damaged in str(caught.value)
+    home = open_home(tmp_path)
+    found = home.broken["A"]
+    home.close()
+    assert found.message == "the log is damaged"
+    assert damaged in str(found.detail)
 
 
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:

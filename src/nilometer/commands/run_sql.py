@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
@@ -42,6 +43,11 @@ from nilometer.database import OUTCOME, Database, connect
 from nilometer.errors import InputError
 from nilometer.spark.failures import told_in_words
 from nilometer.spark.snapshot import snapshot
+
+_ENDS_HERE: Final = (
+    "it stops with this command, and goes on where it was when a program opens the database "
+    "and says db.resume()"
+)
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,8 @@ def _run(
     if not statement.is_query and answer.columns == [OUTCOME]:
         with progress.aside():
             screen.print(answer.collect()[0][0], soft_wrap=True)
+            if db.queries:
+                screen.print(_ENDS_HERE, style="dim", soft_wrap=True)
         return
     if answer.isStreaming and follow is None:
         raise InputError(

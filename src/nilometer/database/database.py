@@ -21,6 +21,7 @@ from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import run_statement
 from nilometer.errors import InputError
+from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration
@@ -180,7 +181,9 @@ class Database:
 
         >>> db.history("Sensors", start="2026-01-31 12:00:00")  # doctest: +SKIP
         """
-        return read_log(self.spark, self.log_of(name), times=(start, end))
+        location = self.log_of(name)
+        LogReader.open(location)  # or its own words, not Spark's
+        return read_log(self.spark, location, times=(start, end))
 
     def sensors(self, name: str | None = None) -> list[SensorStatus]:
         """How the sensors are doing that some query needs at present; of one stream, or of all."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from nilometer.errors import InputError
+from nilometer.errors import InputError, LogError
 from nilometer.log.delete import delete_log
 from nilometer.log.location import inside
 from nilometer.sensors.catalog.catalog import SensorCatalog
@@ -44,6 +44,8 @@ class Home:
         _make(self.folder)
         self._logs = _absolute(logs or str(self.folder / "logs"))
         self._select = select
+        self.broken: dict[str, LogError] = {}
+        """Streams whose logs cannot be used, and why: the others are not to suffer."""
         self._closing = ExitStack()
         with ExitStack() as opening:
             if self.is_temporary:
@@ -61,7 +63,7 @@ class Home:
             self.manager.start()
             opening.callback(self.manager.stop)
             for declaration in self.catalog.declarations():
-                self.manager.watch(declaration)
+                self._watch(declaration)
             self._closing = opening.pop_all()
 
     def log_of(self, name: str) -> str:
@@ -80,6 +82,7 @@ class Home:
     def remove_stream(self, name: str) -> None:
         """Delete what is left of a stream or sensor table that was dropped."""
         self.manager.forget(name)
+        self.broken.pop(name, None)
         self._delete_logs(name)
 
     def remove_query(self, name: str) -> None:
@@ -97,6 +100,12 @@ class Home:
         if declaration.is_sensor_table:
             return self.catalog.sensors(name)
         return [Sensor(0, 0, {}, declaration.options.get(ADDRESS, ""))]
+
+    def _watch(self, declaration: Declaration) -> None:
+        try:
+            self.manager.watch(declaration)
+        except LogError as error:
+            self.broken[declaration.name] = error
 
     def _delete_logs(self, stream: str) -> None:
         for log in (stream, dead_letter_log(stream)):

@@ -79,7 +79,7 @@ def everything_known(
     if home is not None:
         for declared in home.catalog.declarations():
             relations[declared.name] = relation_of(declared)
-            makers[declared.name] = partial(_log, home, spark, declared.name, reading)
+            makers[declared.name] = partial(_stream, home, spark, declared.name, reading)
             if declared.is_sensor_table:
                 makers[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
         for name, schema in home.catalog.tables().items():
@@ -134,6 +134,17 @@ def _sensor_rows(home: Home, spark: SparkSession, declared: Declaration) -> Data
     assert declared.static is not None
     rows = home.catalog.sensor_rows(declared.name).select(declared.static.names)
     return spark.createDataFrame(rows)
+
+
+def _stream(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStream:
+    """The log of a stream, which nobody fills if it is broken: then it is not to be read."""
+    if (why := home.broken.get(name)) is not None:
+        raise LogError(
+            f"the log of {name} cannot be used",
+            detail=f"{why.message}: {why.detail}",
+            hint="restore its files and open the database again, or DROP it",
+        )
+    return _log(home, spark, name, reading)
 
 
 def _log(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStream:

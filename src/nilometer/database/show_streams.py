@@ -34,8 +34,17 @@ def show_streams(statement: Show, home: Home) -> Outcome:
     assert outcome.rows is not None
     rows = outcome.rows
     statuses = {one.name: one for one in home.manager.streams()}
-    found = [statuses.get(name) for name in rows.column("name").to_pylist()]
+    names = rows.column("name").to_pylist()
+    found = [statuses.get(name) for name in names]
     for name, kind in _DOING.items():
         values = [None if one is None else getattr(one, name) for one in found]
+        if name == "error":
+            values = [_broken(home, *one) for one in zip(names, values, strict=True)]
         rows = rows.append_column(name, pa.array(values, kind))
     return Outcome(outcome.message, rows)
+
+
+def _broken(home: Home, stream: str, error: str | None) -> str | None:
+    """Why the log of a stream cannot be used, or else what the manager says."""
+    found = home.broken.get(stream)
+    return error if found is None else f"{found.message}: {found.detail}"
