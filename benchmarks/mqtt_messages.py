@@ -45,6 +45,8 @@ def measure(messages: int = MESSAGES) -> dict[str, float]:
     found: dict[str, float] = {}
     for qos in (0, 1, 2):
         for name, run in (("log", _into_a_log), ("mqtt", _nilometer), ("paho", _paho)):
+            if name == "log" and qos == 0:
+                continue  # the broker drops what it cannot deliver in time
             with (
                 tempfile.TemporaryDirectory() as folder,
                 start_mosquitto(Path(folder), settings=BROKER) as broker,
@@ -191,8 +193,10 @@ def main() -> None:
     titles = f"{'into a log':>12}{'type alone':>12}{'bare paho':>12}{'log/paho':>10}"
     print(f"{'':8}{titles}   messages/s, acknowledged")
     for qos in (0, 1, 2):
-        log, own, peer = (found[f"{name} qos {qos}"] for name in ("log", "mqtt", "paho"))
-        print(f"QoS {qos}   {log:12,.0f}{own:12,.0f}{peer:12,.0f}{log / peer:10.2f}")
+        own, peer, log = (found.get(f"{name} qos {qos}") for name in ("mqtt", "paho", "log"))
+        stored = f"{log:12,.0f}" if log else f"{'':12}"
+        ratio = f"{log / peer:10.2f}" if log and peer else ""
+        print(f"QoS {qos}   {stored}{own:12,.0f}{peer:12,.0f}{ratio}")
 
 
 if __name__ == "__main__":
