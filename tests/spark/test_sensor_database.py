@@ -279,3 +279,22 @@ def test_what_a_named_query_reads_is_not_dropped(spark: SparkSession, db: nm.Dat
     for what in ("QUERY few", "QUERY counts", "STREAM A", "TABLE T"):
         db.sql(f"DROP {what}")
     assert db.sql("SHOW STREAMS").count() == 0
+
+
+def test_a_name_is_that_of_a_frame_or_of_something_kept_not_of_both(
+    spark: SparkSession, db: nm.Database
+) -> None:
+    frame = spark.createDataFrame([(1,)], "a INT")
+    db.create_table("Given", frame)
+    db.sql("CREATE TABLE Kept (a INT)")
+    assert set(db.relations) == {"Given", "Kept"}
+    with pytest.raises(SqlError, match="there is a DataFrame given already"):
+        db.sql("CREATE TABLE given (a INT)")
+    with pytest.raises(InputError, match="there is already a table kept"):
+        db.create_table("kept", frame)
+    with pytest.raises(InputError, match="there is no DataFrame Kept") as caught:
+        db.drop("Kept")
+    assert "DROP TABLE Kept" in str(caught.value)
+    db.drop("Given")
+    db.sql("CREATE TABLE Given (b INT)")
+    assert db.sql("SELECT b FROM Given").collect() == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import json
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from nilometer.local.read_source import SourceReader
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
+from nilometer.log.registrations import registrations
 from nilometer.log.static_rows import add_static_rows
 from nilometer.log.writer import LogWriter
 from nilometer.operators.envelope import unseal
@@ -204,3 +207,20 @@ def test_a_part_that_a_killed_task_was_writing_is_swept_away(tmp_path: Path) -> 
     parts.append([str(whole)], None, ("query", 4))
     assert list(folder.iterdir()) == []
     assert LogReader.open(tmp_path / "log").end.row == 1
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_statement_that_is_started_twice_is_two_readers(tmp_path: Path, named: bool) -> None:
+    """Process 1 lives for as long as anything does, and is not this one."""
+    LogWriter.open(tmp_path / "log", LAYOUT).close()
+    given = LogRange(str(tmp_path / "log"), EARLIEST, "q", is_named=named)
+    LogCursor(given).initial()
+    file = tmp_path / "log" / "readers" / "q.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pid": 1}))
+    second = LogCursor(given)
+    second.initial()
+    names = {one.reader for one in registrations(given.location)}
+    assert names == ({"q"} if named else {"q", f"q of process {os.getpid()}"})
+    second.stop()
+    active = {one.reader for one in registrations(given.location) if one.active}
+    assert active == (set() if named else {"q"})

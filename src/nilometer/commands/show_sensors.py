@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from rich import box
@@ -51,12 +50,7 @@ class Overview:
     def __enter__(self) -> Overview:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._catalog.close()
 
     def table(self, *, full: bool = False) -> Table:
@@ -118,7 +112,7 @@ class Overview:
                     for one in self._catalog.sensors(declared.name)
                 ]
             else:
-                found = [(0, "", declared.options.get("address", ""))]
+                found = [(0, "", declared.only_sensor.address)]
             for number, sensor, address in found:
                 doing = known.get((declared.name, number))
                 order = (doing is None, declared.name, number)

@@ -23,7 +23,6 @@ from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_le
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import SensorStatus
-from nilometer.sensors.types.address import ADDRESS
 
 _LOOK_EVERY: Final = 0.1
 _READER: Final = "test"
@@ -48,7 +47,7 @@ def try_sensor(
 
 def _choose(declared: Declaration, catalog: SensorCatalog, sensor: str | None) -> Sensor:
     if not declared.is_sensor_table:
-        return Sensor(0, 0, {}, declared.options.get(ADDRESS, ""))
+        return declared.only_sensor
     found = {one.name: one for one in catalog.sensors(declared.name)}
     if sensor is None:
         if len(found) == 1:

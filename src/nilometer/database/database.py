@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from nilometer.database.known import Known, Reading, everything_known
 from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import run_statement
-from nilometer.errors import InputError
+from nilometer.errors import InputError, NameTakenError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
@@ -37,11 +36,20 @@ from nilometer.spark.session import shuffle_partitions
 from nilometer.sql.catalog import Catalog, Function, Relation
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import (
+    CreateQuery,
+    CreateSensorTable,
+    CreateStream,
+    CreateTable,
+    DatabaseStatement,
+    Kind,
+)
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
+
+_CREATES: Final = (CreateStream, CreateSensorTable, CreateTable, CreateQuery)
 
 OUTCOME: Final = "outcome"
 """The only column of what a statement answers that has no rows to show."""
@@ -121,18 +129,20 @@ class Database:
         self._functions[name.lower()] = made
 
     def drop(self, name: str) -> None:
-        """Forget a stream or a table; queries that run keep running."""
+        """Forget the name of a DataFrame; queries that run keep running."""
         known = self._known(name)
         if known is None:
+            stored = None if self._home is None else self._home.catalog.find(name)
+            hint = f'db.sql("DROP {stored.kind} {stored.name}")' if stored else None
             raise InputError(
-                f"there is no stream or table {name}", hint=nearest(name, self._relations)
+                f"there is no DataFrame {name}", hint=hint or nearest(name, self._relations)
             )
         del self._relations[known], self._frames[known]
 
     @property
     def relations(self) -> Mapping[str, Relation]:
-        """The streams and tables, by name."""
-        return dict(self._relations)
+        """The streams and tables that statements can read, by name."""
+        return self._everything(Reading()).relations
 
     def sql(
         self, statement: str, *, buckets: int | None = None, reader: str | None = None
@@ -148,6 +158,7 @@ class Database:
         """
         read = read_one(statement)
         if not isinstance(read, Statement):
+            self._refuse_taken(read)
             outcome = run_statement(read, *self._stored())
             rows = outcome.rows
             return self.spark.createDataFrame(
@@ -226,16 +237,11 @@ class Database:
     def __enter__(self) -> Database:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
-        """Be kept in a folder from now on; `connect` does this."""
+    def _open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
+        """Be kept in a folder from now on."""
         register_log_sources(self.spark)
         self._home = Home(path, catalog, logs, self._select)
         self._queries = RunningQueries(self._home, self._plan, self._beats)
@@ -244,7 +250,7 @@ class Database:
     def _stored(self) -> tuple[Home, RunningQueries]:
         self._require_open()
         if self._home is None or self._queries is None:
-            self.open(None)
+            self._open(None)
         assert self._home is not None
         assert self._queries is not None
         return self._home, self._queries
@@ -262,14 +268,27 @@ class Database:
     ) -> tuple[JoinPlan | UnionPlan | ChangesPlan, Known]:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
-        self._require_open()
-        known = everything_known(self._relations, self._frames, self._home, self.spark, reading)
+        known = self._everything(reading)
         engine = SparkEngine(known.frames)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)
         plan = compile_statement(statement, catalog, buckets or shuffle_partitions(self.spark))
         if isinstance(plan, ChangesPlan) and plan.execution is None:
             return replace(plan, execution=self._execution), known
         return plan, known
+
+    def _everything(self, reading: Reading) -> Known:
+        """All that a statement can name."""
+        self._require_open()
+        return everything_known(self._relations, self._frames, self._home, self.spark, reading)
+
+    def _refuse_taken(self, statement: DatabaseStatement) -> None:
+        """A name is that of a DataFrame or of something in the catalog, never of both."""
+        if isinstance(statement, _CREATES) and self._known(statement.name) is not None:
+            raise NameTakenError(
+                f"there is a DataFrame {statement.name} already",
+                place=statement.place,
+                hint=f'choose another name, or db.drop("{statement.name}") first',
+            )
 
     def _require_new(self, name: object, frame: object) -> None:
         if not isinstance(name, str) or not name:
@@ -280,6 +299,10 @@ class Database:
             raise InputError(
                 f"there is already a stream or table {name}", hint=f'first db.drop("{name}")'
             )
+        stored = None if self._home is None else self._home.catalog.find(name)
+        if stored is not None:
+            kind = stored.kind.lower()
+            raise InputError(f"there is already a {kind} {name}", hint="choose another name")
 
     def _known(self, name: str) -> str | None:
         return next((known for known in self._relations if known.lower() == name.lower()), None)
@@ -313,5 +336,5 @@ def connect(
     """
     database = Database(spark, execution, heartbeat)
     if path is not None or catalog is not None or logs is not None:
-        database.open(None if path is None else Path(path), catalog, logs)
+        database._open(None if path is None else Path(path), catalog, logs)
     return database

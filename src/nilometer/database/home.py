@@ -23,7 +23,6 @@ from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.dead_letters import dead_letter_log
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
-from nilometer.sensors.types.address import ADDRESS
 
 STATUS_FILE: Final = "status.json"
 CATALOG_FILE: Final = "catalog.sqlite"
@@ -99,7 +98,7 @@ class Home:
         declaration = self.catalog.require_declaration(name)
         if declaration.is_sensor_table:
             return self.catalog.sensors(name)
-        return [Sensor(0, 0, {}, declaration.options.get(ADDRESS, ""))]
+        return [declaration.only_sensor]
 
     def _watch(self, declaration: Declaration) -> None:
         try:

@@ -49,6 +49,29 @@ class Registration:
     """Whether it is kept until somebody forgets it; others, until they are not seen for long."""
 
 
+def is_running(reader: Registration) -> bool:
+    """Whether the process of an active reader lives, as far as that can be seen from here."""
+    if not reader.active or reader.pid is None or reader.host != socket.gethostname():
+        return False
+    try:
+        os.kill(reader.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def free_name(location: str | Path, reader: str) -> str:
+    """The name, or one like it, under which no other process reads the log at present."""
+    taken = {one.reader for one in registrations(location) if is_running(one) and not _own(one)}
+    return reader if reader not in taken else f"{reader} of process {os.getpid()}"
+
+
+def _own(one: Registration) -> bool:
+    return one.pid == os.getpid()
+
+
 def register(
     location: str | Path,
     reader: str,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
@@ -203,12 +202,7 @@ class LogWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
+from nilometer.sensors.types.address import ADDRESS
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Declaration:
     @property
     def is_sensor_table(self) -> bool:
         return self.static is not None
+
+    @property
+    def only_sensor(self) -> Sensor:
+        """The sensor of a stream, whose address is one of its options."""
+        return Sensor(0, 0, {}, self.options.get(ADDRESS, ""))
 
     @property
     def layout(self) -> LogLayout:

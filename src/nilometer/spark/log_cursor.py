@@ -10,7 +10,7 @@ from typing import Final
 from nilometer.errors import InputError
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
-from nilometer.log.registrations import QUERY, WHERE, commit, register, release, touch
+from nilometer.log.registrations import QUERY, WHERE, commit, free_name, register, release, touch
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -44,6 +44,10 @@ class LogCursor:
 
     def __init__(self, given: LogRange) -> None:
         self._given = given
+        self._reader = given.reader
+        if given.reader is not None and not given.is_named:
+            # The same statement may be started twice, and each must be kept what it has not read.
+            self._reader = free_name(given.location, given.reader)
         self._log = LogReader.open(given.location)
         self._told = 0
         self._committed: Position | None = None
@@ -89,14 +93,14 @@ class LogCursor:
 
     def commit(self, position: Position) -> None:
         """Rows before this place are not needed any more."""
-        if self._given.reader is not None and position != self._committed:
+        if self._reader is not None and position != self._committed:
             self._committed = position
-            commit(self._given.location, self._given.reader, position, now=_now())
+            commit(self._given.location, self._reader, position, now=_now())
 
     def stop(self) -> None:
         """The reader is gone for now."""
-        if self._given.reader is not None and self._told:
-            release(self._given.location, self._given.reader, now=_now())
+        if self._reader is not None and self._told:
+            release(self._given.location, self._reader, now=_now())
 
     def _kept(self, start: Position) -> Position:
         """The same place, or, where that may be, the first that is still there."""
@@ -107,12 +111,12 @@ class LogCursor:
 
     def _register(self, position: Position, anew: bool = False) -> Position:
         given, now = self._given, _now()
-        if given.reader is None:
+        if self._reader is None:
             return position
         about = {QUERY: given.query, WHERE: given.needs}
         found = register(
             given.location,
-            given.reader,
+            self._reader,
             position,
             about,
             now=now,
@@ -123,13 +127,13 @@ class LogCursor:
         return found.position
 
     def _show_life(self, position: Position) -> None:
-        if self._given.reader is None:
+        if self._reader is None:
             return
         if not self._told:
             self._register(position)
         elif _now() - self._told >= _LIFE_EVERY:
             self._told = _now()
-            touch(self._given.location, self._given.reader, now=self._told)
+            touch(self._given.location, self._reader, now=self._told)
 
 
 def read_start(text: str | None) -> str | Position:

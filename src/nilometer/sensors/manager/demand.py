@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Final
 
-from nilometer.log.registrations import WHERE, Registration, forget, registrations
+from nilometer.log.registrations import (
+    WHERE,
+    Registration,
+    forget,
+    is_running,
+    registrations,
+)
 from nilometer.sensors.manager.settings import ManagerSettings
 
 _SAME_STAMP: Final = 100_000_000
@@ -19,11 +24,9 @@ _SAME_STAMP: Final = 100_000_000
 
 def is_alive(reader: Registration, now: int, settings: ManagerSettings) -> bool:
     """Whether a reader reads: its process lives; elsewhere, it gave a sign of life of late."""
-    if not reader.active:
-        return False
-    if reader.host == socket.gethostname():
-        return _is_running(reader.pid)
-    return now - reader.seen < settings.reader_seen
+    if reader.active and reader.host != socket.gethostname():
+        return now - reader.seen < settings.reader_seen
+    return is_running(reader)
 
 
 def live_conditions(readers: list[Registration]) -> Set[str | None]:
@@ -69,15 +72,3 @@ class Readers:
         except FileNotFoundError:
             return 0
         return stamp if time.time_ns() - stamp > _SAME_STAMP else None
-
-
-def _is_running(pid: int | None) -> bool:
-    if pid is None:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
