@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

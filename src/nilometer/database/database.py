@@ -133,9 +133,11 @@ class Database:
         known = self._known(name)
         if known is None:
             stored = None if self._home is None else self._home.catalog.find(name)
-            hint = f'db.sql("DROP {stored.kind} {stored.name}")' if stored else None
+            if stored is not None:
+                hint = f'db.sql("DROP {stored.kind} {stored.name}")'
+                raise InputError(f"{stored.name} is no DataFrame but kept", hint=hint)
             raise InputError(
-                f"there is no DataFrame {name}", hint=hint or nearest(name, self._relations)
+                f"there is no stream or table {name}", hint=nearest(name, self._relations)
             )
         del self._relations[known], self._frames[known]
 
