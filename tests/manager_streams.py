@@ -244,3 +244,13 @@ def sensors(*rows: tuple[int, str], versions: Sequence[int] = ()) -> list[Sensor
 
 ONLY = Sensor(0, 0, {}, "a0")
 """The sensor of a stream."""
+
+
+@contextmanager
+def running(site: Site, *declarations: Any) -> Iterator[StreamManager]:
+    with site.manager(*declarations) as manager:
+        yield manager
+
+
+def values(site: Site, name: str = "S") -> list[Any]:
+    return [row["x"] if name == "S" else row["r"]["x"] for row in site.stored(name)]

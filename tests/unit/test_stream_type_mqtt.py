@@ -1,10 +1,8 @@
-"""The stream type mqtt, against a real mosquitto."""
+"""The stream type mqtt, against a real mosquitto: what messages become, and who may connect."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,92 +13,19 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from nilometer.errors import InputError
-from nilometer.sensors.stream_type import BadReadingError, Reading, SensorAddress
-from nilometer.sensors.types.mqtt import MqttStream
+from nilometer.sensors.stream_type import BadReadingError, Reading
 from tests.mosquitto import Mosquitto, make_certificates, start_mosquitto
 from tests.mqtt_publisher import MqttSensors
-
-COLUMNS = pa.schema([("reading", pa.int64()), ("temperature", pa.float64())])
-PATIENCE = 50.0
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
-    """One that tells of every packet in its log."""
-    folder = tmp_path_factory.mktemp("broker")
-    with start_mosquitto(folder, settings=("log_type all",)) as running:
-        yield running
-
-
-def at(
-    address: str,
-    *,
-    columns: pa.Schema = COLUMNS,
-    delivered: frozenset[bytes] = frozenset(),
-    owner: str = "tests",
-    **options: str,
-) -> SensorAddress:
-    return SensorAddress("T", "s", address, options, columns, None, f"{owner}/1", delivered, owner)
-
-
-async def opened(sensor: SensorAddress) -> MqttStream:
-    stream = MqttStream()
-    await stream.init_stream(sensor)
-    return stream
-
-
-async def take(stream: MqttStream, count: int, *, store: bool = True) -> list[Any]:
-    """So many readings, acknowledged or not."""
-    found: list[Any] = []
-    async with asyncio.timeout(PATIENCE):
-        while len(found) < count:
-            some = await stream.read_stream()
-            for one in some:
-                if store and one.stored is not None:
-                    one.stored()
-            found += some
-    return found
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what must become so, however slow the machine is."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
-async def nothing_more(stream: MqttStream, wait: float = 0.25) -> bool:
-    try:
-        async with asyncio.timeout(wait):
-            await stream.read_stream()
-    except TimeoutError:
-        return True
-    return False
-
-
-def publish(
-    broker: Mosquitto, *messages: tuple[str, str | bytes], qos: int = 1, **how: Any
-) -> None:
-    """Publish with a client library, and return when the broker has the messages."""
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
-    if broker.tls is not None:
-        client.tls_set(str(broker.tls.authority))
-    if "user" in how:
-        client.username_pw_set(how.pop("user"), how.pop("password"))
-    client.connect(broker.host, broker.port)
-    client.loop_start()
-    for topic, payload in messages:
-        client.publish(topic, payload, qos, **how).wait_for_publish(PATIENCE)
-    client.disconnect()
-    client.loop_stop()
-
-
-def run(work: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(work(), 60))
-
-
-def values(readings: list[Any]) -> list[Any]:
-    return [one.value for one in readings]
+from tests.mqtt_streams import (
+    PATIENCE,
+    at,
+    nothing_more,
+    opened,
+    publish,
+    run,
+    take,
+    values,
+)
 
 
 @pytest.mark.parametrize("version", ["3.1.1", "5"])
@@ -153,35 +78,6 @@ def test_overlapping_filters_each_get_every_message_once(broker: Mosquitto) -> N
             await stream.close_stream()
 
     run(work)
-
-
-def test_two_sensors_of_one_topic_both_have_to_store(broker: Mosquitto) -> None:
-    sensor = at(f"{broker.url}/twins", owner="twins")
-
-    async def one_stores() -> None:
-        first, second = await opened(sensor), await opened(sensor)
-        publish(broker, ("twins", '{"reading": 1}'))
-        await take(first, 1)
-        await take(second, 1, store=False)
-        await first.pause_stream()
-        await second.pause_stream()
-
-    async def both_store() -> None:
-        first, second = await opened(sensor), await opened(sensor)
-        publish(broker, ("twins", '{"reading": 2}'))
-        assert values(await take(first, 2)) == [{"reading": 1}, {"reading": 2}]
-        assert values(await take(second, 1)) == [{"reading": 2}]
-        await first.pause_stream()
-        await second.pause_stream()
-
-    async def nothing_is_left() -> None:
-        stream = await opened(sensor)
-        assert await nothing_more(stream)
-        await stream.close_stream()
-
-    run(one_stores)
-    run(both_store)
-    run(nothing_is_left)
 
 
 def test_topic_levels_and_json_fields_become_columns(broker: Mosquitto) -> None:
@@ -250,130 +146,6 @@ def test_what_is_no_reading_is_told_apart_and_can_be_acknowledged(broker: Mosqui
     run(work)
 
 
-@pytest.mark.parametrize("version", ["3.1.1", "5"])
-@pytest.mark.parametrize("qos", [1, 2])
-def test_what_was_not_stored_is_delivered_again(broker: Mosquitto, version: str, qos: int) -> None:
-    """A process that dies is one whose connection ends without a word."""
-    topic = f"again/{version}/{qos}"
-    sensor = at(f"{broker.url}/{topic}", owner=topic, version=version, qos=str(qos))
-    keys: list[bytes] = []
-
-    async def dies() -> None:
-        stream = await opened(sensor)
-        publish(broker, *[(topic, f'{{"reading": {one}}}') for one in range(4)], qos=qos)
-        found = await take(stream, 4, store=False)
-        for one in found[:2]:
-            one.stored()
-        keys.extend(one.key for one in found[:3])
-        assert stream._connection is not None
-        last = "PUBACK" if qos == 1 else "PUBCOMP"
-        said = f"Received {last} from {stream._connection.session.client} "
-        await until(lambda: broker.log.count(said) == 2)
-        assert stream._connection._wire is not None
-        stream._connection._wire.abort(ConnectionError("test"))
-
-    async def comes_back() -> None:
-        stream = await opened(
-            at(
-                f"{broker.url}/{topic}",
-                owner=topic,
-                version=version,
-                qos=str(qos),
-                delivered=frozenset(keys),
-            )
-        )
-        # 0 and 1 were acknowledged, 2 was stored though not acknowledged, 3 was neither.
-        assert values(await take(stream, 1)) == [{"reading": 3}]
-        assert await nothing_more(stream)
-        assert stream.duplicates == 1
-        await stream.pause_stream()
-
-    async def has_all() -> None:
-        stream = await opened(sensor)
-        assert await nothing_more(stream)
-        await stream.close_stream()
-
-    run(dies)
-    run(comes_back)
-    run(has_all)
-
-
-@pytest.mark.parametrize("qos", [1, 2])
-def test_stored_while_the_connection_was_lost(broker: Mosquitto, qos: int) -> None:
-    """What was stored meanwhile is acknowledged when it comes again, and is no new reading."""
-
-    async def work() -> None:
-        topic = f"meanwhile/{qos}"
-        sensor = at(f"{broker.url}/{topic}", owner=topic, qos=str(qos))
-        stream = await opened(sensor)
-        publish(broker, *[(topic, f'{{"reading": {one}}}') for one in range(3)], qos=qos)
-        before, after, unread = await take(stream, 3, store=False)
-        assert stream._connection is not None
-        assert stream._connection._wire is not None
-        stream._connection._wire.abort(ConnectionError("test"))
-        with pytest.raises(ConnectionError):
-            await stream.read_stream()
-        before.stored()
-        await stream.close_stream()
-        stream = await opened(sensor)
-        await until(lambda: stream.duplicates == 3)
-        assert await nothing_more(stream)
-        after.stored()
-        unread.stored()
-        await stream.pause_stream()
-        stream = await opened(sensor)
-        assert await nothing_more(stream)
-        await stream.close_stream()
-
-    run(work)
-
-
-def test_messages_wait_in_the_session_while_a_sensor_is_paused(broker: Mosquitto) -> None:
-    async def work() -> None:
-        first, second = (at(f"{broker.url}/wait/{one}", owner="wait") for one in "ab")
-        streams = [await opened(first), await opened(second)]
-        for one in streams:
-            await one.pause_stream()
-        publish(broker, ("wait/a", '{"reading": 1}'), ("wait/b", '{"reading": 2}'))
-        # The second sensor's message comes before the sensor is open again: it is kept for it.
-        a = await opened(first)
-        assert values(await take(a, 1)) == [{"reading": 1}]
-        await asyncio.sleep(0.2)
-        b = await opened(second)
-        assert values(await take(b, 1)) == [{"reading": 2}]
-        await a.close_stream()
-        await b.close_stream()
-        publish(broker, ("wait/a", '{"reading": 3}'))
-        again = await opened(first)
-        assert await nothing_more(again, 0.2)
-        await again.close_stream()
-
-    run(work)
-
-
-def test_a_subscription_that_no_sensor_claims_is_ended(
-    broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nilometer.sensors.types.mqtt_connection._UNCLAIMED", 0.1)
-
-    async def work() -> None:
-        left, other = (at(f"{broker.url}/left/{one}", owner="left", keepalive="1s") for one in "ab")
-        await (await opened(left)).pause_stream()
-        publish(broker, ("left/a", '{"reading": 1}'))
-        stream = await opened(other)
-        assert stream._connection is not None
-        ended = f"Received UNSUBSCRIBE from {stream._connection.session.client}\n\tleft/a"
-        await until(lambda: ended in re.sub(r"\n\d+: ", "\n", broker.log))
-        publish(broker, ("left/a", '{"reading": 2}'), ("left/b", '{"reading": 3}'))
-        assert values(await take(stream, 1)) == [{"reading": 3}]
-        again = await opened(left)
-        assert await nothing_more(again, 0.2)
-        await again.close_stream()
-        await stream.close_stream()
-
-    run(work)
-
-
 def test_retained_messages_are_readings_only_on_request(broker: Mosquitto) -> None:
     async def work() -> None:
         publish(broker, ("kept", '{"reading": 1}'), retain=True)
@@ -382,69 +154,6 @@ def test_retained_messages_are_readings_only_on_request(broker: Mosquitto) -> No
             assert await nothing_more(without, 0.2)
             wanted = at(f"{broker.url}/kept", owner=f"b{version}", version=version, retained="yes")
             assert values(await take(await opened(wanted), 1)) == [{"reading": 1}]
-
-    run(work)
-
-
-def test_unread_messages_slow_the_broker_and_none_is_lost(broker: Mosquitto) -> None:
-    async def work() -> None:
-        for version in ("3.1.1", "5"):
-            topic = f"slow/{version}"
-            sensor = at(f"{broker.url}/{topic}/0", owner=topic, version=version, inflight="20")
-            stream = await opened(sensor)
-            with MqttSensors(broker.port, count=500, prefix=topic) as sensors:
-                await asyncio.to_thread(sensors.wait)
-            await asyncio.sleep(0.3)
-            assert stream._subscription is not None
-            assert len(stream._subscription.unread) <= 41
-            found = []
-            while len(found) < 500:
-                found += await take(stream, 1)
-            assert [one["reading"] for one in values(found)] == list(range(500))
-            await stream.close_stream()
-
-    run(work)
-
-
-def test_qos_0_keeps_the_newest_and_counts_what_was_dropped(
-    broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nilometer.sensors.types.mqtt_subscription._MOST_UNREAD", 100)
-
-    async def work() -> None:
-        stream = await opened(at(f"{broker.url}/flood/0", qos="0"))
-        with MqttSensors(broker.port, qos=0, count=300, prefix="flood") as sensors:
-            await asyncio.to_thread(sensors.wait)
-        await until(lambda: stream.dropped == 200)
-        found = await take(stream, 100)
-        assert [one["reading"] for one in values(found)] == list(range(200, 300))
-        assert stream.dropped == 200
-        await stream.close_stream()
-
-    run(work)
-
-
-def test_a_restarted_broker_is_reached_again_and_nothing_is_lost(tmp_path: Path) -> None:
-    async def work() -> None:
-        with start_mosquitto(tmp_path, persistence=True) as broker:
-            sensor = at(f"{broker.url}/back")
-            stream = await opened(sensor)
-            publish(broker, ("back", '{"reading": 1}'))
-            taken = await take(stream, 1, store=False)
-            broker.stop()
-            with pytest.raises(ConnectionError, match="lost|shutting down"):
-                await stream.read_stream()
-            await stream.close_stream()
-            with pytest.raises(ConnectionError, match=f"cannot reach {broker.host}:{broker.port}"):
-                await opened(sensor)
-            broker.start()
-            publish(broker, ("back", '{"reading": 2}'))
-            taken[0].stored()
-            await asyncio.sleep(0.6)
-            stream = await opened(sensor)
-            assert values(await take(stream, 1)) == [{"reading": 2}]
-            assert await nothing_more(stream)
-            await stream.close_stream()
 
     run(work)
 
@@ -476,27 +185,6 @@ def test_tls_and_passwords(tmp_path: Path) -> None:
                 )
                 with pytest.raises(ConnectionError, match=text):
                     await opened(wrong)
-
-    run(work)
-
-
-def test_keep_alive_finds_a_broker_that_is_silent() -> None:
-    async def work() -> None:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            """A broker that takes a subscription and then says no more."""
-            await reader.read(100)
-            writer.write(b"\x20\x03\0\0\0")
-            request = await reader.read(100)
-            writer.write(b"\x90\x04" + request[2:4] + b"\0\1")
-            await reader.read()
-            writer.close()
-
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        stream = await opened(at(f"mqtt://127.0.0.1:{port}/t", keepalive="1s"))
-        with pytest.raises(ConnectionError, match="keep-alive"):
-            await stream.read_stream()
-        server.close()
 
     run(work)
 
