@@ -243,3 +243,24 @@ def wait_for_lines(process: subprocess.Popen[str], path: Path, lines: int) -> No
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_a_database_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:
+    kept = ["--db", tmp_path / "plant"]
+    made = run("sql", "CREATE TABLE T (a INT); INSERT INTO T VALUES (1), (2)", *kept)
+    assert made.stdout.split("\n") == ["created table T", "", "inserted 2 rows into T", ""]
+    chosen = run("sql", "SELECT a FROM T WHERE a > 1", *kept, "--format", "csv")
+    assert [row[0] for row in rows(chosen.stdout)] == ["2"]
+    stream = "CREATE STREAM S (v DOUBLE) FROM synthetic WITH (rate = 5)"
+    assert run("sql", stream, *kept).stdout == "created stream S\n"
+    assert refusal(run("sql", "SELECT v FROM S", *kept)).message == (
+        "this query goes on for as long as its sensors do"
+    )
+    assert "S contacts" not in run("explain", "SELECT v FROM S WHERE v > 0", *kept).stdout
+    told = run("sql", "CREATE QUERY q AS SELECT v FROM S WHERE v > 0", *kept).stdout
+    assert told.startswith("query q created and started\nit stops with this command")
+    shown = run("sql", "SHOW QUERIES", *kept, "--format", "csv").stdout
+    assert rows(shown)[0][:2] == ["q", "to be resumed"]
+    for option in ("--catalog", "--logs"):
+        text = refusal(run("sql", "SELECT a FROM T", option, "x")).message
+        assert text == f"{option} is for a database"

@@ -9,12 +9,14 @@ from typing import NoReturn, cast
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.home import CATALOG_FILE, Home
+from nilometer.database.known import Reading, everything_known
 from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
-from nilometer.errors import InputError, NilometerError
+from nilometer.errors import InputError, LogError, NilometerError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register, registrations
 from nilometer.log.writer import LogWriter
@@ -72,6 +74,10 @@ def test_a_broken_log_is_nobody_elses_trouble(tmp_path: Path) -> None:
     errors = dict(zip(shown["name"].to_pylist(), shown["error"].to_pylist(), strict=True))
     assert errors["A"] is None
     assert errors["B"].startswith("a log of another version")
+    frames = everything_known({}, {}, home, cast("SparkSession", None), Reading()).frames
+    assert frames["A"].isStreaming
+    with pytest.raises(LogError, match="the log of B cannot be used"):
+        frames["B"]
     assert run(home, "DROP STREAM B") == "dropped stream B"
     assert run(home, "CREATE STREAM B (v INT) FROM synthetic") == "created stream B"
     home.close()
