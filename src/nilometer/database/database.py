@@ -24,6 +24,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration
+from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.sensors.manager.status import SensorStatus
 from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
@@ -160,8 +161,7 @@ class Database:
         """
         read = read_one(statement)
         if not isinstance(read, Statement):
-            self._refuse_taken(read)
-            outcome = run_statement(read, *self._stored())
+            outcome = self._run(read)
             rows = outcome.rows
             return self.spark.createDataFrame(
                 pa.table({OUTCOME: [outcome.message]}) if rows is None else rows
@@ -172,6 +172,17 @@ class Database:
             text = explain_plan(plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
         return run_query(plan, known.frames, self._beats)
+
+    def execute(self, statement: str) -> Outcome:
+        """Do what a statement says that is no query; without Spark unless it needs it.
+
+        >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
+        'table Stores created'
+        """
+        read = read_one(statement)
+        if isinstance(read, Statement):
+            raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
+        return self._run(read)
 
     def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
@@ -261,6 +272,10 @@ class Database:
         """What was kept in a folder must not go on in another one, which nobody asked for."""
         if self._is_closed:
             raise InputError("the database is closed", hint="open it again: nm.connect(spark, …)")
+
+    def _run(self, statement: DatabaseStatement) -> Outcome:
+        self._refuse_taken(statement)
+        return run_statement(statement, *self._stored())
 
     def _select(self, rows: pa.Table, where: str) -> set[int]:
         return select_sensors(self.spark, rows, where)

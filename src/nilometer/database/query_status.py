@@ -1,0 +1,78 @@
+"""How named queries are doing: snapshots for the server, the console and SHOW QUERIES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from nilometer.spark.metrics import StreamMetrics
+
+
+class QueryPhase(StrEnum):
+    """Where a named query is."""
+
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    """It has failed; another attempt follows, later after every failure."""
+    STOPPED = "stopped"
+    """Somebody stopped it."""
+    FAILED = "failed"
+    """It has failed in a way that another attempt would not cure, such as a limit."""
+
+
+@dataclass(frozen=True)
+class QueryLimits:
+    """What one query may take before it, and it alone, is stopped; None: no limit."""
+
+    results: int | None = None
+    """Bytes of its result log."""
+    state: int | None = None
+    """Bytes of its state."""
+    history: int | None = None
+    """For how long its results are kept (microseconds); None: for ever."""
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """One named query; instants are microseconds since 1970."""
+
+    name: str
+    text: str
+    emits: str
+    """"append" or "changelog"."""
+    phase: QueryPhase
+    created: int
+    started: int | None
+    """When its present run began."""
+    error: str | None
+    """What its last failure said, until it runs well again or is started by hand."""
+    failures: int
+    """How often in a row it has failed."""
+    next_try: int | None
+    is_temporary: bool
+    """Whether it goes when nobody follows it, and with a restart."""
+    limits: QueryLimits
+    result_rows: int
+    result_bytes: int
+    state_bytes: int | None
+    watermark: int | None
+    """Before which instant its results are complete."""
+
+
+@dataclass(frozen=True)
+class HealthSample:
+    """A query after one micro-batch."""
+
+    time: int
+    input_rows_per_second: float
+    output_rows_per_second: float
+    state_bytes: int
+    watermark_lag: int | None
+    """How far its watermark is behind the clock (microseconds)."""
+    late_rows: int
+    """Rows dropped so far because they were late."""
+    batch_millis: float
+    budget_millis: float
+    """How long a micro-batch may take before the next one is due."""
+    streams: Mapping[str, StreamMetrics] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Post-processing units (STEAM 3.2): results of queries, delivered on."""

@@ -1,0 +1,1 @@
+"""The stream database as a server: HTTP, results to clients, a web console."""

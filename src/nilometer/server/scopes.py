@@ -1,0 +1,51 @@
+"""What a token allows, and what a statement needs."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from enum import StrEnum
+
+from nilometer.sql.ddl.nodes import (
+    CreateQuery,
+    CreateTable,
+    Delete,
+    Describe,
+    Drop,
+    Insert,
+    Kind,
+    Show,
+    StartQuery,
+    StopQuery,
+    Update,
+)
+from nilometer.sql.statements import AnyStatement, Statement
+
+
+class Scope(StrEnum):
+    """READ looks; WRITE runs queries and changes rows; ADMIN reaches out of the server."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+EVERYTHING: frozenset[Scope] = frozenset(Scope)
+
+
+def allows(held: Set[Scope], needed: Scope) -> bool:
+    """Whether these scopes are enough: write can read, and admin can do all."""
+    order = list(Scope)
+    return any(order.index(one) >= order.index(needed) for one in held)
+
+
+def scope_needed(statement: AnyStatement) -> Scope:
+    """What a token needs to run a statement; what is not known here needs the most."""
+    match statement:
+        case Statement() | Show() | Describe():
+            return Scope.READ
+        case CreateQuery() | CreateTable() | Insert() | Update() | Delete():
+            return Scope.WRITE
+        case StartQuery() | StopQuery() | Drop(kind=Kind.QUERY | Kind.TABLE):
+            return Scope.WRITE
+        case _:
+            return Scope.ADMIN

@@ -1,0 +1,30 @@
+"""How a server is set up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Where it listens, and what clients may take."""
+
+    host: str = "127.0.0.1"
+    port: int = 8642
+    certificate: Path | None = None
+    key: Path | None = None
+    allow_insecure: bool = False
+    """Listen beyond this machine although what is sent is not encrypted."""
+    most_body_bytes: int = 1 << 20
+    most_statement_characters: int = 100_000
+    most_followers: int = 500
+    """Connections that follow results, all clients together."""
+    most_statements: int = 64
+    """Statements that run or wait at one time."""
+    most_queries: int = 32
+    """Named queries that run at one time."""
+    most_rows: int = 10_000
+    """Rows that one answer or page holds."""
+    temporary_after: float = 60.0
+    """Seconds after which a temporary query goes that nobody follows."""
