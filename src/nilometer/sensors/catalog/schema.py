@@ -108,7 +108,31 @@ queries: Final = Table(
     Column("state", String, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("error", Text),
+    Column("options", Text, nullable=False, server_default="{}"),
 )
+
+deliveries: Final = Table(
+    "nilometer_deliveries",
+    metadata,
+    _owner(is_key=True),
+    Column("query", String, nullable=False),
+    Column("unit", String, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("state", String, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("error", Text),
+)
+
+tokens: Final = Table(
+    "nilometer_tokens",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("hash", String, nullable=False, unique=True),
+    Column("scopes", String, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("expires", BigInteger),
+)
+"""Who may use the server; of a token itself only a hash is kept."""
 
 readers: Final = Table(
     "nilometer_readers",
