@@ -47,8 +47,8 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
         SensorCatalog.open(catalog_url)
     assert caught.value.message == "the catalog was written by a later version of Nilometer"
     assert caught.value.hint == "upgrade Nilometer"
-    assert "has revision 9999, this version knows 0001" in str(caught.value.detail)
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0001'")
+    assert "has revision 9999, this version knows 0002" in str(caught.value.detail)
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0002'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]
 
