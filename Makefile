@@ -2,15 +2,16 @@
 .DEFAULT_GOAL := help
 READY := .venv/ready
 RUN := .venv/bin
-SECONDS := 30
+TESTS_READY := .venv/ready-for-tests
+SECONDS :=
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY)  ## watch four cameras track moving objects on Spark (SECONDS=30)
-	@$(RUN)/nilometer demo --seconds $(SECONDS)
+demo: $(READY)  ## a server with four cameras and three queries, to look at in a browser (SECONDS=30)
+	@$(RUN)/nilometer demo $(if $(SECONDS),--seconds $(SECONDS))
 
-test: $(READY) check  ## run all tests (a few minutes)
+test: $(READY) $(TESTS_READY) check  ## run all tests (a few minutes)
 	@echo "Running the tests (about ten minutes): those with Spark here, the others beside them"
 	@$(RUN)/python -m pytest -q -p no:cacheprovider src tests/unit > build/unit-tests.log 2>&1 & unit=$$!; \
 	$(RUN)/python -m pytest -q tests/spark; spark=$$?; wait $$unit; unit=$$?; \
@@ -23,7 +24,7 @@ check: $(READY)  ## lint, types, imports
 	@$(RUN)/mypy --no-error-summary
 	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)
 
-soak: $(READY)  ## run the long tests: many more cases, many kills (a quarter of an hour)
+soak: $(READY) $(TESTS_READY)  ## run the long tests: many more cases, many kills (a quarter of an hour)
 	@$(RUN)/python -m pytest -q -m soak --override-ini addopts= -p no:cacheprovider
 
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
@@ -39,6 +40,9 @@ setup: $(READY)  ## only set up
 
 $(READY): requirements/dev.txt pyproject.toml scripts/set_up.sh
 	@scripts/set_up.sh
+
+$(TESTS_READY): $(READY)
+	@scripts/set_up.sh tests
 
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

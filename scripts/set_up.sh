@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sets up .venv from the pinned requirements, Java where there is none, and for the tests a broker
-# and a database server. Says what is missing.
+# Sets up .venv from the pinned requirements, Java where there is none, and a broker for sensors.
+# With the argument `tests`: what only tests need, a database server and a browser.
+# Says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -59,18 +60,17 @@ has_postgres() {
   command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
 }
 
-# What tests alone need: without it they are skipped, and all else works.
-install_servers() {
-  local packages=()
-  has_mosquitto || packages+=(mosquitto)
-  has_postgres || packages+=(postgresql)
-  [ "${#packages[@]}" = 0 ] && return
+has_browser() {
+  command -v chromium >/dev/null || command -v google-chrome >/dev/null
+}
+
+# Installs a package that much works without, or says what does not: a check, its package, that.
+install_if_possible() {
+  "$1" && return
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    work_if_possible "Installing ${packages[*]} for the tests" \
-      apt_install_idle "${packages[@]}" || true
+    work_if_possible "Installing $2" apt_install_idle "$2" || true
   fi
-  has_mosquitto || say "Without mosquitto the tests of MQTT are skipped: install mosquitto"
-  has_postgres || say "Without PostgreSQL its tests are skipped: install postgresql"
+  "$1" || say "Without $2 $3: install $2"
 }
 
 find_python() {
@@ -94,6 +94,12 @@ has_java() {
 }
 
 mkdir -p build
+if [ "${1:-}" = tests ]; then
+  install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
+  install_if_possible has_browser chromium "the tests of the console are skipped"
+  touch .venv/ready-for-tests
+  exit
+fi
 python=$(find_python)
 if ! has_java; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -101,7 +107,7 @@ if ! has_java; then
   fi
   has_java || fail "Java 17 or later is needed: install default-jre-headless and run make again"
 fi
-install_servers
+install_if_possible has_mosquitto mosquitto "all cameras of the demo speak HTTP, and tests of MQTT are skipped"
 if ! "$python" -m venv .venv >/dev/null 2>&1; then
   rm -rf .venv
   work "Installing Python's venv" apt_install python3-venv ||
