@@ -83,6 +83,10 @@ class InputError(NilometerError):
     """A stream that was declared in a way that cannot work."""
 
 
+class LimitError(InputError):
+    """More than there may be at one time, or than one query may take."""
+
+
 class PredicateError(NilometerError):
     """A join predicate that cannot be compiled, or that failed on the data."""
 

@@ -16,6 +16,7 @@ from nilometer.sensors.catalog import (
     stored_sensors,
     stored_streams,
     stored_tables,
+    stored_tokens,
 )
 from nilometer.sensors.catalog.engine import open_engine, reported
 from nilometer.sensors.catalog.migrate import migrate
@@ -32,6 +33,7 @@ from nilometer.sensors.catalog.stored_names import (
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
+from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sql.ddl.nodes import Kind
 
@@ -252,6 +254,31 @@ class SensorCatalog:
         with self._reading() as connection:
             spelled = None if log is None else _spelled(connection, log)
             return stored_readers.read_readers(connection, spelled)
+
+    # Tokens of the server; they count as no change of anything that statements can see.
+
+    def create_token(self, token: StoredToken) -> None:
+        """Keep a token; its name must be new."""
+        with self._changing(by=0) as (connection, _):
+            stored_tokens.store_token(connection, token)
+
+    def create_first_token(self, token: StoredToken) -> bool:
+        """Keep a token if there is none at all; False otherwise."""
+        with self._changing(by=0) as (connection, _):
+            if stored_tokens.read_tokens(connection):
+                return False
+            stored_tokens.store_token(connection, token)
+            return True
+
+    def tokens(self) -> list[StoredToken]:
+        """All tokens, by name."""
+        with self._reading() as connection:
+            return stored_tokens.read_tokens(connection)
+
+    def revoke_token(self, name: str) -> bool:
+        """Forget a token; False if there is none of this name."""
+        with self._changing(by=0) as (connection, _):
+            return stored_tokens.remove_token(connection, name)
 
     # Transactions
 

@@ -1,0 +1,103 @@
+"""What is counted so that it stays bounded: followers of results, statements that run or wait."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from nilometer.errors import LimitError
+
+
+class Room:
+    """At most so many at one time; one more is refused, not queued.
+
+    >>> room = Room(1, "statements run or wait")
+    >>> with room.one():
+    ...     room.taken
+    1
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        self.most = most
+        self._what = what
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    @property
+    def taken(self) -> int:
+        """How many there are now."""
+        return self._taken
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Be one of them."""
+        with self._lock:
+            if self._taken >= self.most:
+                raise LimitError(
+                    f"{self._taken} {self._what} already", hint="try again in a few seconds"
+                )
+            self._taken += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= 1
+
+
+class Followers:
+    """Who follows results: bounded over all queries, and counted for each."""
+
+    def __init__(self, most: int, clock: Callable[[], float] = monotonic) -> None:
+        self._room = Room(most, "connections follow results")
+        self._clock = clock
+        self._of: Counter[str] = Counter()
+        self._alone_since: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def taken(self) -> int:
+        """How many there are of all queries."""
+        return self._room.taken
+
+    @contextmanager
+    def one(self, query: str | None = None) -> Iterator[None]:
+        """Be a follower of a query's results; LimitError if there are too many."""
+        name = (query or "").lower()
+        with self._room.one():
+            with self._lock:
+                self._of[name] += 1
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._of[name] -= 1
+                    if not self._of[name]:
+                        del self._of[name]
+                        self._alone_since[name] = self._clock()
+
+    def seen(self, query: str) -> None:
+        """Somebody is interested in a query, though not following it: its time begins anew."""
+        with self._lock:
+            self._alone_since[query.lower()] = self._clock()
+
+    def count(self, query: str) -> int:
+        """How many follow this query."""
+        return self._of[query.lower()]
+
+    def lonely(self, queries: set[str], after: float) -> set[str]:
+        """Those of these queries that nobody has followed for so many seconds."""
+        now = self._clock()
+        with self._lock:
+            folded = {name.lower() for name in queries}
+            for gone in self._alone_since.keys() - folded:
+                del self._alone_since[gone]
+            found = set()
+            for name in queries:
+                if not self._of[name.lower()]:
+                    since = self._alone_since.setdefault(name.lower(), now)
+                    if now - since >= after:
+                        found.add(name)
+            return found
