@@ -58,17 +58,27 @@ class WindowError(NilometerError):
         detail: str | None = None,
         hint: str | None = None,
         streams: tuple[str, ...] = (),
+        limits: tuple[int, ...] = (),
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
         self.streams = streams
+        self.limits = limits
 
     def __reduce__(self) -> tuple[object, ...]:
-        named = {"detail": self.detail, "hint": self.hint, "streams": self.streams}
+        named = {
+            "detail": self.detail,
+            "hint": self.hint,
+            "streams": self.streams,
+            "limits": self.limits,
+        }
         return partial(type(self), **named), (self.message,)  # type: ignore[arg-type]
 
 
 class ContradictionError(WindowError):
-    """Windows that cannot hold together; the streams are those of a cycle, in order."""
+    """Windows that cannot hold together; the streams are those of a cycle, in order.
+
+    The limits say how much later each may be than the one before it, and the first than the last.
+    """
 
 
 class UnboundedError(WindowError):
@@ -85,6 +95,10 @@ class InputError(NilometerError):
 
 class LimitError(InputError):
     """More than there may be at one time, or than one query may take."""
+
+
+class LimitError(InputError):
+    """Something that would take more than was allowed."""
 
 
 class PredicateError(NilometerError):
@@ -139,6 +153,26 @@ class SessionError(NilometerError):
 
 class CatalogError(NilometerError):
     """A catalog that cannot be opened, read or changed."""
+
+
+class UnauthorizedError(NilometerError):
+    """A request without a token, or with one that is not (or no longer) valid."""
+
+
+class ForbiddenError(NilometerError):
+    """Something that a token does not allow."""
+
+
+class NotFoundError(NilometerError):
+    """An address of the server, or a name in one, that stands for nothing."""
+
+
+class TooLargeError(NilometerError):
+    """A request that is longer than the server reads."""
+
+
+class ClosedError(NilometerError):
+    """A server that is starting, stopping, or cannot reach what it needs."""
 
 
 class InternalError(NilometerError):

@@ -1,0 +1,86 @@
+"""Who is logged in to the console: in memory, so a restart asks for a token again."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from nilometer.server.scopes import Scope
+from nilometer.server.tokens import Tokens, scopes_of
+
+CODE_SECONDS: Final = 300.0
+SESSION_SECONDS: Final = 12 * 3600.0
+_MOST: Final = 10_000
+
+
+@dataclass(frozen=True)
+class _Session:
+    until: float
+    scopes: frozenset[Scope]
+    """What it may do; of one that a token has opened, at most."""
+    hashed: str | None = None
+    """The token that opened it, and with which it ends."""
+
+
+class Sessions:
+    """Sessions of the console, opened by a token or by a link that works once."""
+
+    def __init__(self, tokens: Tokens, ticks: Callable[[], float] = monotonic) -> None:
+        self._tokens = tokens
+        self._ticks = ticks
+        self._lock = threading.Lock()
+        self._codes: dict[str, tuple[float, frozenset[Scope]]] = {}
+        self._sessions: dict[str, _Session] = {}
+
+    def code_for(self, scopes: Set[Scope]) -> str:
+        """A code that opens one session within five minutes: /login?code=…"""
+        code = secrets.token_urlsafe(24)
+        with self._lock:
+            self._codes[code] = (self._ticks() + CODE_SECONDS, frozenset(scopes))
+        return code
+
+    def redeem(self, code: str) -> str | None:
+        """Open a session with a code, which is then of no more use; None if it is of none now."""
+        with self._lock:
+            until, scopes = self._codes.pop(code, (0.0, frozenset[Scope]()))
+            if self._ticks() >= until:
+                return None
+            return self._add(_Session(self._ticks() + SESSION_SECONDS, scopes))
+
+    def open(self, token: str) -> str | None:
+        """Open a session with a token; None if it is not valid."""
+        found = self._tokens.find(token)
+        if found is None:
+            return None
+        with self._lock:
+            until = self._ticks() + SESSION_SECONDS
+            return self._add(_Session(until, scopes_of(found), found.hash))
+
+    def scopes(self, session: str | None) -> frozenset[Scope]:
+        """What a session may do now: nothing, if it has ended or its token was revoked."""
+        found = self._sessions.get(session or "")
+        if found is None or self._ticks() >= found.until:
+            return frozenset()
+        if found.hashed is not None:
+            token = self._tokens.find_hash(found.hashed)
+            return frozenset() if token is None else scopes_of(token)
+        return found.scopes
+
+    def close(self, session: str | None) -> None:
+        """End a session; one that has ended already stays so."""
+        with self._lock:
+            self._sessions.pop(session or "", None)
+
+    def _add(self, session: _Session) -> str:
+        now = self._ticks()
+        self._codes = {code: one for code, one in self._codes.items() if one[0] > now}
+        kept = {key: one for key, one in self._sessions.items() if one.until > now}
+        while len(kept) >= _MOST:
+            del kept[next(iter(kept))]  # the oldest: dicts keep the order of insertion
+        made = secrets.token_urlsafe(32)
+        self._sessions = {**kept, made: session}
+        return made
