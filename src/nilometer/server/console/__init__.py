@@ -1,1 +1,1 @@
-"""The web console."""
+"""The web console: pages over the service, drawn on the server by NiceGUI."""

@@ -1,0 +1,110 @@
+"""What is around every page of the console: name, navigation, theme, connection, log out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.server.console.access import Console
+from nilometer.server.console.guard import STATIC
+
+THEME_COOKIE: Final = "nilometer_theme"
+FOLDER: Final = Path(__file__).parent / "static"
+_PLACES: Final = (
+    ("Query", "/", "terminal"),
+    ("Queries", "/console/queries", "stacked_line_chart"),
+    ("Sensors", "/console/sensors", "sensors"),
+)
+_THEMES: Final = {
+    "auto": ("brightness_auto", "follows your system"),
+    "light": ("light_mode", "light"),
+    "dark": ("dark_mode", "dark"),
+}
+_DARK: Final = {"auto": None, "light": False, "dark": True}
+
+
+@contextmanager
+def page_frame(title: str, console: Console) -> Iterator[ui.element]:
+    """Build a page's own content within this; its title stands in the header and the tab."""
+    _add_head(title)
+    ui.html('<a class="nm-skip" href="#content">Skip to content</a>', sanitize=False)
+    with ui.header(elevated=False).classes("nm-header"):
+        _draw_header(title, console)
+    with ui.element("main").classes("nm-main").props("id=content tabindex=-1") as content:
+        yield content
+    with ui.element("nav").classes("nm-bottom").props('aria-label="Main, at the bottom"'):
+        _draw_places(title)
+
+
+def _add_head(title: str) -> None:
+    ui.page_title(f"{title} · Nilometer")
+    ui.add_head_html(f'<link rel="stylesheet" href="{_address("console.css")}">')
+    ui.colors(primary="#0b7285", secondary="#5c7cfa", positive="#2b8a3e", negative="#c92a2a")
+
+
+def _address(file: str) -> str:
+    """Where a file of ours is; another content has another address, so browsers may keep it."""
+    return f"{STATIC}/{file}?{sha256((FOLDER / file).read_bytes()).hexdigest()[:8]}"
+
+
+def _draw_header(title: str, console: Console) -> None:
+    with ui.element("a").props('href="/" aria-label="Nilometer, first page"').classes("nm-name"):
+        ui.element("img").props(f'src="{STATIC}/favicon.svg" alt="" width=28 height=28')
+        ui.label("Nilometer")
+    with ui.element("nav").classes("nm-top").props('aria-label="Main"'):
+        _draw_places(title)
+    ui.element("div").classes("nm-grow")
+    with ui.element("span").classes("nm-live").props('role=status id="connection"'):
+        ui.element("i")
+        ui.label("live")
+    _draw_theme_switch()
+    _draw_log_out(console)
+
+
+def _draw_places(title: str) -> None:
+    for name, address, icon in _PLACES:
+        here = ' aria-current="page"' if name == title else ""
+        with ui.element("a").props(f'href="{address}"{here}').classes("nm-place"):
+            ui.icon(icon)
+            ui.label(name)
+
+
+def _draw_theme_switch() -> None:
+    cookies = ui.context.client.request.cookies
+    kept = cookies.get(THEME_COOKIE, "auto")
+    chosen = kept if kept in _THEMES else "auto"
+    dark = ui.dark_mode(_DARK[chosen])
+    button = ui.button(icon=_THEMES[chosen][0]).props("flat round dense").classes("nm-tool")
+
+    def show(theme: str) -> None:
+        icon, words = _THEMES[theme]
+        button.props(f'icon={icon} aria-label="Theme: {words}. Change it"')
+        tip.text = f"Theme: {words}"
+
+    def turn() -> None:
+        nonlocal chosen
+        names = list(_THEMES)
+        chosen = names[(names.index(chosen) + 1) % len(names)]
+        dark.value = _DARK[chosen]
+        show(chosen)
+        ui.run_javascript(
+            f"document.cookie='{THEME_COOKIE}={chosen};path=/;max-age=31536000;samesite=lax'"
+        )
+
+    with button:
+        tip = ui.tooltip("")
+    show(chosen)
+    button.on_click(turn)
+
+
+def _draw_log_out(console: Console) -> None:
+    held = ", ".join(sorted(console.visitor().scopes))
+    with ui.element("form").props('method=post action="/logout"').classes("nm-form"):
+        button = ui.button(icon="logout").props("flat round dense type=submit")
+        with button.classes("nm-tool").props('aria-label="Log out"'):
+            ui.tooltip(f"Log out (your token allows: {held})")

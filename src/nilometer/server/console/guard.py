@@ -1,0 +1,74 @@
+"""The door of the console: pages and live connections only for those who have a session."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nilometer.server.console.access import session_of
+from nilometer.server.sessions import Sessions
+
+STATIC: Final = "/_console"
+_OPEN: Final = ("/_nicegui/", f"{STATIC}/", "/favicon.ico")
+"""Code and fonts that everybody may have; they hold nothing of the database."""
+_LIVE: Final = "/_nicegui_ws/"
+_PAGES: Final = "/console/"
+
+
+class ConsoleGuard:
+    """Stands before NiceGUI, behind every route of the API."""
+
+    def __init__(self, inner: ASGIApp, app: FastAPI, sessions: Sessions) -> None:
+        self.inner = inner
+        self.app = app
+        self.sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.inner(scope, receive, send)
+            return
+        path = scope["path"]
+        if path.startswith(_OPEN):
+            await self.inner(scope, receive, send)
+        elif path.startswith(_LIVE):
+            self._check_live(HTTPConnection(scope))
+            await self.inner(scope, receive, send)
+        elif scope["type"] == "http" and (path == "/" or path.startswith(_PAGES)):
+            await self._page(scope, receive, send)
+        else:
+            self._refuse_unknown(scope)
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._has_session(HTTPConnection(scope)):
+            await self.inner(scope, receive, send)
+            return
+        wanted = "" if scope["path"] == "/" else f"?next={quote(scope['path'])}"
+        await RedirectResponse(f"/login{wanted}", 303)(scope, receive, send)
+
+    def _check_live(self, connection: HTTPConnection) -> None:
+        """A page of another site must not speak with the console by the visitor's cookie."""
+        if not self._has_session(connection) or not is_same_origin(connection):
+            raise HTTPException(403, "this connection needs a session of this console")
+
+    def _has_session(self, connection: HTTPConnection) -> bool:
+        return bool(self.sessions.scopes(session_of(connection.cookies)))
+
+    def _refuse_unknown(self, scope: Scope) -> None:
+        """What no route takes; the mount at / hides from the router that a method was wrong."""
+        others = [one for one in self.app.router.routes if getattr(one, "app", None) is not self]
+        if any(one.matches(scope)[0] is Match.PARTIAL for one in others):
+            raise HTTPException(405)
+        raise HTTPException(404)
+
+
+def is_same_origin(connection: HTTPConnection) -> bool:
+    """Whether a request comes from a page of this server, or from no page at all."""
+    origin = connection.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == connection.headers.get("host")

@@ -1,0 +1,109 @@
+"""Logging in with a token or a one-time link, and logging out: plain pages without scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+from typing import Final
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from nilometer.server.console.access import COOKIE, session_of
+from nilometer.server.console.guard import STATIC, is_same_origin
+from nilometer.server.sessions import Sessions
+
+_MOST_BYTES: Final = 4096
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Log in · Nilometer</title>
+<link rel="icon" href="{static}/favicon.svg">
+<link rel="stylesheet" href="{static}/login.css">
+</head>
+<body>
+<main>
+<img class="mark" src="{static}/favicon.svg" alt="" width="56" height="56">
+<h1>Nilometer</h1>
+<p class="lead">A stream database for sensors</p>
+{problem}
+<form method="post" action="/login" autocomplete="off">
+<input type="hidden" name="next" value="{wanted}">
+<label for="token">Access token</label>
+<input id="token" name="token" type="password" placeholder="nm_…" required autofocus
+ spellcheck="false" autocapitalize="off" autocomplete="off">
+<button type="submit">Log in</button>
+</form>
+<p class="hint">The server printed the first token when it started.
+More are made by <code>nilometer tokens create</code>.</p>
+</main>
+</body>
+</html>
+"""
+
+
+def add_login(app: FastAPI, sessions: Sessions) -> None:
+    """`/login` and `/logout`."""
+
+    @app.get("/login", include_in_schema=False)
+    async def look(request: Request) -> Response:
+        wanted = _safe_path(request.query_params.get("next", ""))
+        code = request.query_params.get("code")
+        if code is None:
+            return _page(wanted)
+        session = sessions.redeem(code)
+        if session is None:
+            return _page(wanted, "This link has been used, or it is too old.")
+        return _let_in(request, session, wanted)
+
+    @app.post("/login", include_in_schema=False)
+    async def enter(request: Request) -> Response:
+        form = await _read_form(request)
+        wanted = _safe_path(form.get("next", ""))
+        if not is_same_origin(request):
+            return _page(wanted, "This form was sent by another site.")
+        session = await asyncio.to_thread(sessions.open, form.get("token", "").strip())
+        if session is None:
+            return _page(wanted, "This token is not known, or it has expired.")
+        return _let_in(request, session, wanted)
+
+    @app.post("/logout", include_in_schema=False)
+    async def leave(request: Request) -> Response:
+        if is_same_origin(request):
+            sessions.close(session_of(request.cookies))
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE)
+        return answer
+
+
+def _page(wanted: str, problem: str = "") -> HTMLResponse:
+    shown = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
+    text = _PAGE.format(static=STATIC, wanted=escape(wanted), problem=shown)
+    return HTMLResponse(text, 403 if problem else 200, {"Cache-Control": "no-store"})
+
+
+def _let_in(request: Request, session: str, wanted: str) -> Response:
+    answer = RedirectResponse(wanted, 303, {"Cache-Control": "no-store"})
+    secure = request.url.scheme == "https"
+    # Lax, not Strict: a link to the console in a mail or chat should find the session.
+    answer.set_cookie(COOKIE, session, httponly=True, samesite="lax", secure=secure)
+    return answer
+
+
+def _safe_path(wanted: str) -> str:
+    """A page of the console; anything else is the first page, so that nobody is led away."""
+    return wanted if wanted.startswith("/console/") and "\\" not in wanted else "/"
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            return {}
+    return {name: values[0] for name, values in parse_qs(body.decode("latin-1")).items()}

@@ -1,0 +1,34 @@
+"""The console as a part of the web application."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from nicegui import app as nicegui_app
+from nicegui import ui
+
+from nilometer.server.console.access import Console
+from nilometer.server.console.editor_page import add_editor_page
+from nilometer.server.console.frame import FOLDER
+from nilometer.server.console.guard import STATIC, ConsoleGuard
+from nilometer.server.console.login import add_login
+from nilometer.server.service import Service
+from nilometer.server.sessions import Sessions
+
+
+def add_console(app: FastAPI, service: Service, sessions: Sessions) -> None:
+    """Serve the console with an application; once in a process, after all of its other routes."""
+    console = Console(service, sessions)
+    add_login(app, sessions)
+    nicegui_app.add_static_files(STATIC, FOLDER)
+    add_editor_page(console)
+    ui.run_with(
+        app,
+        title="Nilometer",
+        favicon=FOLDER / "favicon.svg",
+        tailwind=False,
+        show_welcome_message=False,
+        reconnect_timeout=5.0,
+        message_history_length=200,
+    )
+    mount = app.router.routes[-1]
+    mount.app = ConsoleGuard(mount.app, app, sessions)  # type: ignore[attr-defined]
