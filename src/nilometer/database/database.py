@@ -19,7 +19,7 @@ from nilometer.database.known import Known, Reading, everything_known
 from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import run_statement
-from nilometer.errors import InputError, NameTakenError
+from nilometer.errors import ContradictionError, InputError, NameTakenError, SqlWindowError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
@@ -47,6 +47,7 @@ from nilometer.sql.ddl.nodes import (
 )
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
+from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
 
@@ -194,6 +195,20 @@ class Database:
         read = read_query(statement)
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
         return explain_plan(self._plan(read, Reading(), buckets)[0], chosen)
+
+    def picture(self, statement: str) -> QueryPicture:
+        """What a statement will do, as data that can be drawn.
+
+        >>> db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs  # doctest: +SKIP
+        """
+        read = read_one(statement)
+        query = read.query if isinstance(read, CreateQuery) else read_query(statement)
+        try:
+            return picture_plan(self._plan(query, Reading())[0])
+        except SqlWindowError as error:
+            if isinstance(error.__cause__, ContradictionError):
+                return picture_contradiction(error.__cause__)
+            raise
 
     def history(
         self, name: str, *, start: str | datetime | None = None, end: str | datetime | None = None

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from nilometer.errors import ContradictionError, UnboundedError, WindowError
 from nilometer.model.time import FOREVER, format_duration
-from nilometer.model.windows import Window
+from nilometer.model.windows import Bound, Window
 
 Matrix = tuple[tuple[int, ...], ...]
 
@@ -60,6 +60,27 @@ class TimeNetwork:
     def closed(self) -> Matrix:
         """The bounds that follow from all windows together (Floyd and Warshall)."""
         return _shortest_paths(self.given)
+
+    def bounds_behind(self, i: int, j: int) -> tuple[Bound, ...]:
+        """The fewest bounds as written that add up to the closed one from i to j.
+
+        >>> from nilometer.model.windows import window, dwindow
+        >>> path = TimeNetwork(("A", "B", "C"), (window("A", "B", "5s"), dwindow("B", "C", "10s")))
+        >>> [(bound.earlier, bound.later) for bound in path.bounds_behind(0, 2)]
+        [('A', 'B'), ('B', 'C')]
+        """
+        before, waiting = {i: i}, [i]
+        for near in waiting:  # by the number of steps: what is found is appended
+            for far, bound in enumerate(self.given[near]):
+                is_tight = self.closed[i][near] + bound == self.closed[i][far]
+                if bound < FOREVER and is_tight and far not in before:
+                    before[far] = near
+                    waiting.append(far)
+        path = [j]
+        while path[-1] != i:
+            path.append(before[path[-1]])
+        steps = zip(path[:0:-1], path[-2::-1], strict=True)
+        return tuple(Bound(self.streams[a], self.streams[b], self.given[a][b]) for a, b in steps)
 
     def horizon(self, stream: int, watermarks: Sequence[int]) -> int:
         """The first instant at which a tuple of the stream can still find new partners.
@@ -155,13 +176,14 @@ def _check_satisfiable(given: Matrix, closed: Matrix, streams: Sequence[str]) ->
         f"time({streams[j]}) - time({streams[i]}) <= {format_duration(given[i][j])}"
         for i, j in zip(cycle, cycle[1:] + cycle[:1], strict=True)
     ]
-    total = sum(given[i][j] for i, j in zip(cycle, cycle[1:] + cycle[:1], strict=True))
+    limits = tuple(given[i][j] for i, j in zip(cycle, cycle[1:] + cycle[:1], strict=True))
     names = " -> ".join(streams[i] for i in cycle + cycle[:1])
     raise ContradictionError(
         f"the windows contradict each other along {names}",
-        detail=f"{'; '.join(steps)}; together 0 <= {format_duration(total)}",
+        detail=f"{'; '.join(steps)}; together 0 <= {format_duration(sum(limits))}",
         hint="widen or remove one of these windows",
         streams=tuple(streams[i] for i in cycle),
+        limits=limits,
     )
 
 

@@ -22,6 +22,7 @@ from nilometer.sql.changes_plan import (
     TopRows,
     UnionAll,
 )
+from nilometer.sql.describe_sources import source_label
 from nilometer.sql.plan import JoinPlan, Source
 from nilometer.sql.sensor_conditions import describe_sensors
 
@@ -55,13 +56,6 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return _top_rows(node), []
         case Paced(_, every):
             return f"Changes take effect every {format_duration(every)}", []
-
-
-def source_label(source: Source) -> str:
-    """A source and what it is."""
-    if source.node is not None or source.name == source.relation.name:
-        return source.name
-    return f"{source.name} = {source.relation.name}"
 
 
 def _block(node: Block) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nilometer.sql.changes_plan import Block, ChangesPlan, LastRows, Node
-from nilometer.sql.describe_nodes import describe_node, source_label
+from nilometer.sql.describe_nodes import describe_node
+from nilometer.sql.describe_sources import source_label
 
 
 def draw_changes(plan: ChangesPlan) -> str:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nilometer.algorithms.registry import find_algorithm
-from nilometer.kernels.chunk import Kernel
-from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.describe_sources import (
+    how_long,
+    how_partners_are_found,
+    kept_columns,
+    key_label,
+    source_label,
+)
 from nilometer.sql.draw_changes import draw_changes
 from nilometer.sql.draw_plan import draw_plan, draw_union
 from nilometer.sql.explain_changes import explain_changes
-from nilometer.sql.plan import Carried, JoinKey, JoinPlan, Source
+from nilometer.sql.plan import JoinPlan, Source
 from nilometer.sql.query_text import ExplainFormat
 from nilometer.sql.scalars import ColumnRef
 from nilometer.sql.sensor_conditions import describe_sensors
-from nilometer.sql.types import Types
 
 
 def explain_plan(plan: Plan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
@@ -41,7 +45,7 @@ def _union(plan: UnionPlan) -> str:
 
 
 def _join(plan: JoinPlan) -> str:
-    sections = (_head, _windows, _kept, _matching, _orders, _running)
+    sections = (_head, _windows, _kept, _matching, _orders, describe_routing)
     return "\n".join(line for section in sections for line in section(plan))
 
 
@@ -90,71 +94,11 @@ def _cell(plan: JoinPlan, i: int, j: int) -> str:
 
 def _kept(plan: JoinPlan) -> Iterator[str]:
     yield "Kept in state, per source: which columns, and for how long (t is the row's time)"
-    width = max(len(_label(source)) for source in plan.sources)
-    types = Types(plan.catalog, plan.sources)
+    width = max(len(source_label(source)) for source in plan.sources)
     for number, source in enumerate(plan.sources):
-        made_up = source.relation.time is None
-        shown = [
-            _column(one, types).removeprefix(f"{source.name}.")
-            for one in source.carried
-            if not (made_up and one.ref == source.time)
-        ]
-        yield f"  {_label(source):{width}}  {', '.join(shown) or 'its time'}"
-        yield f"  {'':{width}}  {_how_long(plan, number)}"
-
-
-def _column(one: Carried, types: Types) -> str:
-    same = types.of_ref(one.ref) == one.kind
-    return str(one.ref) if same else f"{one.ref} as {type_name(one.kind)}"
-
-
-def _label(source: Source) -> str:
-    relation = source.relation.name
-    return source.name if source.name == relation else f"{source.name} = {relation}"
-
-
-def _how_long(plan: JoinPlan, number: int) -> str:
-    source = plan.sources[number]
-    if source.is_table:
-        return "for ever, as it was when the query first started"
-    late = _clock(source)
-    if source.rows is not None:
-        each = " of each partition" if source.rows.partition else ""
-        many = "the last row" if source.rows.count == 1 else f"the last {source.rows.count} rows"
-        return f"{many}{each}, until all streams have passed the next{late}"
-    if plan.algorithm is not None:
-        return f"until {plan.algorithm.name} removes it{late}"
-    passing = [
-        (other, plan.network.closed[number][j])
-        for j, other in enumerate(plan.sources)
-        if j != number and not other.is_table
-    ]
-    if not passing:
-        return f"not kept{late}"
-    until = " and ".join(f"{o.name} has passed t{_plus(bound)}" for o, bound in passing)
-    length = max(bound + other.relation.clock.lateness for other, bound in passing)
-    rate = source.relation.statistics.rate
-    rows = "" if rate is None else f", about {max(0, rate * length / 1e6):,.0f} rows"
-    return f"{format_duration(max(0, length))}{rows}: until {until}{late}"
-
-
-def _plus(bound: int) -> str:
-    if bound == 0:
-        return ""
-    return f" + {format_duration(bound)}" if bound > 0 else f" - {format_duration(-bound)}"
-
-
-def _clock(source: Source) -> str:
-    clock, said = source.relation.clock, []
-    if clock.ended:
-        said.append("has ended")
-    if source.relation.time is None:
-        said.append("time of arrival")
-    if clock.lateness:
-        said.append(f"lateness {format_duration(clock.lateness)}")
-    if clock.idle is not None:
-        said.append(f"idle after {format_duration(clock.idle)}")
-    return f" ({', '.join(said)})" if said else ""
+        shown = ", ".join(kept_columns(plan, number)) or "its time"
+        yield f"  {source_label(source):{width}}  {shown}"
+        yield f"  {'':{width}}  {how_long(plan, number)}"
 
 
 def _matching(plan: JoinPlan) -> Iterator[str]:
@@ -166,7 +110,7 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
         for condition in source.above:
             yield f"Selected from the ROWS window of {source.name}: {condition}"
     for key in plan.keys:
-        yield f"Key: {_key(key)}"
+        yield f"Key: {key_label(key)}"
     for condition in plan.residuals:
         yield f"Asked by the join: {condition}"
     for condition in plan.after:
@@ -175,18 +119,7 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
         chosen = find_algorithm(plan.algorithm.name)
         yield f"Algorithm: {chosen.name} ({chosen.paper}), one tuple at a time"
     elif len(plan.sources) > 1:
-        how = {
-            Kernel.HASH: "by key and time",
-            Kernel.MERGE: "by time alone",
-            Kernel.NESTED: "by looking at every row",
-        }[plan.kernel]
-        yield f"Kernel: {plan.kernel.value}, partners are found {how}"
-
-
-def _key(key: JoinKey) -> str:
-    return " AND ".join(
-        f"{' = '.join(map(str, equal.members))} ({type_name(equal.kind)})" for equal in key.classes
-    )
+        yield f"Kernel: {how_partners_are_found(plan.kernel)}"
 
 
 def _orders(plan: JoinPlan) -> Iterator[str]:
@@ -226,7 +159,8 @@ def _lacks_distinct(source: Source, plan: JoinPlan) -> bool:
     return any(not isinstance(ref, ColumnRef) or ref.column not in known for ref in refs)
 
 
-def _running(plan: JoinPlan) -> Iterator[str]:
+def describe_routing(plan: JoinPlan) -> Iterator[str]:
+    """In how many buckets a join runs, and why."""
     assert plan.routing is not None
     buckets = _count(plan.routing.buckets, "bucket")
     grid = " x ".join(map(str, plan.routing.shares))

@@ -15,7 +15,7 @@ def check_windows(plan: JoinPlan) -> JoinPlan:
     try:
         _ = plan.network
     except WindowError as error:
-        raise window_error(error, _place(plan, error)) from None
+        raise window_error(error, _place(plan, error)) from error
     return plan
 
 

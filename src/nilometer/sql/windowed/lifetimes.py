@@ -129,7 +129,7 @@ def _network(
     try:
         return TimeNetwork(names, tuple(windows), rows=frozenset(names))
     except WindowError as error:
-        raise window_error(error, places[0] if places else timed[0].entry.place) from None
+        raise window_error(error, places[0] if places else timed[0].entry.place) from error
 
 
 def _longest_bound(network: TimeNetwork, timed: Sequence[TimedEntry], number: int) -> int | None:
