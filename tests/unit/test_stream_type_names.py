@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from nilometer.errors import InputError
+from nilometer.model.options import Option, parse_size, yes_or_no
 from nilometer.sensors.find_types import check_options, known_types, stream_class
-from nilometer.sensors.log_options import parse_size
 from nilometer.sensors.types.address import read_address
-from nilometer.sensors.types.options import Option, read_options, yes_or_no
+from nilometer.sensors.types.options import read_options
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "stream_type_package"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from nilometer.errors import DurationError, InputError
 from nilometer.log.options import Fsync, LogOptions, WhenFull
+from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
 
 HOUR: Final = 3_600_000_000
-_UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
-_SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 _EPOCHS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -49,23 +47,6 @@ def read_stream_options(options: Mapping[str, str], history: int = 0) -> StreamO
         else:
             others[name] = text
     return replace(StreamOptions(LogOptions(**log), of_type=others), **own)
-
-
-def parse_size(text: str) -> int:
-    """Bytes from text such as '64MB'.
-
-    >>> parse_size("64MB"), parse_size("1.5 kb"), parse_size("10")
-    (67108864, 1536, 10)
-    """
-    found = _SIZE.fullmatch(text)
-    unit = _UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None:
-        raise InputError(
-            "cannot read a size",
-            detail=f"got {text!r}",
-            hint="write a number and a unit, such as '64MB' or '1.5 GB'",
-        )
-    return int(float(found[1]) * unit)
 
 
 def _read(name: str, text: str, parse: Callable[[str], Any]) -> Any:

@@ -8,7 +8,7 @@ manager's loop and must not. Third parties add types by the entry point group
 
 A type may also have, and the manager looks for:
 
-    options         a tuple of `Option` (types/options.py): what WITH may say, checked by CREATE
+    options         a tuple of `Option` (nilometer.model.options) that WITH may give, read by CREATE
     pause_stream    called in place of `close_stream` when the process stops though the sensor is
                     still wanted: what arrives meanwhile is to be kept for it (MQTT's sessions)
     interval        seconds between two readings of a plain type after NO_VALUE

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from nilometer.model.options import Option, seconds
 from nilometer.sensors.stream_type import NEW_VALUE, NO_VALUE, Reading, SensorAddress
-from nilometer.sensors.types.options import Option, read_options, seconds
+from nilometer.sensors.types.options import read_options
 
 
 class MachineStream:

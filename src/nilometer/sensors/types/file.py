@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.errors import InputError
+from nilometer.model.options import Option, one_of, yes_or_no
 from nilometer.sensors.stream_type import (
     END,
     NEW_VALUE,
@@ -20,7 +21,7 @@ from nilometer.sensors.stream_type import (
     SensorAddress,
 )
 from nilometer.sensors.types.file_rows import FORMATS, FileFormat, Piece, read_lines, read_pieces
-from nilometer.sensors.types.options import Option, one_of, read_options, yes_or_no
+from nilometer.sensors.types.options import read_options
 from nilometer.sensors.types.tcp import read_separator
 
 _LONGEST_WAIT: Final = 0.25

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from nilometer.errors import InputError
-from nilometer.sensors.log_options import parse_size
+from nilometer.model.options import Option, parse_size, seconds, whole, yes_or_no
 from nilometer.sensors.stream_type import (
     NEW_VALUE,
     NO_VALUE,
@@ -35,7 +35,7 @@ from nilometer.sensors.types.json_fields import (
     read_fields,
     read_path,
 )
-from nilometer.sensors.types.options import Option, read_options, seconds, whole, yes_or_no
+from nilometer.sensors.types.options import read_options
 from nilometer.version import VERSION
 
 _SOON: Final = 1.0

@@ -11,7 +11,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from nilometer.errors import InputError
-from nilometer.sensors.log_options import parse_size
+from nilometer.model.options import Option, one_of, parse_size, seconds, whole
+from nilometer.model.options import yes_or_no as truth
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
 from nilometer.sensors.types.json_fields import (
     check_columns,
@@ -25,8 +26,7 @@ from nilometer.sensors.types.mqtt_packets import V3, V5
 from nilometer.sensors.types.mqtt_session import Session, Tls
 from nilometer.sensors.types.mqtt_subscription import Message, Subscription
 from nilometer.sensors.types.mqtt_topics import check_filter, shape, wildcard_levels
-from nilometer.sensors.types.options import Option, one_of, read_options, seconds, whole
-from nilometer.sensors.types.options import yes_or_no as truth
+from nilometer.sensors.types.options import read_options
 from nilometer.sensors.types.text_cells import CsvLines, cell_reader
 
 _AT_ONCE: Final = 2000

@@ -17,8 +17,9 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from nilometer.errors import InputError
 from nilometer.model.names import nearest
+from nilometer.model.options import Option, seconds
 from nilometer.sensors.stream_type import END, NEW_VALUE, NO_VALUE, Reading, SensorAddress
-from nilometer.sensors.types.options import Option, read_options, seconds
+from nilometer.sensors.types.options import read_options
 
 MODULES: Final = "NILOMETER_PYTHON_MODULES"
 Source: TypeAlias = Callable[..., Any]

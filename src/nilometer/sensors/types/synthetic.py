@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
+from nilometer.model.options import Option, whole
 from nilometer.model.time import parse_duration
 from nilometer.sensors.stream_type import END, NEW_VALUE, Reading, SensorAddress
 from nilometer.sensors.types.distributions import (
@@ -21,7 +22,7 @@ from nilometer.sensors.types.distributions import (
     value_maker,
 )
 from nilometer.sensors.types.json_fields import check_columns
-from nilometer.sensors.types.options import Option, read_options, whole
+from nilometer.sensors.types.options import read_options
 
 _CHUNK: Final = 4096
 """Always so many readings are made at once, so that a seed makes the same ones every time."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from nilometer.errors import InputError
-from nilometer.sensors.log_options import parse_size
+from nilometer.model.options import Option, one_of, parse_size, seconds, yes_or_no
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
 from nilometer.sensors.types.json_fields import (
     check_columns,
@@ -16,7 +16,7 @@ from nilometer.sensors.types.json_fields import (
     parse_json,
     read_fields,
 )
-from nilometer.sensors.types.options import Option, one_of, read_options, seconds, yes_or_no
+from nilometer.sensors.types.options import read_options
 from nilometer.sensors.types.text_cells import CsvLines
 
 _CHUNK: Final = 1 << 16
