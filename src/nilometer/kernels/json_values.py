@@ -1,0 +1,164 @@
+"""Arrow tables as JSON: the one way in which the API and deliveries write values.
+
+Times are ISO 8601 in UTC with microseconds; decimals and integers beyond 2^53 are text, since
+JavaScript would round them; binary is base64; NaN and infinities are the texts "NaN", "Infinity"
+and "-Infinity"; durations are whole microseconds; structs are objects, maps with text as keys,
+too, other maps lists of [key, value].
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from math import isfinite, isnan
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from nilometer.kernels.expression_types import type_name
+
+EXACT: Final = 1 << 53
+"""Integers up to this one are the same in every JSON reader."""
+
+
+def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
+    """The columns of a table: name and SQL type."""
+    names = unique_names(schema.names)
+    return [
+        {"name": name, "type": type_name(field.type)}
+        for name, field in zip(names, schema, strict=True)
+    ]
+
+
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows of a table as objects that `json` can write.
+
+    >>> rows_of(pa.table({"n": [2**60, None], "x": [float("nan"), 0.5]}))
+    [{'n': '1152921504606846976', 'x': 'NaN'}, {'n': None, 'x': 0.5}]
+    """
+    names = unique_names(table.schema.names)
+    columns = [values_of(column) for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Names for the fields of an object: a second `ts` is `ts_2`.
+
+    >>> unique_names(["ts", "ts", "ts_2"])
+    ['ts', 'ts_3', 'ts_2']
+    """
+    taken = set(names)
+    found: list[str] = []
+    seen: set[str] = set()
+    for name in names:
+        chosen, number = name, 1
+        while chosen in seen or (chosen != name and chosen in taken):
+            number += 1
+            chosen = f"{name}_{number}"
+        seen.add(chosen)
+        found.append(chosen)
+    return found
+
+
+def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of a column, as `json` can write them."""
+    if isinstance(column, pa.ChunkedArray):
+        return [value for chunk in column.chunks for value in values_of(chunk)]
+    kind = column.type
+    if pat.is_dictionary(kind):
+        return values_of(column.dictionary_decode())
+    if pat.is_timestamp(kind):
+        return _times(column)
+    if pat.is_duration(kind):
+        return values_of(column.cast(pa.duration("us"), safe=False).cast(pa.int64()))
+    if pat.is_nested(kind) and len(column) == column.null_count:
+        return [None] * len(column)
+    convert = _converter(kind)
+    found = column.to_pylist()
+    if convert is None:
+        return found
+    return [None if value is None else convert(value) for value in found]
+
+
+def _times(column: pa.Array) -> list[Any]:
+    zone = "" if column.type.tz is None else "Z"
+    plain = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    if zone:
+        plain = plain.cast(pa.timestamp("us", tz="UTC"))
+    found: list[Any] = pc.strftime(plain, format=f"%Y-%m-%dT%H:%M:%S{zone}").to_pylist()
+    return found
+
+
+def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """What is done to a Python value of a type; None: nothing."""
+    if pat.is_int64(kind) or pat.is_uint64(kind):
+        return _integer
+    if pat.is_floating(kind):
+        return _float
+    if pat.is_boolean(kind) or pat.is_integer(kind) or _is_text(kind) or pat.is_null(kind):
+        return None
+    if _is_binary(kind):
+        return _binary
+    if pat.is_timestamp(kind) or pat.is_duration(kind):
+        return lambda value: values_of(pa.array([value], kind))[0]
+    if pat.is_struct(kind) or pat.is_map(kind) or _is_list(kind):
+        return _nested(kind)
+    if pat.is_date(kind) or pat.is_time(kind):
+        return lambda value: value.isoformat()
+    return str
+
+
+def _nested(kind: pa.DataType) -> Callable[[Any], Any]:
+    if _is_list(kind):
+        item = _each(kind.value_type)
+        return lambda value: [item(one) for one in value]
+    if pat.is_map(kind):
+        key, item = _each(kind.key_type), _each(kind.item_type)
+        if _is_text(kind.key_type):
+            return lambda value: {key(name): item(one) for name, one in value}
+        return lambda value: [[key(name), item(one)] for name, one in value]
+    fields = [(kind.field(i).name, _each(kind.field(i).type)) for i in range(kind.num_fields)]
+    return lambda value: {name: convert(value[name]) for name, convert in fields}
+
+
+def _each(kind: pa.DataType) -> Callable[[Any], Any]:
+    """As `_converter`, for values inside others, which may be missing."""
+    convert = _converter(kind)
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        pat.is_binary(kind)
+        or pat.is_large_binary(kind)
+        or pat.is_fixed_size_binary(kind)
+        or pat.is_binary_view(kind)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
+
+
+def _integer(value: int) -> int | str:
+    return value if -EXACT <= value <= EXACT else str(value)
+
+
+def _float(value: float) -> float | str:
+    if isfinite(value):
+        return value
+    if isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _binary(value: bytes) -> str:
+    return b64encode(value).decode()
