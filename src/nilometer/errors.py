@@ -97,10 +97,6 @@ class LimitError(InputError):
     """More than there may be at one time, or than one query may take."""
 
 
-class LimitError(InputError):
-    """Something that would take more than was allowed."""
-
-
 class PredicateError(NilometerError):
     """A join predicate that cannot be compiled, or that failed on the data."""
 
@@ -145,6 +141,10 @@ class LogGapError(LogError):
             "oldest": self.oldest,
         }
         return partial(type(self), **named), (self.message,)  # type: ignore[arg-type]
+
+
+class ResultsGoneError(NilometerError):
+    """Results of a query that was dropped, or is another one now."""
 
 
 class SessionError(NilometerError):

@@ -67,6 +67,20 @@ class LogReader:
         head = read_head(self._storage)
         return None if head is None else as_watermark(head.watermark)
 
+    def published(self) -> tuple[Position, int | None]:
+        """The end of the log and the watermark there, of the same moment."""
+        head = read_head(self._storage)
+        return (self.start, None) if head is None else (head.end, as_watermark(head.watermark))
+
+    def place_of(self, row: int) -> Position:
+        """The place before the row of this number, or the oldest one that is kept if it is gone."""
+        start, end = self.start, self.end
+        for number in sorted(segment_sizes(self._storage), reverse=True):
+            if number <= end.segment and (first := self._first_place(number)).row <= row:
+                start = first
+                break
+        return start if row <= start.row else self.limit(start, row - start.row)
+
     def read(
         self,
         start: Position,

@@ -1,0 +1,126 @@
+"""The results of one named query: pages, the newest rows, what comes, and the current answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+from typing import Final, TypeVar
+
+import pyarrow as pa
+
+from nilometer.errors import InputError, LogError, ResultsGoneError
+from nilometer.log.reader import LogReader
+from nilometer.server.results.answer_fold import AnswerFold
+from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.offset import Offset
+from nilometer.server.results.read_page import Seen, read_page
+from nilometer.server.results.shared_work import SharedWork
+from nilometer.server.results.watcher import LogWatcher
+
+APPEND: Final = "append"
+CHANGELOG: Final = "changelog"
+_KEPT_BYTES: Final = 16 << 20
+"""What is kept of the newest chunks for others who follow, of one query."""
+
+_Outcome = TypeVar("_Outcome")
+
+
+class QueryResults:
+    """Reads the log of a query's results, and nothing else, for any number of clients."""
+
+    def __init__(
+        self,
+        name: str,
+        location: str,
+        reader: LogReader,
+        threads: Executor,
+        fold: Callable[[LogReader], AnswerFold],
+    ) -> None:
+        self.name = name
+        self.schema: pa.Schema = reader.layout.stored
+        self.emits = CHANGELOG if reader.layout.changes else APPEND
+        self.log_id = reader.log_id
+        self._location = location
+        self._reader = reader
+        self._threads = threads
+        self._fold = fold
+        self.shared = SharedWork(_KEPT_BYTES)
+        self.watcher = LogWatcher(self._look)
+
+    async def page(self, offset: Offset | None, most: int) -> Page:
+        """At most so many stored rows after an offset; None: from the oldest one that is kept."""
+        reader, log_id = self._reader, self.log_id
+
+        def read() -> Page:
+            seen = Seen.of(reader)
+            start = Offset.at(log_id, reader.start) if offset is None else offset.require(log_id)
+            return read_page(reader, start, most, seen)
+
+        return await self._in_thread(read)
+
+    async def latest(self, most: int) -> Page:
+        """The newest rows, at most so many."""
+        reader = self._reader
+
+        def read() -> Page:
+            seen = Seen.of(reader)
+            place = reader.place_of(max(0, seen.end.row - most))
+            return read_page(reader, Offset.at(self.log_id, place), most, seen)
+
+        return await self._in_thread(read)
+
+    async def follow(self, offset: Offset | None, *, most: int = 5000) -> AsyncIterator[Chunk]:
+        """What follows an offset (None: what comes from now on), for as long as it is asked.
+
+        Nothing is read before it is asked for. The first chunk comes at once, maybe without
+        rows. Raises ResultsGoneError when the query is dropped, LogGapError if rows are gone.
+        """
+        seen = await self._in_thread(self._see)
+        is_first, watermark = True, None
+        place = Offset.at(self.log_id, seen.end) if offset is None else offset
+        place.require(self.log_id)
+        while True:
+            page = await self._chunk(place, most, seen)
+            if is_first or page.rows.num_rows or page.watermark != watermark:
+                yield page
+            is_first, watermark, place = False, page.watermark, page.next
+            if page.at_end:
+                seen = await self.watcher.beyond(seen)
+
+    async def answer(self, most: int) -> Answer:
+        """The current answer of a changelog query, at most so many rows of it."""
+        if self.emits != CHANGELOG:
+            raise InputError(
+                f"query {self.name} only adds rows, so it has no current answer",
+                hint="read its results, or create it with EMIT CHANGES",
+            )
+        return await self._in_thread(lambda: self._fold(self._reader).now(most))
+
+    async def oldest(self) -> Offset:
+        """The oldest offset whose rows are kept."""
+        return Offset.at(self.log_id, await self._in_thread(lambda: self._reader.start))
+
+    async def _chunk(self, place: Offset, most: int, seen: Seen) -> Page:
+        async def read() -> Page:
+            return await self._in_thread(lambda: read_page(self._reader, place, most, seen))
+
+        return await self.shared.get((place, most, seen), read, lambda page: page.rows.nbytes)
+
+    async def _look(self) -> Seen:
+        return await self._in_thread(self._see)
+
+    def _see(self) -> Seen:
+        """How far the log has come, if it is still the same one."""
+        try:
+            is_same = LogReader.open(self._location).log_id == self.log_id
+        except LogError:
+            is_same = False
+        if not is_same:
+            raise ResultsGoneError(
+                f"query {self.name} was dropped", hint="create it again: CREATE QUERY"
+            )
+        return Seen.of(self._reader)
+
+    async def _in_thread(self, work: Callable[[], _Outcome]) -> _Outcome:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -1,0 +1,66 @@
+"""Reads rows from the log of a query's results, beginning at an offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.log.layout import TIME
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.server.results.chunk import Page
+from nilometer.server.results.offset import Offset
+
+
+@dataclass(frozen=True, order=True)
+class Seen:
+    """How far a log has come: its end, and the watermark there (None: nothing is known)."""
+
+    end: Position
+    known: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, reader: LogReader) -> Seen:
+        end, watermark = reader.published()
+        return cls(end, () if watermark is None else (watermark,))
+
+    @property
+    def watermark(self) -> int | None:
+        return self.known[0] if self.known else None
+
+
+def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
+    """At most so many rows after an offset, up to the end that was seen.
+
+    The same arguments give the same page for ever. Raises LogGapError if rows are gone.
+    """
+    place, told = offset.position, offset.told
+    left, watermark = most + offset.taken, None
+    batches: list[pa.RecordBatch] = []
+    while left > 0 and place < seen.end:
+        stop = min(reader.limit(place, left), seen.end)
+        for frame in reader.read(place, stop):
+            rows = frame.rows if told is None else _from(frame.rows, told)
+            batches.append(rows)
+            left -= len(rows)
+            watermark = frame.watermark
+            if told is not None and watermark is not None and watermark >= told:
+                told = None  # no later row is older
+        place = stop if stop > place else seen.end  # where no frames are, segments begin
+    table = pa.Table.from_batches(batches, schema=reader.layout.stored)
+    at_end = place >= seen.end
+    return Page(
+        table.slice(offset.taken),
+        offset,
+        Offset.at(reader.log_id, place, told, max(0, offset.taken - table.num_rows)),
+        seen.watermark if at_end else watermark,
+        at_end,
+    )
+
+
+def _from(rows: pa.RecordBatch, instant: int) -> pa.RecordBatch:
+    """The rows with times not before an instant."""
+    column = rows.column(TIME)
+    return rows.filter(pc.greater_equal(column, pa.scalar(instant, column.type)))

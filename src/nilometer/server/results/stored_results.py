@@ -1,0 +1,84 @@
+"""The results of all named queries, shared by everybody who reads them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+from weakref import WeakValueDictionary
+
+from nilometer.errors import InputError, LogError
+from nilometer.log.reader import LogReader
+from nilometer.server.results.answer_fold import AnswerFold
+from nilometer.server.results.query_results import QueryResults
+
+_THREADS: Final = 4
+_MOST_ANSWERS: Final = 16
+_ANSWER_BYTES: Final = 64 << 20
+_ALL_ANSWERS_BYTES: Final = 256 << 20
+
+
+class StoredResults:
+    """Finds the results of queries by name; those in use are there once."""
+
+    def __init__(self, log_of: Callable[[str], str]) -> None:
+        """`log_of` says where the log of a query's results lies; it raises if there is none."""
+        self._log_of = log_of
+        self._threads = ThreadPoolExecutor(_THREADS, "results")
+        self._used: WeakValueDictionary[str, QueryResults] = WeakValueDictionary()
+        self._answers = KeptAnswers()
+        self._lock = threading.Lock()
+
+    def of(self, name: str) -> QueryResults:
+        """The results of a query."""
+        location = self._log_of(name)
+        try:
+            reader = LogReader.open(location)
+        except LogError:
+            raise InputError(
+                f"query {name} has no results yet", hint=f"start it: START QUERY {name}"
+            ) from None
+        with self._lock:
+            found = self._used.get(reader.log_id)
+            if found is None:
+                found = QueryResults(name, location, reader, self._threads, self._answers.of)
+                self._used[reader.log_id] = found
+            return found
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+
+class KeptAnswers:
+    """The answers that were asked for last, kept up to date as they are asked for again."""
+
+    def __init__(
+        self,
+        most: int = _MOST_ANSWERS,
+        each_bytes: int = _ANSWER_BYTES,
+        all_bytes: int = _ALL_ANSWERS_BYTES,
+    ) -> None:
+        self._most = most
+        self._each_bytes = each_bytes
+        self._all_bytes = all_bytes
+        self._kept: OrderedDict[str, AnswerFold] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, reader: LogReader) -> AnswerFold:
+        """The answer that is kept for a log, or one that begins with its first change."""
+        with self._lock:
+            fold = self._kept.get(reader.log_id)
+            if fold is None:
+                fold = self._kept[reader.log_id] = AnswerFold(reader, self._each_bytes)
+            self._kept.move_to_end(reader.log_id)
+            while len(self._kept) > 1 and self._is_too_much():
+                self._kept.popitem(last=False)
+            return fold
+
+    def _is_too_much(self) -> bool:
+        return (
+            len(self._kept) > self._most
+            or sum(one.size for one in self._kept.values()) > self._all_bytes
+        )
