@@ -1,0 +1,78 @@
+"""Drawings, tables and highlighted text: trees of elements in which texts are texts, never HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nicegui import ui
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An element of SVG or HTML; tags and names of attributes are ours, values may be anybody's."""
+
+    tag: str
+    attributes: Mapping[str, str | float] = field(default_factory=dict)
+    inside: tuple[Shape | str, ...] = ()
+
+    @property
+    def plain(self) -> list[Any]:
+        """The tree as the browser gets it."""
+        inside = (one if isinstance(one, str) else one.plain for one in self.inside)
+        return [self.tag, dict(self.attributes), *inside]
+
+
+def shape(tag: str, *inside: Shape | str, **attributes: str | float) -> Shape:
+    """An element; underscores in names stand for hyphens, and the last one is left out.
+
+    >>> shape("a", "text", class_="nm-soft", aria_label="A").plain
+    ['a', {'class': 'nm-soft', 'aria-label': 'A'}, 'text']
+    """
+    named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+    return Shape(tag, named, inside)
+
+
+def svg(width: float, height: float, label: str, inside: Iterable[Shape]) -> Shape:
+    """A drawing that is as wide as its place, at most as wide as drawn."""
+    attributes: dict[str, str | float] = {
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "role": "group",
+        "aria-label": label,
+        "class": "nm-svg",
+        "style": f"max-width:{width:g}px",
+    }
+    return Shape("svg", attributes, tuple(inside))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Shape | str]]) -> Shape:
+    """A plain table."""
+    head = shape("tr", *(shape("th", one, scope="col") for one in headings))
+    body = (shape("tr", *(shape("td", one) for one in row)) for row in rows)
+    return shape("table", shape("thead", head), shape("tbody", *body), class_="nm-table")
+
+
+def shortened(text: str, most: int) -> str:
+    """A text that fits, its end left out if it is too long.
+
+    >>> shortened("temperature", 8)
+    'tempera…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class Drawing(ui.element, component="drawing.js"):
+    """A tree of elements on a page; what is pointed at or focused shows its `data-note` below."""
+
+    def __init__(self, tree: Shape, note: str = "") -> None:
+        super().__init__()
+        self._props["tree"] = tree.plain
+        self._props["note"] = note
+
+    def show(self, tree: Shape) -> None:
+        """Draw this from now on."""
+        plain = tree.plain
+        if plain != self._props["tree"]:
+            self._props["tree"] = plain
+            self.update()
