@@ -95,13 +95,21 @@ def register(
         )
 
 
-def commit(location: str | Path, reader: str, position: Position, *, now: int) -> Registration:
-    """Say that the reader needs nothing before this position any more."""
+def commit(
+    location: str | Path,
+    reader: str,
+    position: Position,
+    *,
+    now: int,
+    about: Mapping[str, Any] | None = None,
+) -> Registration:
+    """Say that the reader needs nothing before this position any more, and what else is new."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         before = _registered(storage, reader)
         at = max(before.position, position)
-        return _write(storage, replace(before, position=at, seen=now))
+        told = before.about if about is None else dict(about)
+        return _write(storage, replace(before, position=at, seen=now, about=told))
 
 
 def touch(location: str | Path, reader: str, *, now: int) -> Registration:
@@ -138,6 +146,19 @@ def release_readers(location: str | Path, query: str, *, now: int) -> None:
         release(location, reader, now=now)
 
 
+def hold_readers(location: str | Path, query: str, *, now: int) -> None:
+    """Say that this process needs for the readers of a query what they have not read.
+
+    So while a query waits to be started again its sensors are not let go.
+    """
+    storage = storage_at(location)
+    for reader in _readers_of(location, query):
+        with storage.exclusive(_LOCK):
+            before = _registered(storage, reader)
+            own = {"pid": os.getpid(), "host": socket.gethostname()}
+            _write(storage, replace(before, seen=now, active=True, **own))
+
+
 def _readers_of(location: str | Path, query: str) -> list[str]:
     known = registrations(location)
     return [one.reader for one in known if query in (one.reader, one.about.get(QUERY))]
@@ -146,6 +167,11 @@ def _readers_of(location: str | Path, query: str) -> list[str]:
 def registrations(location: str | Path) -> list[Registration]:
     """All readers of a log, by name."""
     return registered_in(storage_at(location))
+
+
+def find_reader(location: str | Path, reader: str) -> Registration | None:
+    """The reader of this name."""
+    return _read(storage_at(location), _name(reader))
 
 
 def registered_in(storage: Storage) -> list[Registration]:

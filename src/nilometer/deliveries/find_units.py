@@ -1,0 +1,102 @@
+"""Delivery units by name: those that come with Nilometer, and those of installed packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from nilometer.deliveries.unit import ENTRY_POINTS, ChunkSize
+from nilometer.errors import InputError
+from nilometer.model.names import nearest
+from nilometer.model.options import Option, one_of, parse_size, read_options, seconds, whole
+
+_BUILT_IN: Final = {
+    "mqtt": "nilometer.deliveries.units.mqtt:MqttUnit",
+    "parquet": "nilometer.deliveries.units.parquet:ParquetUnit",
+    "python": "nilometer.deliveries.units.python:PythonUnit",
+    "webhook": "nilometer.deliveries.units.webhook:WebhookUnit",
+}
+_NEEDED: Final = ("options", "deliver", "close")
+
+
+def known_units() -> list[str]:
+    """The names of all units."""
+    return sorted({*_BUILT_IN, *_installed()})
+
+
+def unit_class(name: str) -> Any:
+    """The class of a unit."""
+    found = name.lower()
+    if (place := _BUILT_IN.get(found)) is not None:
+        module, _, attribute = place.partition(":")
+        return getattr(import_module(module), attribute)
+    installed = _installed()
+    if found not in installed:
+        known = known_units()
+        raise InputError(
+            f"there is no delivery unit {name!r}",
+            detail=f"known are {', '.join(known)}",
+            hint=nearest(name, known) or f"packages add units by the entry point {ENTRY_POINTS}",
+        )
+    return _load(installed[found])
+
+
+def read_unit_options(name: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of all options of a delivery: those of its unit, and those that all have."""
+    kind = unit_class(name)
+    return read_options(f"unit {name}", (*_of_all(kind), *kind.options), given)
+
+
+def chunk_size(options: Mapping[str, Any]) -> ChunkSize:
+    """How much is delivered at a time, by options that have been read."""
+    return ChunkSize(options["rows"], options["bytes"], options["every"])
+
+
+def shown_options(name: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The options that were given, without what is secret."""
+    secret = {one.name for one in unit_class(name).options if one.is_secret}
+    return {one: "…" if one in secret else text for one, text in given.items()}
+
+
+def _of_all(kind: Any) -> tuple[Option, ...]:
+    usual: ChunkSize = getattr(kind, "chunk", ChunkSize())
+    return (
+        Option("start", "whether to begin with the oldest result, or now", _START, "start"),
+        Option("rows", "how many rows at a time at most", whole(1, 1_000_000), usual.rows),
+        Option("bytes", "about how many bytes at a time at most", _size, usual.bytes),
+        Option("every", "for how long rows are gathered", seconds, usual.every),
+    )
+
+
+_START: Final = one_of("start", "now")
+
+
+def _size(text: str) -> int:
+    return max(1, parse_size(text))
+
+
+def _installed() -> dict[str, EntryPoint]:
+    """Units of installed packages; the names of built-in ones cannot be taken."""
+    found = {one.name.lower(): one for one in entry_points(group=ENTRY_POINTS)}
+    return {name: one for name, one in found.items() if name not in _BUILT_IN}
+
+
+def _load(entry: EntryPoint) -> Any:
+    try:
+        found = entry.load()
+    except Exception as error:  # a package may fail in any way while it is imported
+        raise InputError(
+            f"delivery unit {entry.name} cannot be loaded",
+            detail=f"{entry.value}: {type(error).__name__}: {error}",
+            hint="repair or remove the package that brings it",
+        ) from error
+    missing = [one for one in _NEEDED if not hasattr(found, one)]
+    if missing:
+        raise InputError(
+            f"delivery unit {entry.name} is no delivery unit",
+            detail=f"{entry.value} has no {', '.join(missing)}",
+            hint="a delivery unit is a class with options, deliver and close",
+        )
+    return found

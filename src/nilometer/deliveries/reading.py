@@ -1,0 +1,203 @@
+"""How far a delivery has come: it is a registered reader of its query's results.
+
+What goes into a chunk is decided once and written down before the chunk is sent, so a chunk has
+the same rows and the same id in every attempt, also after the process was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.deliveries.unit import Chunk, ChunkSize
+from nilometer.errors import LogError, LogGapError
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import Registration, commit, find_reader, forget, register, release
+
+_FROM: Final = "from"
+_LOST: Final = "lost"
+_PLANNED: Final = "planned"
+_BEGINNING: Final = Position(0, 0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a delivery has come, and what it still has to do."""
+
+    position: Position
+    """Up to here everything is delivered."""
+    first: int
+    """The row with which it began."""
+    lost: int = 0
+    """Rows that were gone before they could be delivered."""
+    planned: Position | None = None
+    """Up to where the chunk goes that was begun last."""
+
+    @property
+    def delivered(self) -> int:
+        """How many rows have been delivered."""
+        return self.position.row - self.first - self.lost
+
+    @property
+    def about(self) -> dict[str, Any]:
+        planned = None if self.planned is None else self.planned.to_json()
+        return {_FROM: self.first, _LOST: self.lost, _PLANNED: planned}
+
+
+def reader_name(delivery: str) -> str:
+    """The name under which a log knows a delivery."""
+    return f"delivery {delivery}"
+
+
+def begin(location: str, delivery: str, *, from_start: bool, now: int) -> None:
+    """From now on the log keeps what this delivery has not delivered."""
+    try:
+        log = LogReader.open(location)
+        at = log.start if from_start else log.end
+    except LogError:
+        at = _BEGINNING  # the query has never run: all of its results are still to come
+    about = Progress(at, at.row).about
+    register(location, reader_name(delivery), at, about, now=now, named=True, anew=True)
+    release(location, reader_name(delivery), now=now)
+
+
+def end(location: str, delivery: str) -> None:
+    """The log need not keep anything for this delivery any more."""
+    forget(location, reader_name(delivery))
+
+
+def read_progress(location: str, delivery: str) -> Progress | None:
+    """How far a delivery has come, whoever does it; None: it has not begun."""
+    found = find_reader(location, reader_name(delivery))
+    return None if found is None else _progress(found)
+
+
+def rows_behind(location: str, progress: Progress) -> int:
+    """How many rows there are still to be delivered."""
+    try:
+        return max(0, LogReader.open(location).end.row - progress.position.row)
+    except LogError:
+        return 0
+
+
+class Reading:
+    """Cuts the results of a query into chunks; one at a time has it, and says what is done."""
+
+    def __init__(
+        self,
+        location: str,
+        delivery: str,
+        query: str,
+        size: ChunkSize,
+        clock: Callable[[], int],
+    ) -> None:
+        self._location = location
+        self._delivery = delivery
+        self._query = query
+        self._size = size
+        self._clock = clock
+        self._reader = reader_name(delivery)
+        self._log = LogReader.open(location)
+        found = find_reader(location, self._reader)
+        start = self._log.start
+        self.progress = Progress(start, start.row) if found is None else _progress(found)
+        self._waiting_since: int | None = None
+        at, about = self.progress.position, self.progress.about
+        register(location, self._reader, at, about, now=clock(), named=True)
+
+    @property
+    def behind(self) -> int:
+        """How many rows there are still to be delivered."""
+        return max(0, self._log.end.row - self.progress.position.row)
+
+    def next_chunk(self, row_bytes: Callable[[Chunk], list[int]] | None = None) -> Chunk | None:
+        """What is to be delivered next; None: nothing yet."""
+        try:
+            if self.progress.planned is None and not self._plan(row_bytes):
+                return None
+            return self._chunk(self._read(self.progress.position, self.progress.planned))
+        except LogGapError as gap:
+            self._skip(gap)
+            raise
+
+    def delivered(self) -> None:
+        """The last chunk has arrived."""
+        assert self.progress.planned is not None
+        self._keep(replace(self.progress, position=self.progress.planned, planned=None))
+
+    def release(self) -> None:
+        """The delivery rests."""
+        release(self._location, self._reader, now=self._clock())
+
+    def _plan(self, row_bytes: Callable[[Chunk], list[int]] | None) -> bool:
+        """Decide what goes into the next chunk, and write it down; False: nothing yet."""
+        start = self.progress.position
+        limit = self._log.limit(start, self._size.rows)
+        rows = limit.row - start.row
+        if not rows:
+            self.progress = replace(self.progress, position=max(start, limit))
+            return False
+        if rows < self._size.rows and not self._has_waited():
+            return False
+        self._waiting_since = None
+        chunk = self._chunk(self._read(start, limit, self._size.bytes))
+        kept = _how_many(chunk, self._size.bytes, row_bytes)
+        self._keep(replace(self.progress, planned=self._log.limit(start, kept)))
+        return True
+
+    def _has_waited(self) -> bool:
+        """Whether rows have been gathered for long enough."""
+        now = self._clock()
+        if self._waiting_since is None or self._waiting_since > now:
+            self._waiting_since = now
+        return now - self._waiting_since >= self._size.every * 1e6
+
+    def _read(self, start: Position, stop: Position | None, most: int | None = None) -> pa.Table:
+        """Rows from one place to another, but no more once there are so many bytes."""
+        batches: list[pa.RecordBatch] = []
+        for frame in self._log.read(start, stop):
+            if len(frame.rows):
+                batches.append(frame.rows)
+            if most is not None and sum(one.nbytes for one in batches) >= most:
+                break
+        return pa.Table.from_batches(batches, self._log.layout.stored)
+
+    def _chunk(self, rows: pa.Table) -> Chunk:
+        first = self.progress.position.row
+        return Chunk(self._delivery, self._query, self._log.log_id, first, rows)
+
+    def _skip(self, gap: LogGapError) -> None:
+        """Go on behind rows that are gone."""
+        if isinstance(gap.oldest, Position):
+            lost = self.progress.lost + max(0, gap.oldest.row - self.progress.position.row)
+            self._keep(replace(self.progress, position=gap.oldest, lost=lost, planned=None))
+
+    def _keep(self, progress: Progress) -> None:
+        about, now = progress.about, self._clock()
+        commit(self._location, self._reader, progress.position, now=now, about=about)
+        self.progress = progress
+
+
+def _progress(found: Registration) -> Progress:
+    about = found.about
+    planned = about.get(_PLANNED)
+    end = None if planned is None else Position.from_json(planned)
+    first = about.get(_FROM, found.position.row)
+    return Progress(found.position, first, about.get(_LOST, 0), end)
+
+
+def _how_many(chunk: Chunk, most: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:
+    """How many of the rows take no more than so many bytes together; one at least."""
+    if row_bytes is None:
+        whole = chunk.rows.nbytes
+        return len(chunk.rows) if whole <= most else max(1, len(chunk.rows) * most // whole)
+    taken = 0
+    for at, one in enumerate(row_bytes(chunk)):
+        taken += one
+        if taken > most:
+            return max(1, at)
+    return len(chunk.rows)

@@ -1,0 +1,1 @@
+"""The delivery units that come with Nilometer."""

@@ -1,0 +1,87 @@
+"""parquet: results as files of a folder, every row in exactly one of them.
+
+A file bears the number of its first row and appears whole or not at all. What goes into a file is
+decided before it is written, so another attempt replaces a file by the same one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+from urllib.parse import quote
+
+import pyarrow.parquet as pq
+
+from nilometer.deliveries.unit import Chunk, ChunkSize, UnitSetting
+from nilometer.model.options import Option, OptionError, one_of
+
+_ASIDE: Final = ".unfinished"
+"""Readers of Parquet pass over files whose names begin with a dot."""
+
+
+class ParquetUnit:
+    """Writes files below folders that are allowed."""
+
+    chunk: ClassVar = ChunkSize(rows=100_000, bytes=64 << 20, every=60.0)
+    options: ClassVar = (
+        Option("folder", "where the files go; by default one of the delivery's name", str),
+        Option("compression", "of the files", one_of("zstd", "snappy", "gzip", "none"), "zstd"),
+    )
+
+    def __init__(self, setting: UnitSetting) -> None:
+        self._folder = allowed_folder(setting)
+        self._compression = setting.options["compression"]
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def check(cls, setting: UnitSetting) -> None:
+        """Refuse a folder that is not allowed, or that holds something."""
+        folder = allowed_folder(setting)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise OptionError(
+                "the folder holds something already",
+                detail="files of another delivery would hold rows twice",
+                hint="choose another folder, or empty this one",
+                option="folder",
+            )
+
+    def deliver(self, chunk: Chunk) -> None:
+        """Write a file; once this returns it stays, whatever happens."""
+        name = f"{chunk.first_row:016d}.parquet"
+        aside = self._folder / _ASIDE
+        with open(aside, "wb") as file:
+            pq.write_table(chunk.rows, file, compression=self._compression)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self._folder / name)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def close(self) -> None:
+        """Nothing is held between files."""
+
+
+def allowed_folder(setting: UnitSetting) -> Path:
+    """Where a delivery's files go; it lies below a folder that is allowed, links or not."""
+    wanted = setting.options["folder"] or quote(setting.delivery, safe="").replace(".", "%2E")
+    roots = [root.resolve() for root in setting.folders]
+    folder = _resolved(roots, wanted)
+    if folder is None or not any(folder != root and folder.is_relative_to(root) for root in roots):
+        raise OptionError(
+            f"files may not be written to {wanted!r}",
+            hint="name a folder without .. , or let the server allow others: delivery_folders",
+            option="folder",
+        )
+    return folder
+
+
+def _resolved(roots: Sequence[Path], wanted: str) -> Path | None:
+    try:
+        return (roots[0] / wanted).resolve()
+    except (ValueError, OSError, IndexError, RuntimeError):
+        return None

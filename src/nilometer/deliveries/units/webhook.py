@@ -1,0 +1,139 @@
+"""webhook: chunks of results as signed POST requests.
+
+A receiver answers 2xx once it has a chunk for good. Whatever else it answers, and if it does not
+answer, the same chunk comes again with the same id; only 410 (gone) ends the delivery.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from hashlib import sha256
+from typing import ClassVar, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from nilometer.deliveries.json_rows import chunk_text, row_texts
+from nilometer.deliveries.unit import Chunk, ReceiverError, ReceiverGoneError, UnitSetting
+from nilometer.log.clock import now_micros
+from nilometer.model.options import Option, OptionError, seconds
+from nilometer.version import VERSION
+
+ID_HEADER: Final = "Nilometer-Id"
+TIME_HEADER: Final = "Nilometer-Timestamp"
+SIGNATURE_HEADER: Final = "Nilometer-Signature"
+_GONE: Final = 410
+_BUSY: Final = (429, 503)
+_REFUSED_WAIT: Final = 30.0
+"""A receiver that refuses a chunk will not take it a second later."""
+_LONGEST_WAIT: Final = 3600.0
+_ANSWER: Final = 2048
+"""So many bytes of an answer are read, no more."""
+_SHOWN: Final = 120
+
+
+def sign(secret: str, timestamp: str, body: bytes) -> str:
+    """The signature of a request: whoever knows the secret can tell that it comes from here.
+
+    >>> sign("secret", "1767225600", b"{}")[:15]
+    'v1=6b38c0cd9d8d'
+    """
+    signed = timestamp.encode() + b"." + body
+    return f"v1={hmac.new(secret.encode(), signed, sha256).hexdigest()}"
+
+
+class WebhookUnit:
+    """Posts to a URL; redirects are not followed, certificates are checked."""
+
+    options: ClassVar = (
+        Option("url", "where to post, http:// or https://", str, is_secret=True),
+        Option("secret", "what requests are signed with", str, is_secret=True),
+        Option("timeout", "how long each step of a request may take", seconds, 10.0),
+    )
+
+    def __init__(self, setting: UnitSetting, clock: Callable[[], int] = now_micros) -> None:
+        self._url = setting.options["url"]
+        self._secret = setting.options["secret"]
+        self._clock = clock
+        self._client = httpx.Client(
+            timeout=setting.options["timeout"], follow_redirects=False, trust_env=False
+        )
+
+    @classmethod
+    def check(cls, setting: UnitSetting) -> None:
+        """Refuse what is no URL, and a signature without a secret."""
+        url = setting.options["url"]
+        hint = "write WITH (url = 'https://host/path', secret = '…')"
+        if url is None:
+            raise OptionError("a webhook needs a url", hint=hint, option="url")
+        try:
+            httpx.URL(url)
+            parts = urlsplit(url)
+            is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except (ValueError, httpx.InvalidURL):
+            is_usable = False
+        if not is_usable:
+            raise OptionError("the url is none that can be posted to", hint=hint, option="url")
+        if not setting.options["secret"]:
+            raise OptionError(
+                "a webhook needs a secret",
+                detail="requests are signed with it, so that receivers can trust them",
+                hint=hint,
+                option="secret",
+            )
+
+    @staticmethod
+    def row_bytes(chunk: Chunk) -> list[int]:
+        """How many bytes of a request each row takes."""
+        return [len(text.encode()) + 1 for text in row_texts(chunk)]
+
+    def deliver(self, chunk: Chunk) -> None:
+        """Post a chunk."""
+        body = chunk_text(chunk).encode()
+        timestamp = str(self._clock() // 1_000_000)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"nilometer/{VERSION}",
+            ID_HEADER: chunk.id,
+            TIME_HEADER: timestamp,
+            SIGNATURE_HEADER: sign(self._secret, timestamp, body),
+        }
+        try:
+            with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
+                self._judge(answer)
+        except httpx.TimeoutException as error:
+            raise ReceiverError("the receiver did not answer in time") from error
+        except httpx.HTTPError as error:
+            raise ReceiverError(f"the receiver cannot be reached: {error}") from error
+
+    def close(self) -> None:
+        self._client.close()
+
+    @staticmethod
+    def _judge(answer: httpx.Response) -> None:
+        if answer.is_success:
+            return
+        told = f"the receiver answered {answer.status_code}{_said(answer)}"
+        if answer.status_code == _GONE:
+            raise ReceiverGoneError(told)
+        after = _REFUSED_WAIT if answer.is_client_error else 0.0
+        if answer.status_code in _BUSY:
+            after = _seconds(answer.headers.get("Retry-After", ""))
+        raise ReceiverError(told, after)
+
+
+def _said(answer: httpx.Response) -> str:
+    """The beginning of an answer's text, in one line."""
+    taken = b""
+    for piece in answer.iter_raw(_ANSWER):
+        taken += piece
+        if len(taken) >= _ANSWER:
+            break
+    text = " ".join(taken[:_SHOWN].decode(errors="replace").split())
+    return f": {text}" if text else ""
+
+
+def _seconds(text: str) -> float:
+    """What Retry-After asks for, within reason."""
+    return min(float(text), _LONGEST_WAIT) if text.strip().isdecimal() else 0.0
