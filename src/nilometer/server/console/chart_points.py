@@ -1,0 +1,170 @@
+"""What of a query's rows is drawn: which columns can be, and the points they give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from nilometer.kernels.json_values import unique_names
+
+TIME: Final = "_time"
+DIFF: Final = "_diff"
+MOST_LINES: Final = 8
+_POINTS_AT_ONCE: Final = 40
+"""Of one line and one refresh; more are thinned, evenly."""
+
+Points = list[tuple[str, list[tuple[float, float]]]]
+"""Lines by name: pairs of milliseconds since 1970 and a value."""
+
+
+@dataclass(frozen=True)
+class Drawable:
+    """The columns of a result that can be drawn."""
+
+    values: tuple[str, ...]
+    """Numbers."""
+    keys: tuple[str, ...]
+    """What may tell lines apart: texts, whole numbers, truth values."""
+    lanes: tuple[str, ...]
+    """Times of the members of a match; fewer than two are no timeline."""
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Drawable:
+        named = list(zip(unique_names(schema.names), schema.types, strict=True))
+        own = [(name, kind) for name, kind in named if name not in (TIME, DIFF)]
+        lanes = tuple(name for name, kind in own if pat.is_timestamp(kind))
+        return cls(
+            tuple(name for name, kind in own if is_number(kind)),
+            tuple(name for name, kind in own if _is_key(kind)),
+            lanes if len(lanes) > 1 else (),
+        )
+
+    def first_choice(self, schema: pa.Schema) -> Choice:
+        """What a newcomer would want to see: measured values, one line for each thing."""
+        kinds = dict(zip(unique_names(schema.names), schema.types, strict=True))
+        texts = [name for name in self.keys if not pat.is_integer(kinds[name])]
+        named = [name for name in self.keys if name.lower().endswith(("id", "key"))]
+        key = next(iter([*texts, *named]), None)
+        measured = [name for name in self.values if not pat.is_integer(kinds[name])]
+        counted = [name for name in self.values if name != key]
+        return Choice(tuple((measured or counted)[:1]), key)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What somebody wants to see."""
+
+    values: tuple[str, ...]
+    key: str | None
+
+
+@dataclass
+class Lines:
+    """Which lines there are; those seen first have their own, the others share one."""
+
+    choice: Choice
+    own: list[str] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+
+    def points(self, rows: pa.Table) -> Points:
+        """The points that these rows add."""
+        rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
+        if not rows.num_rows:
+            return []
+        found: Points = []
+        times = _millis(rows[TIME])
+        keys = self._keys(rows)
+        for value in self.choice.values:
+            numbers = _numbers(rows[value])
+            found += self._of_value(value, times, numbers, keys)
+        return found
+
+    def _keys(self, rows: pa.Table) -> list[str] | None:
+        if self.choice.key is None:
+            return None
+        keys = [_shown(key) for key in rows[self.choice.key].to_pylist()]
+        for key in dict.fromkeys(keys):
+            if key not in self.own and len(self.own) < MOST_LINES // max(
+                1, len(self.choice.values)
+            ):
+                self.own.append(key)
+        self.others.update(key for key in keys if key not in self.own)
+        return keys
+
+    def _of_value(
+        self, value: str, times: np.ndarray, numbers: np.ndarray, keys: list[str] | None
+    ) -> Points:
+        if keys is None:
+            return _line(value, times, numbers)
+        held = np.array(keys, dtype=object)
+        found: Points = []
+        for key in self.own:
+            here = held == key
+            name = key if len(self.choice.values) == 1 else f"{value} of {key}"
+            found += _line(name, times[here], numbers[here])
+        left = ~np.isin(held, self.own) & np.isfinite(numbers)
+        if left.any():
+            mean = float(numbers[left].mean())
+            found.append((f"mean {value} of others", [(float(times[left].max()), mean)]))
+        return found
+
+
+def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:
+    """The times of each result in milliseconds, one for each lane; those with NULL left out."""
+    rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
+    rows = rows.select(list(lanes)).drop_null()
+    columns = [_millis(rows[lane]).tolist() for lane in lanes]
+    return [list(times) for times in zip(*columns, strict=True)]
+
+
+def _line(name: str, times: np.ndarray, numbers: np.ndarray) -> Points:
+    good = np.isfinite(numbers)
+    times, numbers = times[good], numbers[good]
+    if not len(times):
+        return []
+    order = np.argsort(times, kind="stable")
+    if len(order) > _POINTS_AT_ONCE:
+        order = order[np.linspace(0, len(order) - 1, _POINTS_AT_ONCE).astype(int)]
+    return [(name, list(zip(times[order].tolist(), numbers[order].tolist(), strict=True)))]
+
+
+def _that_come(rows: pa.Table) -> pa.Table:
+    """Without what a changelog takes back, and without what holds since ever."""
+    if DIFF in rows.schema.names:
+        rows = rows.filter(pc.greater(rows[DIFF], 0))
+    return rows.filter(pc.greater(rows[TIME].cast(pa.int64()), 0))
+
+
+def _millis(column: pa.ChunkedArray) -> np.ndarray:
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64())
+    return np.asarray(micros.to_numpy() / 1000.0)
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """As floats; NULL is NaN, which is not drawn."""
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=float)
+
+
+def _shown(key: object) -> str:
+    return "NULL" if key is None else str(key)[:60]
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type can be drawn."""
+    return bool(pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind))
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    return bool(
+        pat.is_string(kind)
+        or pat.is_large_string(kind)
+        or pat.is_integer(kind)
+        or pat.is_boolean(kind)
+    )

@@ -1,0 +1,64 @@
+"""A table and a chart that get what is new, not everything again; drawn in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from nicegui import ui
+
+from nilometer.server.console.chart_points import Points
+
+TABLE_ROWS: Final = 500
+CHART_POINTS: Final = 400
+CHART_MATCHES: Final = 150
+_PATIENCE: Final = 20.0
+"""Seconds for which a slow browser is waited for."""
+
+
+class LiveTable(ui.element, component="static/live_table.js"):
+    """The newest rows, as text."""
+
+    def __init__(self, label: str, waiting: str) -> None:
+        super().__init__()
+        self._props.update({"label": label, "waiting": waiting, "most": TABLE_ROWS})
+
+    def begin(self, columns: Sequence[dict[str, Any]]) -> None:
+        """Show these columns, and no rows."""
+        self.run_method("begin", columns)
+
+    async def add(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Rows that came, the oldest first; returns when the browser shows them."""
+        await _shown(self.run_method("add", rows, timeout=_PATIENCE))
+
+    async def replace(self, rows: Sequence[Sequence[Any]]) -> None:
+        """These rows, and no others; returns when the browser shows them."""
+        await _shown(self.run_method("replace", rows, timeout=_PATIENCE))
+
+
+class LiveChart(ui.element, component="static/live_chart.js"):
+    """Lines over time, or results as lines between the times of their streams."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        sizes = {"points": CHART_POINTS, "matches": CHART_MATCHES}
+        self._props.update({"label": label, **sizes})
+
+    def begin(self, lanes: Sequence[str] = ()) -> None:
+        """Show nothing; with lanes: a timeline of matches."""
+        self.run_method("begin", list(lanes))
+
+    def add_points(self, points: Points) -> None:
+        """Go on with the lines of these names."""
+        self.run_method("add_points", points)
+
+    def add_matches(self, matches: Sequence[Sequence[float]]) -> None:
+        """The times of each result, one for each lane."""
+        self.run_method("add_matches", matches)
+
+
+async def _shown(answer: Awaitable[Any]) -> None:
+    """Wait for the browser, so that nothing piles up before one that is slow or has gone."""
+    with suppress(TimeoutError):
+        await answer

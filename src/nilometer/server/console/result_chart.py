@@ -1,0 +1,83 @@
+"""The chart of a query's results, and what one may choose to see in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+from nicegui import ui
+
+from nilometer.server.console.chart_points import MOST_LINES, Drawable, Lines, matches
+from nilometer.server.console.chart_points import Choice as Chosen
+from nilometer.server.console.live_elements import CHART_MATCHES, LiveChart
+
+_LINES: Final = "Lines"
+_MATCHES: Final = "Matches"
+_NOTHING: Final = "—"
+
+
+class ResultChart:
+    """Lines of numbers over time, or a timeline of matches."""
+
+    def __init__(self, begin_anew: Callable[[], None]) -> None:
+        """`begin_anew` is called when something else shall be seen."""
+        self._drawable = Drawable((), (), ())
+        self._lines = Lines(Chosen((), None))
+        with ui.element("div").classes("nm-choices"):
+            self._form = ui.toggle([_LINES, _MATCHES], value=_LINES).classes("nm-toggle")
+            self._form.props('unelevated dense no-caps aria-label="Kind of chart"')
+            self._values = ui.select([], multiple=True, label="values").classes("nm-choice")
+            self._key = ui.select([_NOTHING], value=_NOTHING, label="one line for each")
+            self._key.classes("nm-choice")
+        self._empty = ui.label("These results have no numbers to draw.").classes("nm-empty")
+        self._chart = LiveChart("Chart of the results")
+        self._more = ui.label().classes("nm-soft nm-small nm-more")
+        for one in (self._form, self._values, self._key):
+            if one is not self._form:
+                one.props("dense outlined options-dense")
+            one.visible = False
+            one.on_value_change(begin_anew)
+        self._empty.visible = self._more.visible = False
+
+    def offer(self, schema: pa.Schema) -> None:
+        """Offer what results of these columns can show."""
+        self._drawable = found = Drawable.of(schema)
+        first = found.first_choice(schema)
+        self._form.set_visibility(bool(found.lanes and found.values))
+        self._form.value = _MATCHES if found.lanes else _LINES
+        self._values.set_options(list(found.values), value=list(first.values))
+        self._key.set_options([_NOTHING, *found.keys], value=first.key or _NOTHING)
+
+    def begin(self) -> None:
+        """Draw from nothing what is chosen now."""
+        drawable, is_timeline = self._drawable, self._is_timeline
+        key = None if self._key.value == _NOTHING else self._key.value
+        self._lines = Lines(Chosen(tuple(self._values.value or ()), key))
+        self._values.visible = not is_timeline and len(drawable.values) > 1
+        self._key.visible = not is_timeline and bool(drawable.keys)
+        self._empty.visible = not is_timeline and not drawable.values
+        self._chart.visible = not self._empty.visible
+        self._chart.begin(drawable.lanes if is_timeline else ())
+        self._more.visible = False
+
+    def add(self, rows: pa.Table) -> None:
+        """Go on with rows that came."""
+        if self._is_timeline:
+            newest = rows.slice(max(0, rows.num_rows - CHART_MATCHES))
+            if found := matches(newest, self._drawable.lanes):
+                self._chart.add_matches(found)
+        elif self._lines.choice.values and (points := self._lines.points(rows)):
+            self._chart.add_points(points)
+            self._tell_others()
+
+    def _tell_others(self) -> None:
+        others = len(self._lines.others)
+        self._more.visible = others > 0
+        if others:
+            drawn = f"{len(self._lines.own)} values of {self._lines.choice.key} have a line"
+            self._more.text = f"{drawn} (at most {MOST_LINES}); {others} others share one."
+
+    @property
+    def _is_timeline(self) -> bool:
+        return bool(self._drawable.lanes) and self._form.value == _MATCHES
