@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,16 +18,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.database.at_exit import close_at_exit
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading, everything_known
-from nilometer.database.running import RunningQueries
+from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.database.run_table import closed
+from nilometer.database.running import RunningQueries, RunSettings
 from nilometer.database.select_sensors import select_sensors
-from nilometer.database.statements import run_statement
+from nilometer.database.statements import drop_query, run_statement
 from nilometer.errors import ContradictionError, InputError, NameTakenError, SqlWindowError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
 from nilometer.model.time import Duration
-from nilometer.sensors.catalog.outcome import Outcome
-from nilometer.sensors.manager.status import SensorStatus
+from nilometer.sensors.catalog.outcome import Outcome, placed
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
@@ -64,8 +69,16 @@ class Database:
     the first statement that needs a place makes a temporary folder, which goes with the process.
     """
 
-    def __init__(self, spark: SparkSession, execution: str, heartbeat: Duration) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        execution: str,
+        heartbeat: Duration,
+        limits: QueryLimits | None = None,
+        most_queries: int | None = None,
+    ) -> None:
         self.spark = spark
+        self._run_settings = RunSettings(spark, limits or QueryLimits(), most_queries)
         self._execution = choose_execution(execution)
         self._beats = beats_per_second(heartbeat)
         self._frames: dict[str, DataFrame] = {}
@@ -74,6 +87,7 @@ class Database:
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
         self._is_closed = False
+        self._changing = threading.RLock()
 
     def create_stream(
         self,
@@ -128,7 +142,8 @@ class Database:
         if name.lower() not in self._functions:
             require_new_name(self.spark, name)
         register_function(self.spark, made)
-        self._functions[name.lower()] = made
+        with self._changing:
+            self._functions = {**self._functions, name.lower(): made}
 
     def drop(self, name: str) -> None:
         """Forget the name of a DataFrame; queries that run keep running."""
@@ -141,7 +156,9 @@ class Database:
             raise InputError(
                 f"there is no stream or table {name}", hint=nearest(name, self._relations)
             )
-        del self._relations[known], self._frames[known]
+        with self._changing:
+            self._relations = {k: v for k, v in self._relations.items() if k != known}
+            self._frames = {k: v for k, v in self._frames.items() if k != known}
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -231,6 +248,15 @@ class Database:
         declared = [home.catalog.require_declaration(one).name for one in names]
         return [status for one in declared for status in home.manager.status(one)]
 
+    def streams(self) -> list[StreamStatus]:
+        """How all streams and sensor tables are doing."""
+        return self._stored()[0].manager.streams()
+
+    def declarations(self) -> list[tuple[Declaration, list[Sensor]]]:
+        """All streams and sensor tables, each with all its sensors, needed now or not."""
+        home, _ = self._stored()
+        return [(one, home.sensors(one.name)) for one in home.catalog.declarations()]
+
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""
         home, _ = self._stored()
@@ -242,8 +268,62 @@ class Database:
         """Spark's handles of the named queries that were started here."""
         return {} if self._queries is None else self._queries.handles
 
+    def create_query(
+        self,
+        name: str | None,
+        text: str,
+        *,
+        limits: QueryLimits | None = None,
+        temporary: bool = False,
+    ) -> QueryStatus:
+        """Keep a SELECT under a name and start it, as CREATE QUERY does.
+
+        limits     what it may take; None: what was said to `connect`.
+        temporary  it is gone when the database is opened again, and may do without a name.
+
+        >>> db.create_query("warm", "SELECT …")  # doctest: +SKIP
+        """
+        if name is None:
+            if not temporary:
+                raise InputError("a query that is kept needs a name")
+            name = f"run_{token_hex(4)}"
+        self._refuse_frame(name)
+        queries = self._stored()[1]
+        statement = read_query(text)
+        if statement.explain is not None:
+            raise InputError("a query is kept, not its explanation", hint="leave out EXPLAIN")
+        queries.create(name, statement.sql, statement, limits=limits, temporary=temporary)
+        return queries.status(name)
+
+    def start_query(self, name: str) -> bool:
+        """Start a query that is stopped or has failed; False if it runs already."""
+        return self._stored()[1].start(name)
+
+    def stop_query(self, name: str) -> bool:
+        """Stop a query; False if it did not run."""
+        return self._stored()[1].stop(name)
+
+    def drop_query(self, name: str) -> None:
+        """Stop a query, and delete its results and all that it has kept."""
+        drop_query(name, *self._stored())
+
+    def query_statuses(self) -> list[QueryStatus]:
+        """How all named queries are doing; quick, as Spark is not asked."""
+        return self._stored()[1].statuses()
+
+    def query_status(self, name: str) -> QueryStatus:
+        """How one named query is doing."""
+        return self._stored()[1].status(name)
+
+    def query_health(self, name: str) -> list[HealthSample]:
+        """A query after each micro-batch of the last ten minutes, oldest first."""
+        return self._stored()[1].health(name)
+
     def resume(self) -> list[str]:
-        """Start the named queries again that ran when the database was closed; their names."""
+        """Start the named queries again that ran when the database was closed; their names.
+
+        Those that could not be started are tried again if that may help; the error names them.
+        """
         return self._stored()[1].resume()
 
     def forget_reader(self, reader: str) -> None:
@@ -254,9 +334,10 @@ class Database:
 
     def close(self) -> None:
         """Stop named queries, store what sensors have sent, and let them go."""
-        home, queries = self._home, self._queries
-        self._is_closed = self._is_closed or home is not None
-        self._home, self._queries = None, None
+        with self._changing:
+            home, queries = self._home, self._queries
+            self._is_closed = self._is_closed or home is not None
+            self._home, self._queries = None, None
         if queries is not None:
             queries.close()
         if home is not None:
@@ -272,21 +353,23 @@ class Database:
         """Be kept in a folder from now on."""
         register_log_sources(self.spark)
         self._home = Home(path, catalog, logs, self._select)
-        self._queries = RunningQueries(self._home, self._plan, self._beats)
+        self._queries = RunningQueries(self._home, self._plan, self._beats, self._run_settings)
         close_at_exit(self)
+        self._queries.drop_temporary()
 
     def _stored(self) -> tuple[Home, RunningQueries]:
-        self._require_open()
-        if self._home is None or self._queries is None:
-            self._open(None)
-        assert self._home is not None
-        assert self._queries is not None
-        return self._home, self._queries
+        with self._changing:
+            self._require_open()
+            if self._home is None or self._queries is None:
+                self._open(None)
+            assert self._home is not None
+            assert self._queries is not None
+            return self._home, self._queries
 
     def _require_open(self) -> None:
         """What was kept in a folder must not go on in another one, which nobody asked for."""
         if self._is_closed:
-            raise InputError("the database is closed", hint="open it again: nm.connect(spark, …)")
+            raise closed()
 
     def _run(self, statement: DatabaseStatement) -> Outcome:
         self._refuse_taken(statement)
@@ -315,11 +398,15 @@ class Database:
 
     def _refuse_taken(self, statement: DatabaseStatement) -> None:
         """A name is that of a DataFrame or of something in the catalog, never of both."""
-        if isinstance(statement, _CREATES) and self._known(statement.name) is not None:
+        if isinstance(statement, _CREATES):
+            with placed(statement.place):
+                self._refuse_frame(statement.name)
+
+    def _refuse_frame(self, name: str) -> None:
+        if self._known(name) is not None:
             raise NameTakenError(
-                f"there is a DataFrame {statement.name} already",
-                place=statement.place,
-                hint=f'choose another name, or db.drop("{statement.name}") first',
+                f"there is a DataFrame {name} already",
+                hint=f'choose another name, or db.drop("{name}") first',
             )
 
     def _require_new(self, name: object, frame: object) -> None:
@@ -340,8 +427,9 @@ class Database:
         return next((known for known in self._relations if known.lower() == name.lower()), None)
 
     def _add(self, relation: Relation, frame: DataFrame) -> None:
-        self._relations[relation.name] = relation
-        self._frames[relation.name] = frame
+        with self._changing:  # those who read them keep what they have
+            self._frames = {**self._frames, relation.name: frame}
+            self._relations = {**self._relations, relation.name: relation}
 
 
 def connect(
@@ -352,6 +440,8 @@ def connect(
     logs: str | None = None,
     execution: str = "auto",
     heartbeat: Duration = "1s",
+    limits: QueryLimits | None = None,
+    most_queries: int | None = None,
 ) -> Database:
     """A Database on a Spark session, classic or Spark Connect.
 
@@ -363,10 +453,12 @@ def connect(
                operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.
     heartbeat  how often answers over arrival times (or with idle streams) are brought up to
                date though nothing arrives: at most a second.
+    limits     what named queries may take that say nothing else; by default all they want.
+    most_queries  how many named queries may run at one time; None: any number.
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
-    database = Database(spark, execution, heartbeat)
+    database = Database(spark, execution, heartbeat, limits, most_queries)
     if path is not None or catalog is not None or logs is not None:
         database._open(None if path is None else Path(path), catalog, logs)
     return database

@@ -15,6 +15,8 @@ class QueryPhase(StrEnum):
     RUNNING = "running"
     RESTARTING = "restarting"
     """It has failed; another attempt follows, later after every failure."""
+    WAITING = "to be resumed"
+    """It ran when the database was closed, and has not been started again yet."""
     STOPPED = "stopped"
     """Somebody stopped it."""
     FAILED = "failed"

@@ -8,12 +8,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from nilometer.database.home import Home
+from nilometer.database.limits import shown_limits
 from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIMESTAMP
 from nilometer.log.registrations import registrations
 from nilometer.model.names import count
 from nilometer.sensors.catalog.outcome import Outcome, placed
-from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_letters
@@ -30,6 +30,8 @@ _QUERIES: Final = pa.schema(
         "created": TIMESTAMP,
         "error": pa.string(),
         "query": pa.string(),
+        "limits": pa.string(),
+        "rows": pa.int64(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -62,26 +64,23 @@ _READERS: Final = pa.schema(
 
 def show_queries(queries: RunningQueries) -> Outcome:
     """All named queries, and whether they run."""
-    found = queries.look()
+    queries.look()
+    found = queries.statuses()
     rows = [
         (
             one.name,
-            _state(one, queries),
-            one.kind,
+            str(one.phase),
+            one.emits,
             one.created,
             one.error,
             " ".join(one.text.split()),
+            shown_limits(one.limits),
+            one.result_rows,
         )
         for one in found
     ]
     message = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
     return Outcome(message, _table(_QUERIES, rows))
-
-
-def _state(query: NamedQuery, queries: RunningQueries) -> str:
-    if query.state is QueryState.RUNNING and not queries.is_active(query.name):
-        return "to be resumed"
-    return str(query.state)
 
 
 def show_sensors(statement: Show, home: Home) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nilometer.database.home import Home
+from nilometer.database.limits import read_limits
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
 from nilometer.database.show_streams import show_streams
@@ -12,6 +13,7 @@ from nilometer.errors import InputError
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sql.ddl.nodes import (
+    AlterQuery,
     CreateQuery,
     DatabaseStatement,
     Drop,
@@ -38,10 +40,15 @@ def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQuer
             with placed(statement.place):
                 stopped = queries.stop(statement.name)
             return Outcome(f"query {statement.name} {'stopped' if stopped else 'did not run'}")
+        case AlterQuery():
+            with placed(statement.place):
+                queries.alter(statement.name, lambda limits: read_limits(statement.options, limits))
+            return Outcome(f"query {statement.name} altered")
         case Drop(kind=Kind.QUERY):
             return _drop_query(statement, home, queries)
         case Drop():
-            _refuse_if_read(statement, home, queries)
+            with placed(statement.place):
+                _refuse_if_read(statement.name, statement.kind, home, queries)
             return _told(execute(home.catalog, statement), home)
         case Show(what=Shown.QUERIES):
             return show_queries(queries)
@@ -78,12 +85,14 @@ def _told(outcome: Outcome, home: Home) -> Outcome:
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries) -> Outcome:
+    limits = read_limits(statement.options, queries.limits)
     with placed(statement.place):
         made = queries.create(
             statement.name,
             statement.text,
             statement.query,
             if_not_exists=statement.if_not_exists,
+            limits=limits,
         )
     if not made:
         return Outcome(f"query {statement.name} is there already")
@@ -99,18 +108,22 @@ def _drop_query(statement: Drop, home: Home, queries: RunningQueries) -> Outcome
                 return Outcome(f"there is no query {statement.name}")
             home.catalog.require(statement.name, Kind.QUERY)
             raise AssertionError("a query that is required is there")
-        _refuse_if_read(statement, home, queries)
-        queries.drop(found.name)
+        drop_query(found.name, home, queries)
     return Outcome(
         f"query {found.name} dropped", change=Change(Kind.QUERY, found.name, Action.DROPPED)
     )
 
 
-def _refuse_if_read(statement: Drop, home: Home, queries: RunningQueries) -> None:
+def drop_query(name: str, home: Home, queries: RunningQueries) -> None:
+    """Drop a query that no other one reads."""
+    _refuse_if_read(name, Kind.QUERY, home, queries)
+    queries.drop(name)
+
+
+def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) -> None:
     """What named queries read cannot be dropped under them, nor before they are started again."""
-    with placed(statement.place):
-        found = home.catalog.find(statement.name)
-        if found is None or found.kind is not statement.kind:
-            return
-        for query in queries.reading(found.name):
-            raise InputError(f"query {query} reads {found.name}", hint=f"first DROP QUERY {query}")
+    found = home.catalog.find(name)
+    if found is None or found.kind is not kind:
+        return
+    for query in queries.reading(found.name):
+        raise InputError(f"query {query} reads {found.name}", hint=f"first DROP QUERY {query}")

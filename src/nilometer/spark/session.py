@@ -41,6 +41,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.python.daemon.module": "nilometer.spark.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalogImplementation": "in-memory",
+    # Queries that run side by side share the cores; each starts in a pool of its own.
+    "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from sqlalchemy import Connection, Engine, select, update
 
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import (
+    stored_deliveries,
     stored_queries,
     stored_readers,
     stored_sensors,
@@ -21,6 +23,7 @@ from nilometer.sensors.catalog import (
 from nilometer.sensors.catalog.engine import open_engine, reported
 from nilometer.sensors.catalog.migrate import migrate
 from nilometer.sensors.catalog.schema import CHANGES, counters
+from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
 from nilometer.sensors.catalog.stored_names import (
     Named,
     all_names,
@@ -218,12 +221,13 @@ class SensorCatalog:
         *,
         state: QueryState = QueryState.RUNNING,
         if_not_exists: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> bool:
         """Add a query; False if it is there and that may be."""
         with self._creating(name, Kind.QUERY, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
-            made = NamedQuery(name, text, kind, state, self._clock(), None)
+            made = NamedQuery(name, text, kind, state, self._clock(), None, options or {})
             stored_queries.store_query(connection, owner, made)
             return True
 
@@ -241,6 +245,47 @@ class SensorCatalog:
         """Say that a query runs or is stopped, and why it failed if it did."""
         with self._changing_name(name, Kind.QUERY) as (connection, found):
             stored_queries.set_state(connection, found.id, state, error)
+
+    def set_query_options(self, name: str, options: Mapping[str, Any]) -> None:
+        """Replace what else was said of a query."""
+        with self._changing_name(name, Kind.QUERY) as (connection, found):
+            stored_queries.set_options(connection, found.id, options)
+
+    # Deliveries
+
+    def create_delivery(
+        self,
+        name: str,
+        query: str,
+        unit: str,
+        options: Mapping[str, str],
+        *,
+        if_not_exists: bool = False,
+    ) -> bool:
+        """Add a delivery; False if it is there and that may be."""
+        with self._creating(name, Kind.DELIVERY, if_not_exists) as (connection, owner):
+            if owner is None:
+                return False
+            source = require_name(connection, query, Kind.QUERY).name
+            state, now = KeptState.RUNNING, self._clock()
+            made = StoredDelivery(name, source, unit, options, state, now, None)
+            stored_deliveries.store_delivery(connection, owner, made)
+            return True
+
+    def delivery(self, name: str) -> StoredDelivery | None:
+        """The delivery of this name."""
+        with self._reading() as connection:
+            return stored_deliveries.read_delivery(connection, name)
+
+    def deliveries(self) -> list[StoredDelivery]:
+        """All deliveries, by name."""
+        with self._reading() as connection:
+            return stored_deliveries.read_deliveries(connection)
+
+    def set_delivery_state(self, name: str, state: KeptState, *, error: str | None = None) -> None:
+        """Say that a delivery runs, is stopped, or has failed and why."""
+        with self._changing_name(name, Kind.DELIVERY) as (connection, found):
+            stored_deliveries.set_state(connection, found.id, state, error)
 
     # Readers
 

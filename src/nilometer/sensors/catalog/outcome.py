@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from nilometer.errors import InputError, Place, SqlError
+from nilometer.errors import InputError, LimitError, Place, SqlError
 from nilometer.sql.ddl.nodes import Kind
 
 
@@ -50,6 +50,8 @@ def placed(place: Place) -> Iterator[None]:
         if error.place is not None:
             raise
         raise _copy(type(error), error, place) from None
+    except LimitError:
+        raise  # nothing is wrong with the statement
     except InputError as error:
         raise _copy(SqlError, error, place) from None
 

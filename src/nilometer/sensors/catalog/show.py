@@ -90,8 +90,13 @@ def _describe_query(query: NamedQuery) -> Outcome:
         "created": format_instant(query.created),
         "error": query.error,
     }
+    found |= {name: _option(name, value) for name, value in query.options.items()}
     rows = _text_table(property=list(found), value=list(found.values()))
     return Outcome(f"query {query.name}", rows)
+
+
+def _option(name: str, value: object) -> str:
+    return format_duration(value) if name == "history" and isinstance(value, int) else str(value)
 
 
 def _describe_sensors(declared: Declaration, sensors: int) -> Outcome:

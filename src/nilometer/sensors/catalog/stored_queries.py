@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,10 +15,11 @@ from nilometer.sensors.catalog.stored_names import require_text
 
 
 class QueryState(StrEnum):
-    """Whether a query should be running; one that fails is stopped, with an error."""
+    """Whether a query should be running; one that failed for good is not, and has an error."""
 
     RUNNING = "running"
     STOPPED = "stopped"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,9 @@ class NamedQuery:
     state: QueryState
     created: int
     error: str | None
-    """Why it was stopped last, if it failed."""
+    """What its last failure said."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What else was said of it: its limits, and whether it is temporary."""
 
 
 def store_query(connection: Connection, owner: int, query: NamedQuery) -> None:
@@ -42,6 +47,7 @@ def store_query(connection: Connection, owner: int, query: NamedQuery) -> None:
         "state": query.state.value,
         "created": query.created,
         "error": query.error,
+        "options": json.dumps(dict(query.options)),
     }
     connection.execute(insert(queries).values(row))
 
@@ -63,6 +69,11 @@ def set_state(connection: Connection, owner: int, state: QueryState, error: str 
     connection.execute(changed.values(state=state.value, error=stored))
 
 
+def set_options(connection: Connection, owner: int, options: Mapping[str, Any]) -> None:
+    changed = update(queries).where(queries.c.owner == owner)
+    connection.execute(changed.values(options=json.dumps(dict(options))))
+
+
 def _stored() -> Select[Any]:
     wanted = select(names.c.name, queries)
     return wanted.join_from(queries, names, queries.c.owner == names.c.id)
@@ -70,4 +81,5 @@ def _stored() -> Select[Any]:
 
 def _query(row: Row[Any]) -> NamedQuery:
     state = QueryState(row.state)
-    return NamedQuery(row.name, row.text, row.kind, state, row.created, row.error)
+    options = json.loads(row.options)
+    return NamedQuery(row.name, row.text, row.kind, state, row.created, row.error, options)

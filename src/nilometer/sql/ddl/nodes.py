@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.errors import Place
+from nilometer.errors import Place, SqlError
 from nilometer.sql.query_text import Statement
 
 
@@ -78,8 +78,22 @@ class CreateTable:
 
 
 @dataclass(frozen=True)
+class GivenOption:
+    """name = value, as it stands in a statement."""
+
+    value: str
+    place: Place
+
+    def refusal(
+        self, message: str, *, detail: str | None = None, hint: str | None = None
+    ) -> SqlError:
+        """What is said to an option that cannot be used."""
+        return SqlError(message, place=self.place, detail=detail, hint=hint)
+
+
+@dataclass(frozen=True)
 class CreateQuery:
-    """CREATE QUERY name AS SELECT …"""
+    """CREATE QUERY name [WITH (name = value, …)] AS SELECT …"""
 
     name: str
     query: Statement
@@ -87,6 +101,22 @@ class CreateQuery:
     """The text of the query alone."""
     if_not_exists: bool
     place: Place
+    options: Mapping[str, GivenOption] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CreateDelivery:
+    """CREATE DELIVERY name FROM query TO unit WITH (…)."""
+
+    name: str
+    query: str
+    unit: str
+    """In lower case."""
+    options: Mapping[str, GivenOption]
+    if_not_exists: bool
+    place: Place
+    query_place: Place
+    unit_place: Place
 
 
 @dataclass(frozen=True)
@@ -130,11 +160,12 @@ class Kind(StrEnum):
     SENSOR_TABLE = "SENSOR TABLE"
     TABLE = "TABLE"
     QUERY = "QUERY"
+    DELIVERY = "DELIVERY"
 
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY [IF EXISTS] name."""
 
     kind: Kind
     name: str
@@ -158,6 +189,31 @@ class StopQuery:
     place: Place
 
 
+@dataclass(frozen=True)
+class AlterQuery:
+    """ALTER QUERY name SET (name = value, …)."""
+
+    name: str
+    options: Mapping[str, GivenOption]
+    place: Place
+
+
+@dataclass(frozen=True)
+class StartDelivery:
+    """START DELIVERY name."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class StopDelivery:
+    """STOP DELIVERY name."""
+
+    name: str
+    place: Place
+
+
 class Shown(StrEnum):
     """What SHOW lists."""
 
@@ -165,6 +221,7 @@ class Shown(StrEnum):
     TABLES = "TABLES"
     SENSORS = "SENSORS"
     QUERIES = "QUERIES"
+    DELIVERIES = "DELIVERIES"
     READERS = "READERS"
     DEAD_LETTERS = "DEAD LETTERS"
     STREAM_TYPES = "STREAM TYPES"
@@ -181,7 +238,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Describe:
-    """DESCRIBE name: a stream, table, sensor table or query."""
+    """DESCRIBE name: a stream, table, sensor table, query or delivery."""
 
     name: str
     place: Place
@@ -192,12 +249,16 @@ DatabaseStatement: TypeAlias = (
     | CreateSensorTable
     | CreateTable
     | CreateQuery
+    | CreateDelivery
     | Insert
     | Update
     | Delete
     | Drop
     | StartQuery
     | StopQuery
+    | AlterQuery
+    | StartDelivery
+    | StopDelivery
     | Show
     | Describe
 )

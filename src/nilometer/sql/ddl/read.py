@@ -12,6 +12,7 @@ from nilometer.sql.ddl.nodes import DatabaseStatement
 from nilometer.sql.ddl.read_create import read_create
 from nilometer.sql.ddl.read_rows import read_delete, read_insert, read_update
 from nilometer.sql.ddl.read_short import (
+    read_alter,
     read_describe,
     read_drop,
     read_show,
@@ -32,6 +33,7 @@ _READERS: Final[Mapping[str, Callable[[StatementReader], DatabaseStatement]]] = 
     "DESC": read_describe,
     "START": read_start,
     "STOP": read_stop,
+    "ALTER": read_alter,
 }
 
 

@@ -1,4 +1,4 @@
-"""CREATE STREAM, SENSOR TABLE, TABLE and QUERY."""
+"""CREATE STREAM, SENSOR TABLE, TABLE, QUERY and DELIVERY."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
     ColumnDef,
+    CreateDelivery,
     CreateQuery,
     CreateSensorTable,
     CreateStream,
@@ -14,13 +15,17 @@ from nilometer.sql.ddl.nodes import (
     StreamDef,
 )
 from nilometer.sql.ddl.read_columns import ColumnList, read_column
+from nilometer.sql.ddl.read_delivery import read_delivery
+from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.read_stream import read_stream
 from nilometer.sql.ddl.statement_reader import StatementReader
 from nilometer.sql.query_text import read_query_tokens
 
-Created = CreateStream | CreateSensorTable | CreateTable | CreateQuery
+Created = CreateStream | CreateSensorTable | CreateTable | CreateQuery | CreateDelivery
 
-_CREATE: Final = "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE or CREATE QUERY"
+_CREATE: Final = (
+    "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE, CREATE QUERY or CREATE DELIVERY"
+)
 _STREAM: Final = "write CREATE STREAM s (v DOUBLE, …) FROM http WITH (…)"
 _SENSORS: Final = "write CREATE SENSOR TABLE s (id INT, …, reading STREAM(v DOUBLE, …) FROM http)"
 _TABLE: Final = "write CREATE TABLE t (id INT, name STRING)"
@@ -39,6 +44,8 @@ def read_create(reader: StatementReader) -> Created:
         return _sensor_table(reader)
     if reader.take("TABLE"):
         return _table(reader)
+    if reader.take("DELIVERY"):
+        return read_delivery(reader)
     if not reader.take("QUERY"):
         reader.refuse("expected what to create", hint=_CREATE)
     return _query(reader)
@@ -122,10 +129,11 @@ def _table(reader: StatementReader) -> CreateTable:
 
 def _query(reader: StatementReader) -> CreateQuery:
     if_not_exists, name, place = _named(reader, "query", _QUERY)
+    options = read_placed_options(reader, "WITH") if reader.take("WITH") else {}
     reader.expect("AS", "AS and a query", _QUERY)
     tokens = reader.rest
     if not tokens or tokens[0].text.upper() == "EXPLAIN":
         reader.refuse("expected a query", hint=_QUERY)
     query = read_query_tokens(reader.sql, tokens)
     text = reader.sql[tokens[0].start : tokens[-1].end + 1]
-    return CreateQuery(name, query, text, if_not_exists, place)
+    return CreateQuery(name, query, text, if_not_exists, place, options)

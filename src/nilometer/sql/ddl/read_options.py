@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.ddl.nodes import GivenOption
 from nilometer.sql.ddl.statement_reader import StatementReader
 
 _HINT: Final = "write WITH (interval = '5s', retries = 3)"
@@ -16,8 +17,13 @@ _ENDS: Final = (TokenType.COMMA, TokenType.R_PAREN, TokenType.L_PAREN, TokenType
 
 def read_options(reader: StatementReader) -> Mapping[str, str]:
     """The options by their names in lower case, their values as text."""
-    found: dict[str, str] = {}
-    reader.expect("(", "( after WITH", _HINT)
+    return {name: one.value for name, one in read_placed_options(reader, "WITH").items()}
+
+
+def read_placed_options(reader: StatementReader, word: str) -> dict[str, GivenOption]:
+    """The same with their places, behind this word."""
+    found: dict[str, GivenOption] = {}
+    reader.expect("(", f"( after {word}", _HINT)
     while True:
         name, place = _name(reader)
         if name in found:
@@ -25,7 +31,8 @@ def read_options(reader: StatementReader) -> Mapping[str, str]:
                 f"the option {name} is given twice", place=place, hint="leave one of them out"
             )
         reader.expect("=", f"= after the option {name}", _HINT)
-        found[name] = _value(reader, name)
+        value = _value(reader, name)
+        found[name] = GivenOption(value, Place(reader.sql, place.start, reader.last.end + 1))
         if not reader.take(","):
             break
     reader.expect(")", ", or ) after the option", _HINT)

@@ -1,4 +1,4 @@
-"""DROP, SHOW, DESCRIBE, START and STOP."""
+"""DROP, SHOW, DESCRIBE, START, STOP and ALTER."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from typing import Final
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
+    AlterQuery,
     Describe,
     Drop,
     Kind,
     Show,
     Shown,
+    StartDelivery,
     StartQuery,
+    StopDelivery,
     StopQuery,
 )
+from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.statement_reader import StatementReader
 
-_DROP: Final = "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t or DROP QUERY q"
+_DROP: Final = (
+    "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t, DROP QUERY q or DROP DELIVERY d"
+)
 _SHOW: Final = f"write SHOW and one of {', '.join(Shown)}"
-_DESCRIBE: Final = "write DESCRIBE and the name of a stream, table, sensor table or query"
+_DESCRIBE: Final = "write DESCRIBE and the name of a stream, table, sensor table, query or delivery"
+_ALTER: Final = "write ALTER QUERY q SET (results = '2GB')"
 _OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
 
 
 def read_drop(reader: StatementReader) -> Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY [IF EXISTS] name."""
     reader.take("DROP")
     kind = next((kind for kind in Kind if reader.take(*kind.split())), None)
     if kind is None:
@@ -67,20 +74,36 @@ def read_describe(reader: StatementReader) -> Describe:
     return Describe(name, place)
 
 
-def read_start(reader: StatementReader) -> StartQuery:
-    """START QUERY name."""
-    return StartQuery(*_query(reader, "START"))
+def read_start(reader: StatementReader) -> StartQuery | StartDelivery:
+    """START QUERY | DELIVERY name."""
+    is_delivery, name, place = _running(reader, "START")
+    return StartDelivery(name, place) if is_delivery else StartQuery(name, place)
 
 
-def read_stop(reader: StatementReader) -> StopQuery:
-    """STOP QUERY name."""
-    return StopQuery(*_query(reader, "STOP"))
+def read_stop(reader: StatementReader) -> StopQuery | StopDelivery:
+    """STOP QUERY | DELIVERY name."""
+    is_delivery, name, place = _running(reader, "STOP")
+    return StopDelivery(name, place) if is_delivery else StopQuery(name, place)
 
 
-def _query(reader: StatementReader, word: str) -> tuple[str, Place]:
+def read_alter(reader: StatementReader) -> AlterQuery:
+    """ALTER QUERY name SET (name = value, …)."""
+    reader.take("ALTER")
+    reader.expect("QUERY", "QUERY after ALTER", _ALTER)
+    name, place = reader.name("the name of the query", _ALTER)
+    reader.expect("SET", "SET and the options", _ALTER)
+    options = read_placed_options(reader, "SET")
+    reader.finish(_ALTER)
+    return AlterQuery(name, options, place)
+
+
+def _running(reader: StatementReader, word: str) -> tuple[bool, str, Place]:
+    """Whether a delivery is named, not a query; and its name."""
     reader.take(word)
-    hint = f"write {word} QUERY q"
-    reader.expect("QUERY", f"QUERY after {word}", hint)
-    name, place = reader.name("the name of the query", hint)
+    is_delivery = reader.take("DELIVERY")
+    hint = f"write {word} DELIVERY d" if is_delivery else f"write {word} QUERY q"
+    if not is_delivery:
+        reader.expect("QUERY", f"QUERY or DELIVERY after {word}", hint)
+    name, place = reader.name(f"the name of the {'delivery' if is_delivery else 'query'}", hint)
     reader.finish(hint)
-    return name, place
+    return is_delivery, name, place

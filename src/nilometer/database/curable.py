@@ -1,0 +1,46 @@
+"""Whether another attempt may cure what a query has failed of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nilometer.errors import (
+    CheckpointError,
+    InputError,
+    InternalError,
+    LogError,
+    LogFullError,
+    LogGapError,
+    NilometerError,
+    PredicateError,
+    SchemaError,
+    SqlError,
+    WindowError,
+)
+
+_LASTING: Final = (
+    CheckpointError,
+    InputError,
+    InternalError,
+    LogFullError,
+    LogGapError,
+    PredicateError,
+    SchemaError,
+    SqlError,
+    WindowError,
+)
+"""The same text over the same rows fails of these again."""
+_LASTING_OF_LOGS: Final = (
+    "the log is damaged",
+    "the log has other columns",
+    "a log of another version",
+    "the rows do not have the columns of the log",
+    "no file system for this location",
+)
+
+
+def may_be_cured(error: NilometerError) -> bool:
+    """Whether to try again: Spark, a worker, a disk or a catalog may do better next time."""
+    if isinstance(error, LogError) and error.message in _LASTING_OF_LOGS:
+        return False
+    return not isinstance(error, _LASTING)

@@ -1,0 +1,118 @@
+"""Health of a query over time, out of Spark's reports about its micro-batches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from nilometer.database.query_status import HealthSample
+from nilometer.database.result_size import ResultSize
+from nilometer.spark.metrics import JoinMetrics, StreamMetrics, progress_metrics
+
+KEPT: Final = 600_000_000
+"""Samples are kept for so long (microseconds), and"""
+MOST: Final = 2_000
+"""at most so many of them."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class HealthHistory:
+    """The samples of one query, oldest first, and what was seen last."""
+
+    samples: deque[HealthSample] = field(default_factory=lambda: deque(maxlen=MOST))
+    size: ResultSize = field(default_factory=ResultSize)
+    last_batch: int = -1
+    last_time: int | None = None
+    """When the last micro-batch that was seen began."""
+
+    def add(
+        self, reports: Sequence[Mapping[str, Any]], size: ResultSize, now: int, budget: float
+    ) -> list[HealthSample]:
+        """Take in the reports that are new; what became of them."""
+        fresh = [one for one in reports if self._is_new(one)]
+        rows = size.rows - self.size.rows
+        self.size = size
+        if not fresh:
+            return []
+        seconds = self._seconds(_began(fresh[-1]), budget)
+        made = []
+        for report in fresh:
+            began = _began(report)
+            rate = rows / seconds
+            made.append(_sample(report, self._seconds(began, budget), rate, size, now, budget))
+            self.last_batch, self.last_time = int(report["batchId"]), began
+        self.samples.extend(made)
+        while self.samples[0].time < now - KEPT and len(self.samples) > len(made):
+            self.samples.popleft()
+        return made
+
+    def wants_all(self, last: Mapping[str, Any]) -> bool:
+        """Whether micro-batches before the last one have not been seen."""
+        return self._is_new(last) and int(last["batchId"]) > self.last_batch + 1
+
+    def recent(self, now: int) -> list[HealthSample]:
+        """The samples of the last ten minutes, oldest first."""
+        return [one for one in self.samples.copy() if one.time >= now - KEPT]
+
+    def _is_new(self, report: Mapping[str, Any]) -> bool:
+        """Whether this is a micro-batch that was not seen; Spark also reports that there was none.
+
+        A micro-batch that failed and is done again is another one.
+        """
+        is_done = "addBatch" in report["durationMs"]
+        return is_done and (self.last_time is None or _began(report) > self.last_time)
+
+    def _seconds(self, began: int, budget: float) -> float:
+        """For how long rows were gathered that a micro-batch works through."""
+        before = began - int(budget * 1000) if self.last_time is None else self.last_time
+        return max(0.001, (began - before) / 1e6)
+
+
+def _sample(
+    report: Mapping[str, Any],
+    seconds: float,
+    output_rate: float,
+    size: ResultSize,
+    now: int,
+    budget: float,
+) -> HealthSample:
+    metrics = progress_metrics(report)
+    streams = _streams(metrics)
+    mark = size.watermark if size.watermark is not None else _least_mark(streams)
+    return HealthSample(
+        time=_began(report),
+        input_rows_per_second=sum(one.rows for one in streams.values()) / seconds,
+        output_rows_per_second=output_rate,
+        state_bytes=sum(one.state_bytes for one in metrics),
+        watermark_lag=None if mark is None else max(0, now - mark),
+        late_rows=sum(one.late for one in streams.values()),
+        batch_millis=float(report["durationMs"].get("triggerExecution", 0)),
+        budget_millis=budget,
+        streams=streams,
+    )
+
+
+def _streams(metrics: Sequence[JoinMetrics]) -> dict[str, StreamMetrics]:
+    """The streams that a query reads; parts of a UNION may give two of them the same name."""
+    found: dict[str, StreamMetrics] = {}
+    for join in metrics:
+        for name, stream in join.streams.items():
+            if not stream.is_internal:
+                others = sum(1 for one in found if one.partition(" (")[0] == name)
+                found[f"{name} ({others + 1})" if others else name] = stream
+    return found
+
+
+def _least_mark(streams: Mapping[str, StreamMetrics]) -> int | None:
+    marks = [one.watermark for one in streams.values() if one.watermark is not None]
+    return min(marks, default=None)
+
+
+def _began(report: Mapping[str, Any]) -> int:
+    """When a micro-batch was begun."""
+    began = datetime.fromisoformat(str(report["timestamp"]))
+    return (began - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,125 @@
+"""Limits of one query: read from options, kept in the catalog, and what is said at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from nilometer.database.known import CHANGELOG
+from nilometer.database.query_status import QueryLimits
+from nilometer.errors import DurationError, InputError, LimitError, LogFullError, NilometerError
+from nilometer.model.names import nearest
+from nilometer.model.options import parse_size
+from nilometer.model.time import format_duration, parse_duration
+from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sql.ddl.nodes import GivenOption
+
+TEMPORARY: Final = "temporary"
+NO_LIMIT: Final = "none"
+_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
+_READ: Final[Mapping[str, Callable[[str], int]]] = {
+    "results": parse_size,
+    "state": parse_size,
+    "history": parse_duration,
+}
+
+
+def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
+    """The limits that options give, over those that hold otherwise; `none` takes one away."""
+    found: dict[str, int | None] = {}
+    for name, option in given.items():
+        if name not in _READ:
+            raise option.refusal(
+                f"a query has no option {name}",
+                hint=nearest(name, _READ) or f"choose among {', '.join(_READ)}",
+            )
+        found[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
+    return replace(before, **found)
+
+
+def _length(name: str, option: GivenOption) -> int:
+    try:
+        found = _READ[name](option.value)
+    except (InputError, DurationError) as error:
+        raise option.refusal(
+            f"option {name} cannot be used", detail=error.message, hint=error.hint
+        ) from None
+    if found <= 0:
+        hint = f"write {name} = {NO_LIMIT} for no limit"
+        raise option.refusal(f"option {name} must be more than nothing", hint=hint)
+    return found
+
+
+def require_possible(limits: QueryLimits, emits: str) -> None:
+    """Refuse to forget changes: an answer is made up of all of them."""
+    if limits.history is not None and emits == CHANGELOG:
+        raise InputError(
+            "the results of this query are changes, and all of them are needed",
+            detail="its answer is made up of all changes since it began",
+            hint="leave out history; `results` limits how much it keeps",
+        )
+
+
+def stored_options(limits: QueryLimits, *, is_temporary: bool) -> dict[str, Any]:
+    """What the catalog keeps of them."""
+    found = {name: value for name, value in asdict(limits).items() if value is not None}
+    return {**found, TEMPORARY: True} if is_temporary else found
+
+
+def limits_of(query: NamedQuery) -> QueryLimits:
+    """The limits that a query was given."""
+    return QueryLimits(**{name: query.options.get(name) for name in _READ})
+
+
+def is_temporary(query: NamedQuery) -> bool:
+    return bool(query.options.get(TEMPORARY, False))
+
+
+def shown_limits(limits: QueryLimits) -> str | None:
+    """Limits as they are written in WITH."""
+    parts = [
+        f"{name} = '{_shown(name, value)}'"
+        for name, value in asdict(limits).items()
+        if value is not None
+    ]
+    return ", ".join(parts) or None
+
+
+def _shown(name: str, value: int) -> str:
+    return format_duration(value) if name == "history" else shown_size(value)
+
+
+def shown_size(size: int) -> str:
+    """Bytes as people write them; whole numbers stay exact.
+
+    >>> shown_size(1 << 30), shown_size(1536), shown_size(5)
+    ('1 GB', '1.5 kB', '5 bytes')
+    """
+    amount, unit = float(size), 0
+    while amount >= 1024 and unit + 1 < len(_UNITS):
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.4g} {_UNITS[unit]}"
+
+
+def results_error(name: str, error: NilometerError, limits: QueryLimits) -> NilometerError:
+    """What stopped a query, in terms of its limits if it was one of them."""
+    if not isinstance(error, LogFullError) or limits.results is None:
+        return error
+    return _reached(name, "results", limits.results)
+
+
+def state_error(name: str, state_bytes: int, limits: QueryLimits) -> LimitError | None:
+    """Why a query with so large a state is to be stopped, if it is."""
+    if limits.state is None or state_bytes <= limits.state:
+        return None
+    return _reached(name, "state", limits.state)
+
+
+def _reached(name: str, what: str, limit: int) -> LimitError:
+    verb = "have" if what == "results" else "has"
+    return LimitError(
+        f"query {name} was stopped: its {what} {verb} reached {shown_size(limit)}",
+        hint=f"ALTER QUERY {name} SET ({what} = '{shown_size(2 * limit)}') and START QUERY {name} "
+        f"go on where it was; DROP QUERY {name} deletes it",
+    )

@@ -1,0 +1,27 @@
+"""How much the log of a query's results holds, seen from its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nilometer.log.location import storage_at
+from nilometer.log.published import as_watermark, read_head, segment_sizes
+
+
+@dataclass(frozen=True)
+class ResultSize:
+    """Results that a query has made, ever, and the bytes of those that are kept."""
+
+    rows: int = 0
+    bytes: int = 0
+    watermark: int | None = None
+
+
+def result_size(location: str) -> ResultSize:
+    """What the log says at present; nothing if there is none yet."""
+    storage = storage_at(location)
+    head = read_head(storage)
+    if head is None:
+        return ResultSize()
+    stored = sum(segment_sizes(storage).values())
+    return ResultSize(head.end.row, stored, as_watermark(head.watermark))

@@ -1,0 +1,88 @@
+"""The queries that run in this process, by name: each is changed by one thread at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from nilometer.database.query_run import QueryRun
+from nilometer.errors import InputError, LimitError
+
+
+def closed() -> InputError:
+    """What is said to whoever uses a database that was closed."""
+    return InputError("the database is closed", hint="open it again: nm.connect(spark, …)")
+
+
+class RunTable:
+    """Runs by name in any case, and the places of those that run."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._runs: dict[str, QueryRun] = {}
+        self._guard = threading.Lock()
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[QueryRun]:
+        with self._guard:
+            found = list(self._runs.values())
+        return iter(found)
+
+    def find(self, name: str) -> QueryRun | None:
+        """The run of this name."""
+        return self._runs.get(name.lower())
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[QueryRun]:
+        """The run of this name, made where there is none, which nobody else changes meanwhile."""
+        while True:
+            run = self._found(name)
+            with run.lock:
+                if self.find(name) is not run:
+                    continue  # it was dropped while this waited
+                try:
+                    yield run
+                finally:
+                    if run.state is None:
+                        self.forget(run)
+                return
+
+    def _found(self, name: str) -> QueryRun:
+        with self._guard:
+            if self._is_closed:
+                raise InputError(
+                    "the database is closed", hint="open it again: nm.connect(spark, …)"
+                )
+            return self._runs.setdefault(name.lower(), QueryRun(name))
+
+    def take_place(self, run: QueryRun) -> None:
+        """Give a run a place among those that run; the lowest that is free."""
+        with self._guard:
+            if run.place is not None:
+                return
+            taken = {one.place for one in self._runs.values() if one.place is not None}
+            if self._most is not None and len(taken) >= self._most:
+                raise LimitError(
+                    f"{len(taken)} queries run already, and no more are allowed",
+                    hint="stop or drop one: SHOW QUERIES lists them",
+                )
+            run.place = next(place for place in count() if place not in taken)
+
+    def leave_place(self, run: QueryRun) -> None:
+        with self._guard:
+            run.place = None
+
+    def forget(self, run: QueryRun) -> None:
+        """Know nothing of a run any more."""
+        with self._guard:
+            run.place = None
+            if self._runs.get(run.name.lower()) is run:
+                del self._runs[run.name.lower()]
+
+    def close(self) -> list[QueryRun]:
+        """Let nothing be changed from now on; the runs that there are."""
+        with self._guard:
+            self._is_closed = True
+            return list(self._runs.values())

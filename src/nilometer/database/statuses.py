@@ -1,0 +1,86 @@
+"""How named queries are doing, out of what is known already: quick, and never in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from nilometer.database.limits import is_temporary, limits_of
+from nilometer.database.query_run import RunState
+from nilometer.database.query_status import QueryPhase, QueryStatus
+from nilometer.database.result_size import ResultSize, result_size
+from nilometer.database.run_table import RunTable
+from nilometer.errors import LogError
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+
+_PHASES: Final = {
+    QueryState.RUNNING: QueryPhase.WAITING,
+    QueryState.STOPPED: QueryPhase.STOPPED,
+    QueryState.FAILED: QueryPhase.FAILED,
+}
+"""Of a query about which nothing was done here yet."""
+
+
+class QueryStatuses:
+    """Snapshots from the catalog, read again when it has changed, and from the runs."""
+
+    def __init__(
+        self, catalog: SensorCatalog, runs: RunTable, log_of: Callable[[str], str]
+    ) -> None:
+        self._catalog = catalog
+        self._runs = runs
+        self._log_of = log_of
+        self._known: tuple[int, list[NamedQuery]] = (-1, [])
+        self._sizes: dict[tuple[str, int], ResultSize] = {}
+
+    def all(self) -> list[QueryStatus]:
+        """All queries, by name."""
+        return [self._status(query) for query in self._queries()]
+
+    def _queries(self) -> list[NamedQuery]:
+        generation = self._catalog.generation()
+        known = self._known
+        if known[0] != generation:
+            known = (generation, self._catalog.queries())
+            self._known = known
+            there = {(one.name, one.created) for one in known[1]}
+            self._sizes = {key: size for key, size in self._sizes.items() if key in there}
+        return known[1]
+
+    def _status(self, query: NamedQuery) -> QueryStatus:
+        run = self._runs.find(query.name)
+        state = None if run is None else run.state
+        if run is None or state is None:
+            size, sample = self._stored_size(query), None
+            state = RunState(_PHASES[query.state], error=query.error)
+        else:
+            size = run.health.size
+            sample = run.health.samples[-1] if run.health.samples else None
+        return QueryStatus(
+            query.name,
+            query.text,
+            query.kind,
+            state.phase,
+            query.created,
+            state.started,
+            state.error,
+            state.failures,
+            state.next_try,
+            is_temporary(query),
+            limits_of(query),
+            size.rows,
+            size.bytes,
+            None if sample is None else sample.state_bytes,
+            size.watermark,
+        )
+
+    def _stored_size(self, query: NamedQuery) -> ResultSize:
+        """The results of a query that does not run: they do not change."""
+        key = (query.name, query.created)
+        if key not in self._sizes:
+            try:
+                self._sizes[key] = result_size(self._log_of(query.name))
+            except (LogError, OSError):
+                return ResultSize()
+        return self._sizes[key]
