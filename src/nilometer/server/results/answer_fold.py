@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nilometer.errors import LimitError, LogError, LogGapError
+from nilometer.errors import LogError, LogGapError, TooLargeError
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.row_groups import row_groups
 from nilometer.log.frame import Frame
@@ -59,7 +59,7 @@ class AnswerFold:
         self._lock = threading.Lock()
         names = [name for name in reader.layout.stored.names if name not in (TIME, DIFF)]
         self._schema = pa.schema([reader.layout.stored.field(name) for name in names])
-        self._refusal: tuple[LimitError, int] | None = None
+        self._refusal: tuple[TooLargeError, int] | None = None
         """Why it could not be made, and how many rows the log had then."""
         self._forget()
 
@@ -72,7 +72,7 @@ class AnswerFold:
     def now(self, most: int) -> Answer:
         """The answer as of now, of it at most so many rows.
 
-        Raises LogGapError if its first changes are gone, LimitError if it takes too much memory.
+        Raises LogGapError if its first changes are gone, TooLargeError if it takes too much memory.
         """
         with self._lock:
             self._bring_up_to_date(Seen.of(self._reader))
@@ -98,7 +98,7 @@ class AnswerFold:
             self._advance(seen)
         except BaseException as error:
             self._forget()
-            self._refusal = (error, seen.end.row) if isinstance(error, LimitError) else None
+            self._refusal = (error, seen.end.row) if isinstance(error, TooLargeError) else None
             raise
         self._refusal = None
 
@@ -170,7 +170,7 @@ class AnswerFold:
 
     def _require_room(self, more: int) -> None:
         if self.size + more > self._most:
-            raise LimitError(
+            raise TooLargeError(
                 "this answer takes more memory than the server gives it",
                 detail=f"more than {self._most >> 20} MB",
                 hint="follow the changes, or ask for less: fewer columns, HAVING, LIMIT",

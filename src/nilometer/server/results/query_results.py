@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
 from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from nilometer.errors import InputError, LogError, ResultsGoneError
+from nilometer.errors import ClosedError, InputError, LogError, ResultsGoneError
 from nilometer.log.reader import LogReader
 from nilometer.server.results.answer_fold import AnswerFold
 from nilometer.server.results.chunk import Answer, Chunk, Page
@@ -70,7 +70,9 @@ class QueryResults:
 
         return await self._in_thread(read)
 
-    async def follow(self, offset: Offset | None, *, most: int = 5000) -> AsyncIterator[Chunk]:
+    async def follow(
+        self, offset: Offset | None, *, most: int = 5000
+    ) -> AsyncGenerator[Chunk, None]:
         """What follows an offset (None: what comes from now on), for as long as it is asked.
 
         Nothing is read before it is asked for. The first chunk comes at once, maybe without
@@ -96,6 +98,19 @@ class QueryResults:
                 hint="read its results, or create it with EMIT CHANGES",
             )
         return await self._in_thread(lambda: self._fold(self._reader).now(most))
+
+    async def encoded(self, form: str, chunk: Chunk, encode: Callable[[Chunk], bytes]) -> bytes:
+        """A chunk as bytes, written once for all who follow in the same form."""
+
+        async def write() -> bytes:
+            return await self._in_thread(lambda: encode(chunk))
+
+        key = (form, chunk.start, chunk.next, chunk.watermark)
+        return await self.shared.get(key, write, len)
+
+    async def work(self, encode: Callable[[], _Outcome]) -> _Outcome:
+        """Do something with rows that takes time."""
+        return await self._in_thread(encode)
 
     async def oldest(self) -> Offset:
         """The oldest offset whose rows are kept."""
@@ -123,4 +138,8 @@ class QueryResults:
         return Seen.of(self._reader)
 
     async def _in_thread(self, work: Callable[[], _Outcome]) -> _Outcome:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except RuntimeError:
+            raise ClosedError("the server is stopping") from None
+        return await running

@@ -48,7 +48,7 @@ class StoredResults:
             return found
 
     def close(self) -> None:
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class KeptAnswers:

@@ -1,0 +1,180 @@
+"""How results are written: server-sent events, lines of JSON, a stream of Arrow record batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from nilometer.kernels.json_values import columns_of, iso_time, rows_of
+from nilometer.server.error_shape import shape_of
+from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.offset import Offset
+from nilometer.server.results.told import End, Gap, Heartbeat, State
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    JSON = "json"
+    JSON_LINES = "jsonl"
+    ARROW = "arrow"
+    SSE = "sse"
+
+
+MEDIA_TYPES: Final[Mapping[Format, str]] = {
+    Format.JSON: "application/json",
+    Format.JSON_LINES: "application/x-ndjson",
+    Format.ARROW: "application/vnd.apache.arrow.stream",
+    Format.SSE: "text/event-stream",
+}
+
+END_OF_ARROW: Final = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+class Encoder(Protocol):
+    """Writes what a follower is told."""
+
+    most: int
+    """The most rows of one chunk."""
+
+    def begin(self, schema: pa.Schema) -> bytes: ...
+    def chunk(self, chunk: Chunk) -> bytes: ...
+    def event(self, told: Heartbeat | Gap | State | End) -> bytes: ...
+
+
+class ServerSentEvents:
+    """Events `columns`, `rows`, `watermark`, `state`, `gap` and `end`.
+
+    The id of an event is the offset after it, which a browser sends when it connects again.
+    """
+
+    most = 1000
+
+    def begin(self, schema: pa.Schema) -> bytes:
+        return _event("columns", {"columns": columns_of(schema)}, None)
+
+    def chunk(self, chunk: Chunk) -> bytes:
+        told: dict[str, Any] = {"watermark": moment(chunk.watermark)}
+        if not chunk.rows.num_rows:
+            return _event("watermark", told, chunk.next)
+        return _event("rows", {"rows": rows_of(chunk.rows), **told}, chunk.next)
+
+    def event(self, told: Heartbeat | Gap | State | End) -> bytes:
+        if isinstance(told, Heartbeat):
+            return b": nothing new\n\n"
+        name, data, offset = _words(told)
+        return _event(name, data, offset)
+
+
+class JsonLines:
+    """A line {"row": …, "offset": …} for every row, the offset being that after it.
+
+    Other lines have `offset` and one of `watermark`, `state`, `gap`, `end`.
+    """
+
+    most = 1000
+
+    def begin(self, schema: pa.Schema) -> bytes:
+        return b""
+
+    def chunk(self, chunk: Chunk) -> bytes:
+        rows = rows_of(chunk.rows)
+        offsets = [str(chunk.start.after(n)) for n in range(1, len(rows))]
+        offsets.append(str(chunk.next))
+        lines: list[dict[str, Any]] = [
+            {"row": row, "offset": at} for row, at in zip(rows, offsets, strict=False)
+        ]
+        last = {"watermark": moment(chunk.watermark), "offset": str(chunk.next)}
+        return b"".join(_line(one) for one in [*lines, last])
+
+    def event(self, told: Heartbeat | Gap | State | End) -> bytes:
+        if isinstance(told, Heartbeat):
+            return b"\n"
+        name, data, offset = _words(told)
+        return _line({name: data, "offset": None if offset is None else str(offset)})
+
+
+class ArrowStream:
+    """An Arrow IPC stream; metadata of every batch: `offset` after it, and `watermark`.
+
+    Batches without rows may say more: `event` is its name, and `data` JSON.
+    """
+
+    most = 5000
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._nothing = one_batch(schema.empty_table())
+
+    def begin(self, schema: pa.Schema) -> bytes:
+        return bytes(schema.serialize())
+
+    def chunk(self, chunk: Chunk) -> bytes:
+        metadata = {"offset": str(chunk.next)}
+        if chunk.watermark is not None:
+            metadata["watermark"] = str(chunk.watermark)
+        return self.batch(one_batch(chunk.rows), metadata)
+
+    def event(self, told: Heartbeat | Gap | State | End) -> bytes:
+        if isinstance(told, Heartbeat):
+            return self.batch(self._nothing, {"offset": str(told.offset)})
+        name, data, offset = _words(told)
+        metadata = {"event": name, "data": json.dumps(data)}
+        if offset is not None:
+            metadata["offset"] = str(offset)
+        batch = self.batch(self._nothing, metadata)
+        return batch + END_OF_ARROW if isinstance(told, End) else batch
+
+    def batch(self, batch: pa.RecordBatch, metadata: Mapping[str, str]) -> bytes:
+        """One record batch message, without the schema that stands before all of them."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch, custom_metadata=dict(metadata))
+        begin = len(batch.schema.serialize())
+        return bytes(memoryview(sink.getvalue())[begin : -len(END_OF_ARROW)])
+
+
+def encoder_of(form: Format, schema: pa.Schema) -> Encoder:
+    """What writes this format."""
+    match form:
+        case Format.ARROW:
+            return ArrowStream(schema)
+        case Format.SSE:
+            return ServerSentEvents()
+        case _:
+            return JsonLines()
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """All rows of a table together."""
+    batches = rows.combine_chunks().to_batches()
+    if batches:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in rows.schema], rows.schema)
+
+
+def moment(instant: int | None) -> str | None:
+    return None if instant is None else iso_time(instant)
+
+
+def _words(told: Gap | State | End) -> tuple[str, dict[str, Any], Offset | None]:
+    """The name of an event, what it says, and the offset after it."""
+    match told:
+        case Gap():
+            return "gap", {**shape_of(told.error), "rows": told.error.rows}, told.oldest
+        case State():
+            return "state", {"phase": told.phase, "error": told.error}, told.offset
+        case End():
+            return "end", shape_of(told.error), None
+
+
+def _event(name: str, data: dict[str, Any], offset: Offset | None) -> bytes:
+    number = "" if offset is None else f"id: {offset}\n"
+    return f"{number}event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    return json.dumps(data).encode() + b"\n"

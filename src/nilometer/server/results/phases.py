@@ -1,0 +1,37 @@
+"""The states of queries for those who follow them: asked once a second for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Final
+
+from nilometer.database.query_status import QueryStatus
+
+_GOOD_FOR: Final = 1.0
+_MOST: Final = 1000
+
+
+class Phases:
+    """What `query(name)` says, at most a second old."""
+
+    def __init__(
+        self,
+        query: Callable[[str], Awaitable[QueryStatus]],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._query = query
+        self._clock = clock
+        self._asked: dict[str, tuple[float, asyncio.Future[QueryStatus]]] = {}
+
+    async def of(self, name: str) -> QueryStatus:
+        """How a query is doing; raises what asking raises."""
+        now = self._clock()
+        asked, answer = self._asked.get(name, (float("-inf"), None))
+        if answer is None or now - asked >= _GOOD_FOR:
+            if len(self._asked) >= _MOST:
+                self._asked.clear()
+            answer = asyncio.ensure_future(self._query(name))
+            self._asked[name] = now, answer
+        return await asyncio.shield(answer)

@@ -1,0 +1,141 @@
+"""What those who follow the results of a query are told, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final, TypeAlias
+
+from nilometer.database.query_status import QueryStatus
+from nilometer.errors import LogGapError, NilometerError, NotFoundError
+from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.offset import Offset
+from nilometer.server.results.query_results import QueryResults
+
+HEARTBEAT: Final = 10.0
+"""At least so often (seconds) something is sent, so that both sides know that the other lives."""
+_LOOK: Final = 1.0
+"""So often the state of the query is looked at."""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """Nothing has happened."""
+
+    offset: Offset
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Rows are gone before they were told; it goes on at the oldest one that is kept."""
+
+    error: LogGapError
+    oldest: Offset
+
+
+@dataclass(frozen=True)
+class State:
+    """The query runs, was stopped, has failed, or is about to be tried again."""
+
+    phase: str
+    error: str | None
+    offset: Offset
+
+
+@dataclass(frozen=True)
+class End:
+    """Nothing more will come."""
+
+    error: NilometerError
+
+
+Told: TypeAlias = Chunk | Heartbeat | Gap | State | End
+StatusOf: TypeAlias = Callable[[], Awaitable[QueryStatus]]
+
+
+async def tell(
+    results: QueryResults,
+    offset: Offset | None,
+    status: StatusOf,
+    *,
+    most: int,
+    heartbeat: float = HEARTBEAT,
+    clock: Callable[[], float] = monotonic,
+) -> AsyncGenerator[Told, None]:
+    """Everything that a follower is told, beginning at an offset (None: now).
+
+    Nothing is read before it is asked for; the first chunk comes at once.
+    """
+    following = _Following(results, offset, most)
+    phase: str | None = "running"
+    try:
+        last, looked = clock(), float("-inf")
+        while True:
+            told: Told | None = await following.next(min(_LOOK, heartbeat))
+            if told is None and clock() - last >= heartbeat:
+                told = Heartbeat(following.place)
+            if told is not None:
+                last = clock()
+                yield told
+            if isinstance(told, End):
+                return
+            if following.is_begun and clock() - looked >= _LOOK:
+                looked = clock()
+                try:
+                    found = await status()
+                except NotFoundError as error:
+                    yield End(error)
+                    return
+                if found.phase != phase:
+                    phase, last = found.phase, clock()
+                    yield State(found.phase.value, found.error, following.place)
+    finally:
+        await following.close()
+
+
+class _Following:
+    """The next thing that the log has to tell, waited for a while at a time."""
+
+    def __init__(self, results: QueryResults, offset: Offset | None, most: int) -> None:
+        self._results = results
+        self._most = most
+        self._chunks = results.follow(offset, most=most)
+        self._waiting: asyncio.Future[Chunk] | None = None
+        self._place = offset
+
+    @property
+    def is_begun(self) -> bool:
+        return self._place is not None
+
+    @property
+    def place(self) -> Offset:
+        """The offset after all that was told."""
+        assert self._place is not None
+        return self._place
+
+    async def next(self, within: float) -> Chunk | Gap | End | None:
+        """What comes next; None if nothing comes within so many seconds."""
+        if self._waiting is None:
+            self._waiting = asyncio.ensure_future(anext(self._chunks))
+        done, _ = await asyncio.wait({self._waiting}, timeout=within)
+        if not done:
+            return None
+        waiting, self._waiting = self._waiting, None
+        try:
+            chunk = waiting.result()
+        except LogGapError as error:
+            self._place = await self._results.oldest()
+            self._chunks = self._results.follow(self._place, most=self._most)
+            return Gap(error, self._place)
+        except NilometerError as error:
+            return End(error)
+        self._place = chunk.next
+        return chunk
+
+    async def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await asyncio.wait({self._waiting})
+        await self._chunks.aclose()

@@ -1,0 +1,250 @@
+"""/queries/{name}/results and /answer: rows of a query, stored, as they come, or added up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Response
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse
+
+from nilometer.errors import InputError
+from nilometer.kernels.json_values import columns_of, rows_of
+from nilometer.server.access import Reader
+from nilometer.server.error_shape import responses
+from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.following_response import FollowingResponse
+from nilometer.server.results.formats import (
+    END_OF_ARROW,
+    MEDIA_TYPES,
+    ArrowStream,
+    Encoder,
+    Format,
+    encoder_of,
+    moment,
+    one_batch,
+)
+from nilometer.server.results.offset import Offset
+from nilometer.server.results.phases import Phases
+from nilometer.server.results.query_results import QueryResults
+from nilometer.server.results.told import StatusOf, tell
+from nilometer.server.routes.queries import QueryName
+from nilometer.server.service import Service
+from nilometer.server.shapes import ColumnShape
+
+NEXT: Final = "Nilometer-Next"
+"""The header with the offset after a page that is not JSON."""
+_PAGE: Final = 1000
+
+Start = Literal["start", "now", "latest"]
+
+
+class PageShape(BaseModel):
+    """Rows that follow an offset, in the order in which they came."""
+
+    columns: list[ColumnShape]
+    rows: list[dict[str, Any]]
+    next: str = Field(description="the offset after these rows")
+    watermark: str | None = Field(description="no row that follows has an earlier time")
+    at_end: bool = Field(description="whether there is no more at present")
+
+
+class AnswerShape(BaseModel):
+    """The answer of a changelog query at an instant."""
+
+    columns: list[ColumnShape]
+    rows: list[dict[str, Any]]
+    instant: str | None = Field(description="for which instant it is the answer")
+    offset: str = Field(description="following from here gives all changes after the instant")
+    is_cut: bool = Field(description="whether there were more rows")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a request for results asks for."""
+
+    offset: Offset | None
+    start: Start | None
+    limit: int
+    form: Format
+    follow: bool
+
+
+def results_router(service: Service) -> APIRouter:
+    """Results of named queries."""
+    router = APIRouter(prefix="/queries/{name}", tags=["results"])
+    phases = Phases(service.query)
+
+    async def find(name: str) -> QueryResults:
+        known = (await service.query(name)).name
+        service.followers.seen(known)
+        return await service.look(partial(service.results, known))
+
+    @router.get(
+        "/results",
+        operation_id="getResults",
+        response_model=PageShape,
+        responses={200: _described(PageShape), **responses(400, 404, 410)},
+    )
+    async def get_results(
+        name: QueryName, _: Reader, wanted: Annotated[Wanted, Depends(_wanted)]
+    ) -> Response:
+        """Rows of a query: a page of what is stored, or with follow=true all that comes.
+
+        An offset is the place after rows that came before; give it back to go on there. As
+        server-sent events, `id` is the offset, so that browsers go on by themselves.
+        """
+        results = await find(name)
+        offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
+        most = min(wanted.limit, service.settings.most_rows)
+        if not wanted.follow:
+            page = await _page(results, offset, wanted.start or "start", most)
+            return await results.work(lambda: _page_response(page, wanted.form))
+        if offset is None:
+            offset = await _begin(results, wanted.start or "now", most)
+        with ExitStack() as taken:
+            taken.enter_context(service.followers.one(results.name))
+            status = partial(phases.of, results.name)
+            pieces = _pieces(results, offset, wanted.form, status)
+            release = taken.pop_all().close
+            return FollowingResponse(pieces, MEDIA_TYPES[wanted.form], release)
+
+    @router.get(
+        "/answer",
+        operation_id="getAnswer",
+        response_model=AnswerShape,
+        responses={200: _described(AnswerShape), **responses(400, 404, 410)},
+    )
+    async def get_answer(
+        name: QueryName,
+        _: Reader,
+        limit: Annotated[int, Query(ge=1, le=1 << 31)] = _PAGE,
+        form: Annotated[Literal["json", "arrow"] | None, Query(alias="format")] = None,
+        accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+    ) -> Response:
+        """The current answer of a changelog query, and the offset from which to follow it."""
+        results = await find(name)
+        answer = await results.answer(min(limit, service.settings.most_rows))
+        chosen = Format(form) if form else _accepted(accept) or Format.JSON
+        return await results.work(lambda: _answer_response(answer, chosen))
+
+    return router
+
+
+def _wanted(
+    offset: Annotated[str | None, Query(max_length=200, description="go on after it")] = None,
+    start: Annotated[
+        Start | None,
+        Query(
+            alias="from",
+            description="where to begin without an offset: at the oldest row that "
+            "is kept, now, or so that `limit` rows are shown of what is there",
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1 << 31, description="rows of a page")] = _PAGE,
+    form: Annotated[Format | None, Query(alias="format")] = None,
+    follow: Annotated[bool | None, Query(description="go on as rows come")] = None,
+    last_event_id: Annotated[str | None, Header(max_length=200)] = None,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+) -> Wanted:
+    """The parameters of a request; a browser that connects again says where it was."""
+    chosen = form or _accepted(accept)
+    follows = chosen is Format.SSE if follow is None else follow
+    chosen = chosen or (Format.SSE if follows else Format.JSON)
+    if follows and chosen is Format.JSON:
+        raise InputError("one JSON text cannot go on", hint="follow as sse, jsonl or arrow")
+    if not follows and chosen is Format.SSE:
+        raise InputError("a page cannot be server-sent events", hint="take json, jsonl or arrow")
+    place = last_event_id or offset
+    return Wanted(Offset.read(place) if place else None, start, limit, chosen, follows)
+
+
+def _accepted(accept: str | None) -> Format | None:
+    """The format that the header Accept names first; None if it names none of ours."""
+    kinds = [one.partition(";")[0].strip().lower() for one in (accept or "").split(",")]
+    ours = {media: form for form, media in MEDIA_TYPES.items()}
+    return next((ours[kind] for kind in kinds if kind in ours), None)
+
+
+async def _page(results: QueryResults, offset: Offset | None, start: Start, most: int) -> Page:
+    if offset is None and start == "latest":
+        return await results.latest(most)
+    if offset is None and start == "now":
+        offset = (await results.latest(0)).next
+    return await results.page(offset, most)
+
+
+async def _begin(results: QueryResults, start: Start, most: int) -> Offset | None:
+    """Where to begin to follow; None: now."""
+    match start:
+        case "now":
+            return None
+        case "latest":
+            return (await results.latest(most)).start
+        case "start":
+            return await results.oldest()
+
+
+async def _pieces(
+    results: QueryResults, offset: Offset | None, form: Format, status: StatusOf
+) -> AsyncGenerator[bytes, None]:
+    """What is sent to a follower."""
+    encoder = encoder_of(form, results.schema)
+    yield encoder.begin(results.schema)
+    telling = tell(results, offset, status, most=encoder.most)
+    try:
+        async for told in telling:
+            if isinstance(told, Chunk):
+                yield await results.encoded(form, told, encoder.chunk)
+            else:
+                yield encoder.event(told)
+    finally:
+        await telling.aclose()
+
+
+def _page_response(page: Page, form: Format) -> Response:
+    headers = {NEXT: str(page.next), "Cache-Control": "no-store"}
+    if form is Format.JSON:
+        shape = {
+            "columns": columns_of(page.rows.schema),
+            "rows": rows_of(page.rows),
+            "next": str(page.next),
+            "watermark": moment(page.watermark),
+            "at_end": page.at_end,
+        }
+        return JSONResponse(shape, headers=headers)
+    encoder: Encoder = encoder_of(form, page.rows.schema)
+    end = END_OF_ARROW if form is Format.ARROW else b""
+    content = encoder.begin(page.rows.schema) + encoder.chunk(page) + end
+    return Response(content, headers=headers, media_type=MEDIA_TYPES[form])
+
+
+def _answer_response(answer: Answer, form: Format) -> Response:
+    instant, offset = moment(answer.instant), str(answer.offset)
+    headers = {NEXT: offset, "Cache-Control": "no-store"}
+    if form is Format.ARROW:
+        metadata = {"offset": offset, "is_cut": str(answer.is_cut).lower()}
+        if answer.instant is not None:
+            metadata["instant"] = str(answer.instant)
+        encoder = ArrowStream(answer.rows.schema)
+        batch = encoder.batch(one_batch(answer.rows), metadata)
+        content = encoder.begin(answer.rows.schema) + batch + END_OF_ARROW
+        return Response(content, headers=headers, media_type=MEDIA_TYPES[form])
+    shape = {
+        "columns": columns_of(answer.rows.schema),
+        "rows": rows_of(answer.rows),
+        "instant": instant,
+        "offset": offset,
+        "is_cut": answer.is_cut,
+    }
+    return JSONResponse(shape, headers=headers)
+
+
+def _described(model: type[BaseModel]) -> dict[str, Any]:
+    others = [one for form, one in MEDIA_TYPES.items() if form is not Format.JSON]
+    text = {"schema": {"type": "string"}}
+    return {"model": model, "content": dict.fromkeys(others, text)}
