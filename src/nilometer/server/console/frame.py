@@ -43,11 +43,11 @@ def page_frame(title: str, console: Console) -> Iterator[ui.element]:
 
 def _add_head(title: str) -> None:
     ui.page_title(f"{title} · Nilometer")
-    ui.add_head_html(f'<link rel="stylesheet" href="{_address("console.css")}">')
+    ui.add_head_html(f'<link rel="stylesheet" href="{static_address("console.css")}">')
     ui.colors(primary="#0b7285", secondary="#5c7cfa", positive="#2b8a3e", negative="#c92a2a")
 
 
-def _address(file: str) -> str:
+def static_address(file: str) -> str:
     """Where a file of ours is; another content has another address, so browsers may keep it."""
     return f"{STATIC}/{file}?{sha256((FOLDER / file).read_bytes()).hexdigest()[:8]}"
 
