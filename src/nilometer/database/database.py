@@ -38,7 +38,7 @@ from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
-from nilometer.spark.session import shuffle_partitions
+from nilometer.spark.session import shuffle_partitions, use_here
 from nilometer.sql.catalog import Catalog, Function, Relation
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
@@ -239,6 +239,7 @@ class Database:
         """
         location = self.log_of(name)
         LogReader.open(location)  # or its own words, not Spark's
+        use_here(self.spark)
         return read_log(self.spark, location, times=(start, end))
 
     def sensors(self, name: str | None = None) -> list[SensorStatus]:
@@ -383,6 +384,7 @@ class Database:
     ) -> tuple[JoinPlan | UnionPlan | ChangesPlan, Known]:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
+        use_here(self.spark)
         known = self._everything(reading)
         engine = SparkEngine(known.frames)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)

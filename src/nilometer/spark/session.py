@@ -104,6 +104,17 @@ def _end_quietly(session: SparkSession) -> None:
     setattr(server, "handle_error", handle_error)  # noqa: B010  a method of this object alone
 
 
+def use_here(session: SparkSession) -> None:
+    """Let Spark find in this thread what is registered with a session, such as data sources.
+
+    Java's threads know of a session only if one was made or used in them. Over Spark Connect
+    the server sees to that.
+    """
+    java = getattr(session, "_jsparkSession", None)
+    if java is not None:
+        java.setActiveSession(java)
+
+
 def log_file(scratch: Path) -> Path:
     """Where Spark's messages go."""
     return Path(os.environ.get(LOG_VARIABLE) or scratch / "spark.log")
