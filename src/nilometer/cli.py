@@ -1,4 +1,4 @@
-"""The command line: `nilometer demo | sql | explain | sensors | experiments`."""
+"""The command line: `nilometer demo | serve | sql | explain | sensors | tokens | experiments`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from nilometer.commands.experiments import experiments_app
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
 from nilometer.commands.sensors import sensors_app
+from nilometer.commands.serve import serve
+from nilometer.commands.tokens import tokens_app
 from nilometer.errors import InputError, NilometerError
 from nilometer.version import VERSION
 
@@ -31,6 +33,8 @@ app = typer.Typer(
 )
 app.add_typer(experiments_app)
 app.add_typer(sensors_app)
+app.add_typer(tokens_app)
+app.command()(serve)
 
 
 class PlanFormat(StrEnum):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from math import isfinite, isnan
 from typing import Any, Final
 
@@ -21,6 +22,22 @@ from nilometer.kernels.expression_types import type_name
 
 EXACT: Final = 1 << 53
 """Integers up to this one are the same in every JSON reader."""
+
+
+_BEGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso_time(micros: int) -> str:
+    """An instant; what lies beyond the calendar, such as the watermark of what has ended, by name.
+
+    >>> iso_time(1), iso_time(2**63 - 1)
+    ('1970-01-01T00:00:00.000001Z', 'infinity')
+    """
+    try:
+        found = _BEGIN + timedelta(microseconds=micros)
+    except OverflowError:
+        return "infinity" if micros > 0 else "-infinity"
+    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def columns_of(schema: pa.Schema) -> list[dict[str, str]]:

@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
 from fastapi import FastAPI
 
+from nilometer.server.error_shape import add_error_shape
+from nilometer.server.guards import add_guards
+from nilometer.server.housekeeping import keep_house
+from nilometer.server.routes.probes import probes_router
+from nilometer.server.routes.queries import queries_router
+from nilometer.server.routes.results import results_router
+from nilometer.server.routes.statements import statements_router
 from nilometer.server.service import Service
+from nilometer.server.sessions import Sessions
+from nilometer.server.tokens import Tokens
 from nilometer.version import VERSION
 
 
-def make_app(service: Service) -> FastAPI:
-    """Everything that is served, over this service."""
-    app = FastAPI(title="Nilometer", version=VERSION)
+def make_app(service: Service, tokens: Tokens, sessions: Sessions | None = None) -> FastAPI:
+    """Everything that is served, over this service; the console only with sessions."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        keeping = asyncio.create_task(keep_house(service, tokens))
+        yield
+        keeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeping
+
+    app = FastAPI(
+        title="Nilometer",
+        version=VERSION,
+        description="A stream database for sensor data: statements, continuous queries, results.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
     app.state.service = service
+    app.state.tokens = tokens
+    add_error_shape(app)
+    add_guards(app, service.settings)
+    app.include_router(probes_router(service, tokens))
+    app.include_router(statements_router(service))
+    app.include_router(queries_router(service))
+    app.include_router(results_router(service))
+    if sessions is not None:
+        from nilometer.server.console.shell import add_console  # noqa: PLC0415  NiceGUI is large
+
+        add_console(app, service, sessions)
     return app

@@ -1,6 +1,7 @@
 """What the HTTP API and the console ask of the database; they know nothing else of it.
 
-Every method may be called from the event loop: what takes time runs in threads.
+Every method may be called from the event loop: what takes time runs in threads, and what only
+looks has threads of its own, so that it never waits for statements.
 """
 
 from __future__ import annotations
@@ -14,19 +15,32 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from nilometer.database import Database
-from nilometer.errors import NilometerError
-from nilometer.sensors.manager.status import SensorStatus
+from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.errors import (
+    ClosedError,
+    ForbiddenError,
+    NilometerError,
+    NotFoundError,
+    SqlError,
+    TooLargeError,
+)
+from nilometer.kernels.expression_types import type_name
+from nilometer.model.names import nearest
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.manager.status import SensorStatus, StreamStatus
+from nilometer.server.limits import Followers, Room
+from nilometer.server.results.query_results import QueryResults
+from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.scopes import Scope, allows, scope_needed
 from nilometer.server.settings import ServerSettings
 from nilometer.spark.failures import told_in_words
-from nilometer.sql.statements import Statement, read_one
+from nilometer.sql.picture import QueryPicture
+from nilometer.sql.statements import AnyStatement, Statement, read_one
 
-_THREADS: Final = 8
+_STATEMENTS: Final = 8
+_PLANS: Final = 4
+_LOOKS: Final = 4
 _Result = TypeVar("_Result")
-
-
-class ForbiddenError(NilometerError):
-    """Something that a token does not allow."""
 
 
 @dataclass(frozen=True)
@@ -39,58 +53,230 @@ class Executed:
     """Whether there were more rows."""
 
 
+@dataclass(frozen=True)
+class Declared:
+    """A stream or sensor table with all its sensors, wanted now or not."""
+
+    declaration: Declaration
+    sensors: tuple[Sensor, ...]
+
+
 class Service:
     """A database that is served."""
 
     def __init__(self, database: Database, settings: ServerSettings) -> None:
         self.database = database
         self.settings = settings
-        self._threads = ThreadPoolExecutor(_THREADS, "statement")
+        self.followers = Followers(settings.most_followers)
+        self.is_ready = False
+        """Whether the queries that ran before have been started again."""
+        self.is_closing = False
+        """Whether the server is stopping: followers end, and come back to the next one."""
+        self._results = StoredResults(database.log_of)
+        self._room = Room(settings.most_statements, "statements run or wait")
+        self._statements = ThreadPoolExecutor(_STATEMENTS, "statement")
+        self._plans = ThreadPoolExecutor(_PLANS, "plan")
+        self._looks = ThreadPoolExecutor(_LOOKS, "look")
+
+    # Statements
 
     async def execute(self, text: str, scopes: Set[Scope]) -> Executed:
         """Run one statement, if these scopes allow it."""
-        statement = read_one(text)
-        needed = scope_needed(statement)
-        if not allows(scopes, needed):
-            raise ForbiddenError(
-                f"this statement needs the scope {needed}",
-                hint="use a token that has it: nilometer tokens create",
-            )
+        statement = self._read(text)
+        _require(scopes, scope_needed(statement))
         if isinstance(statement, Statement):
-            return await self.in_thread(lambda: self._select(text))
-        return await self.in_thread(lambda: self._run(text))
+            return await self.change(lambda: self._select(text))
+        return await self.change(lambda: self._run(text))
 
     async def check(self, text: str) -> NilometerError | None:
         """What is wrong with a statement, without running it."""
         try:
-            statement = read_one(text)
+            statement = self._read(text)
             if isinstance(statement, Statement):
-                await self.in_thread(lambda: self.database.explain(text))
+                await self.plan(lambda: self.database.explain(text))
         except NilometerError as error:
             return error
         return None
 
-    async def sensors(self) -> list[SensorStatus]:
-        """The sensors that some query needs at present."""
-        return await self.in_thread(self.database.sensors)
+    async def explain(self, text: str, form: str = "text") -> str:
+        """What a query would do."""
+        self._read(text)
+        return await self.plan(lambda: self.database.explain(text, form=form))
 
-    async def in_thread(self, work: Callable[[], _Result]) -> _Result:
-        """Do something that takes time; errors of Spark are told in words."""
+    async def picture(self, text: str) -> QueryPicture:
+        """What a query would do, as data that can be drawn."""
+        self._read(text)
+        return await self.plan(lambda: self.database.picture(text))
 
+    # Queries
+
+    async def queries(self) -> list[QueryStatus]:
+        """How all named queries are doing."""
+        return await self.look(self.database.query_statuses)
+
+    async def query(self, name: str) -> QueryStatus:
+        """How one named query is doing."""
+        known = {one.name.lower(): one for one in await self.queries()}
+        found = known.get(name.lower())
+        if found is None:
+            names = [one.name for one in known.values()]
+            raise NotFoundError(f"there is no query {name}", hint=nearest(name, names))
+        return found
+
+    async def create_query(
+        self,
+        text: str,
+        scopes: Set[Scope],
+        *,
+        name: str | None = None,
+        temporary: bool = False,
+        limits: QueryLimits | None = None,
+    ) -> QueryStatus:
+        """Start a query and keep it; one without a name gets one, and is temporary."""
+        _require(scopes, Scope.WRITE)
+        self._read(text)
+        made = await self.change(
+            lambda: self.database.create_query(
+                name, text, limits=limits, temporary=temporary or name is None
+            )
+        )
+        self.followers.seen(made.name)
+        return made
+
+    async def start_query(self, name: str, scopes: Set[Scope]) -> bool:
+        """Let a query go on; False if it runs already."""
+        _require(scopes, Scope.WRITE)
+        known = (await self.query(name)).name
+        return await self.change(lambda: self.database.start_query(known))
+
+    async def stop_query(self, name: str, scopes: Set[Scope]) -> bool:
+        """Stop a query until it is started again; False if it did not run."""
+        _require(scopes, Scope.WRITE)
+        known = (await self.query(name)).name
+        return await self.change(lambda: self.database.stop_query(known))
+
+    async def drop_query(self, name: str, scopes: Set[Scope]) -> None:
+        """Forget a query and its results."""
+        _require(scopes, Scope.WRITE)
+        known = (await self.query(name)).name
+        await self.change(lambda: self.database.drop_query(known))
+
+    async def health(self, name: str) -> list[HealthSample]:
+        """How a query has been doing for the last minutes, oldest first."""
+        known = (await self.query(name)).name
+        return await self.look(lambda: self.database.query_health(known))
+
+    def results(self, name: str) -> QueryResults:
+        """The results of a query; reads a small file, so best called by `look`."""
+        return self._results.of(name)
+
+    # Streams and sensors
+
+    async def relations(self) -> dict[str, list[tuple[str, str]]]:
+        """Everything that statements can read: columns with their SQL types, by name."""
+
+        def read() -> dict[str, list[tuple[str, str]]]:
+            found = self.database.relations
+            return {
+                name: [
+                    (column, type_name(kind))
+                    for column, kind in zip(one.columns, one.types, strict=True)
+                ]
+                for name, one in found.items()
+            }
+
+        return await self.look(read)
+
+    async def streams(self) -> list[StreamStatus]:
+        """How all streams and sensor tables are doing."""
+        return await self.look(self.database.streams)
+
+    async def sensors(self, stream: str | None = None) -> list[SensorStatus]:
+        """The sensors that some query needs at present; of one stream, or of all."""
+        return await self.look(lambda: self.database.sensors(stream))
+
+    async def declarations(self) -> list[Declared]:
+        """All streams and sensor tables with all their sensors."""
+
+        def read() -> list[Declared]:
+            found = self.database.declarations()
+            return [Declared(one, tuple(sensors)) for one, sensors in found]
+
+        return await self.look(read)
+
+    # The server itself
+
+    async def missing(self) -> list[str]:
+        """What the server waits for before it can do its work."""
+        found = [] if await self.look(self._has_spark) else ["spark"]
+        return found if self.is_ready else [*found, "queries"]
+
+    def _has_spark(self) -> bool:
+        return True
+
+    # Threads
+
+    async def change(self, work: Callable[[], _Result]) -> _Result:
+        """Run a statement, or wait for those before it; LimitError if too many wait."""
+        with self._room.one():
+            return await self._in(self._statements, work)
+
+    async def plan(self, work: Callable[[], _Result]) -> _Result:
+        """Do what needs the compiler, but runs nothing."""
+        return await self._in(self._plans, work)
+
+    async def look(self, work: Callable[[], _Result]) -> _Result:
+        """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
+        return await self._in(self._looks, work)
+
+    def close(self) -> None:
+        """Do no more; what runs is not waited for."""
+        self._results.close()
+        for pool in (self._statements, self._plans, self._looks):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], _Result]) -> _Result:
         def told() -> _Result:
             with told_in_words():
                 return work()
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, told)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(threads, told)
+        except RuntimeError:
+            raise ClosedError("the server is stopping") from None
+        return await running
 
-    def close(self) -> None:
-        self._threads.shutdown(cancel_futures=True)
+    def _read(self, text: str) -> AnyStatement:
+        most = self.settings.most_statement_characters
+        if len(text) > most:
+            raise TooLargeError(
+                "the statement is too long",
+                detail=f"it has {len(text)} characters, at most {most} are read",
+            )
+        return read_one(text)
 
     def _select(self, text: str) -> Executed:
         most = self.settings.most_rows
-        rows = self.database.sql(text).limit(most + 1).toArrow()
+        answer = self.database.sql(text)
+        if answer.isStreaming:
+            raise SqlError(
+                "this query goes on for as long as its streams do",
+                hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
+            )
+        rows = answer.limit(most + 1).toArrow()
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
     def _run(self, text: str) -> Executed:
         outcome = self.database.execute(text)
-        return Executed(outcome.message, outcome.rows)
+        rows, most = outcome.rows, self.settings.most_rows
+        if rows is None or rows.num_rows <= most:
+            return Executed(outcome.message, rows)
+        return Executed(outcome.message, rows.slice(0, most), is_cut=True)
+
+
+def _require(scopes: Set[Scope], needed: Scope) -> None:
+    if not allows(scopes, needed):
+        raise ForbiddenError(
+            f"this needs the scope {needed}",
+            hint="use a token that has it: nilometer tokens create",
+        )

@@ -16,8 +16,13 @@ class ServerSettings:
     key: Path | None = None
     allow_insecure: bool = False
     """Listen beyond this machine although what is sent is not encrypted."""
+    allowed_hosts: tuple[str, ...] = ()
+    """By which names (in the header Host) it may be called; none: on loopback by those of this
+    machine only, elsewhere by any."""
     most_body_bytes: int = 1 << 20
     most_statement_characters: int = 100_000
+    most_connections: int = 1000
+    """Connections of every kind, all clients together."""
     most_followers: int = 500
     """Connections that follow results, all clients together."""
     most_statements: int = 64
@@ -26,5 +31,13 @@ class ServerSettings:
     """Named queries that run at one time."""
     most_rows: int = 10_000
     """Rows that one answer or page holds."""
+    statement_seconds: float = 60.0
+    """How long a SELECT over tables may take."""
+    header_seconds: float = 10.0
+    """Within which time the head of a request has to arrive."""
+    body_seconds: float = 30.0
+    """Within which time the body of a request has to arrive."""
+    stop_seconds: float = 3.0
+    """How long requests may go on after the server was told to stop."""
     temporary_after: float = 60.0
     """Seconds after which a temporary query goes that nobody follows."""

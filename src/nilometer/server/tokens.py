@@ -89,6 +89,11 @@ class Tokens:
         return self._age() < FRESH_SECONDS
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the catalog has not answered for long."""
+        return self._age() > _OLDEST_SECONDS
+
+    @property
     def may_look_again(self) -> bool:
         """Whether another look for an unknown token is not too soon."""
         return self._age() > _PAUSE_SECONDS
@@ -99,7 +104,7 @@ class Tokens:
 
     def find_hash(self, hashed: str) -> StoredToken | None:
         """As `find`, by what is kept of a token. Every one is compared, however early one fits."""
-        if self._age() > _OLDEST_SECONDS:
+        if self.is_lost:
             raise ClosedError("tokens cannot be checked", detail="the catalog does not answer")
         fitting = [one for one in self._known if hmac.compare_digest(one.hash, hashed)]
         now = self._clock()

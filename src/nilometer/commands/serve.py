@@ -1,0 +1,70 @@
+"""`nilometer serve`: the database as a server."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    *,
+    db: Annotated[
+        Path, typer.Option("--db", metavar="FOLDER", help="The database; made if missing.")
+    ],
+    catalog: Annotated[
+        str | None, typer.Option("--catalog", metavar="URL", help="Its catalog in PostgreSQL.")
+    ] = None,
+    logs: Annotated[
+        str | None,
+        typer.Option("--logs", metavar="URI", help="Its logs, such as s3://bucket/folder."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE.toml", help="What else is to be set.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen; 127.0.0.1, only for this machine.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="8642 unless given; 0: any that is free.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE.pem", help="For TLS, with --key.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE.pem", help="For TLS.")] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Listen beyond this machine without encryption."),
+    ] = False,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="How many cores Spark uses; all by default.")
+    ] = None,
+) -> None:
+    """Serve a database: an HTTP API, results as they come, and a console for the browser.
+
+    The first start prints a token; [bold]nilometer tokens[/] makes more of them.
+    """
+    from nilometer.server.config import read_config  # noqa: PLC0415  takes its time to load
+    from nilometer.server.serve import DatabasePlace, run_server  # noqa: PLC0415
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    chosen = read_config(config)
+    settings = chosen.settings
+    settings = replace(
+        settings,
+        host=host or settings.host,
+        port=settings.port if port is None else port,
+        certificate=certificate or settings.certificate,
+        key=key or settings.key,
+        allow_insecure=insecure or settings.allow_insecure,
+    )
+    place = DatabasePlace(db, catalog, logs)
+    run_server(place, replace(chosen, settings=settings), _say, cores=cores)
+
+
+def _say(line: str) -> None:
+    """Lines are read by programs, too: each goes out at once."""
+    print(line, flush=True)  # noqa: T201

@@ -1,0 +1,86 @@
+"""Who is asking, and whether they may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from nilometer.errors import ForbiddenError, UnauthorizedError
+from nilometer.sensors.catalog.stored_tokens import StoredToken
+from nilometer.server.scopes import Scope, allows
+from nilometer.server.service import Service
+from nilometer.server.tokens import Tokens, scopes_of
+
+_bearer = HTTPBearer(
+    auto_error=False, description="A token that `nilometer tokens create` has made."
+)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever holds a token."""
+
+    name: str
+    scopes: frozenset[Scope]
+
+    def require(self, needed: Scope) -> None:
+        """Refuse what the token does not allow."""
+        if not allows(self.scopes, needed):
+            raise ForbiddenError(
+                f"this needs the scope {needed}",
+                detail=f"the token {self.name} has {', '.join(sorted(self.scopes)) or 'none'}",
+                hint="use a token that has it: nilometer tokens create",
+            )
+
+
+async def find_caller(
+    request: Request,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Caller:
+    """Whose token a request carries."""
+    if given is None:
+        raise UnauthorizedError(
+            "a token is needed", hint="send the header Authorization: Bearer nm_…"
+        )
+    token = await _find(request, given.credentials)
+    if token is None:
+        raise UnauthorizedError(
+            "the token is not valid", hint="it may have expired: nilometer tokens list"
+        )
+    return Caller(token.name, scopes_of(token))
+
+
+async def _find(request: Request, secret: str) -> StoredToken | None:
+    tokens: Tokens = request.app.state.tokens
+    service: Service = request.app.state.service
+    if not tokens.is_fresh:
+        await service.look(tokens.refresh)
+    found = tokens.find(secret)
+    if found is None and tokens.may_look_again:
+        await service.look(tokens.refresh)
+        found = tokens.find(secret)
+    return found
+
+
+async def _reader(caller: Annotated[Caller, Depends(find_caller)]) -> Caller:
+    caller.require(Scope.READ)
+    return caller
+
+
+async def _writer(caller: Annotated[Caller, Depends(find_caller)]) -> Caller:
+    caller.require(Scope.WRITE)
+    return caller
+
+
+async def _admin(caller: Annotated[Caller, Depends(find_caller)]) -> Caller:
+    caller.require(Scope.ADMIN)
+    return caller
+
+
+Reader = Annotated[Caller, Depends(_reader)]
+"""An argument of a route that needs the scope read; so for the others."""
+Writer = Annotated[Caller, Depends(_writer)]
+Admin = Annotated[Caller, Depends(_admin)]

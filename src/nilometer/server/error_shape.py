@@ -1,0 +1,167 @@
+"""One shape for everything that a request can be refused with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from nilometer import errors
+from nilometer.errors import NilometerError, SqlError
+
+log = logging.getLogger("nilometer.server")
+
+RETRY_SECONDS: Final = 2
+
+
+class PositionShape(BaseModel):
+    """Where in a statement: characters start … end-1; line and column are counted from 1."""
+
+    line: int
+    column: int
+    start: int
+    end: int
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong, what was found, what to do, and where."""
+
+    message: str = Field(examples=["there is no stream or table Camra1"])
+    detail: str | None = None
+    hint: str | None = Field(default=None, examples=["did you mean Camera1?"])
+    kind: str = Field(examples=["UnknownNameError"])
+    position: PositionShape | None = None
+
+
+class ErrorShape(BaseModel):
+    """How every refusal looks."""
+
+    error: ErrorDetail
+
+
+_STATUSES: Final[tuple[tuple[type[NilometerError], int], ...]] = (
+    (errors.UnauthorizedError, 401),
+    (errors.ForbiddenError, 403),
+    (errors.NotFoundError, 404),
+    (errors.NameTakenError, 409),
+    (errors.LogGapError, 410),
+    (errors.ResultsGoneError, 410),
+    (errors.TooLargeError, 413),
+    (errors.LimitError, 429),
+    (errors.ClosedError, 503),
+    (errors.CatalogError, 503),
+    (errors.SessionError, 503),
+    (errors.InternalError, 500),
+)
+"""The first class that fits decides; what is not here is the request's fault: 400."""
+
+_MEANINGS: Final = {
+    400: "The statement or a value in the request is wrong.",
+    401: "There is no valid token.",
+    403: "The token does not allow this.",
+    404: "There is nothing of this name.",
+    409: "The name is taken.",
+    410: "These rows are no longer kept.",
+    413: "The request is too long.",
+    422: "The request has not the form that is documented.",
+    429: "A limit is reached; try again after `Retry-After` seconds.",
+    503: "The server is starting, stopping, or cannot reach what it needs.",
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """How a route documents the ways in which it refuses."""
+    every = sorted({401, 403, 413, 422, 429, 503, *statuses})
+    return {one: {"model": ErrorShape, "description": _MEANINGS[one]} for one in every}
+
+
+def status_of(error: NilometerError) -> int:
+    """The HTTP status of an error."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
+
+
+def shape_of(error: NilometerError) -> dict[str, Any]:
+    """An error as JSON."""
+    place = error.place if isinstance(error, SqlError) else None
+    position = None
+    if place is not None:
+        position = {
+            "line": place.line,
+            "column": place.column,
+            "start": place.start,
+            "end": place.end,
+        }
+    found = {
+        "message": error.message,
+        "detail": error.detail,
+        "hint": error.hint,
+        "kind": type(error).__name__,
+        "position": position,
+    }
+    return {"error": found}
+
+
+def response_for(error: NilometerError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer to a request that is refused."""
+    status = status_of(error)
+    given = dict(headers or {})
+    if status == 401:
+        given["WWW-Authenticate"] = 'Bearer realm="nilometer"'
+    if status in (429, 503):
+        given["Retry-After"] = str(RETRY_SECONDS)
+    return JSONResponse(shape_of(error), status, given)
+
+
+def unforeseen(error: BaseException) -> JSONResponse:
+    """The answer to what nobody thought of: an id, under which the log has the rest."""
+    number = uuid4().hex[:12]
+    log.error("error %s: unforeseen", number, exc_info=error)
+    told = errors.InternalError(
+        "this should not have happened", detail=f"error {number}", hint="the server's log has more"
+    )
+    return response_for(told)
+
+
+def add_error_shape(app: FastAPI) -> None:
+    """Let every refusal of an application have the one shape."""
+    app.add_exception_handler(NilometerError, _refused)
+    app.add_exception_handler(HTTPException, _framework_refused)
+    app.add_exception_handler(RequestValidationError, _malformed)
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, NilometerError)
+    return response_for(error)
+
+
+async def _framework_refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    match error.status_code:
+        case 404:
+            told: NilometerError = errors.NotFoundError(
+                "there is nothing here", hint="GET /openapi.json lists what there is"
+            )
+        case 405:
+            told = errors.InputError(f"{request.method} is not possible here")
+        case _:
+            told = errors.InputError(str(error.detail).lower())
+    return JSONResponse(shape_of(told), error.status_code, dict(error.headers or {}))
+
+
+async def _malformed(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    told = errors.InputError(
+        "the request cannot be read",
+        detail=f"{where}: {first['msg']}",
+        hint="GET /openapi.json says how it should look",
+    )
+    return JSONResponse(shape_of(told), 422)

@@ -1,0 +1,207 @@
+"""What every request passes first: its host, its length, and the headers of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nilometer.errors import InputError, TooLargeError
+from nilometer.server.error_shape import response_for, unforeseen
+from nilometer.server.settings import ServerSettings
+
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+
+_PAGES: Final = "; ".join(
+    (
+        "default-src 'self'",
+        # Vue compiles the console's templates in the browser.
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self'",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+"""Pages load nothing from other hosts, and send nothing there."""
+_DATA: Final = "default-src 'none'; frame-ancestors 'none'"
+
+_ALWAYS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def add_guards(app: FastAPI, settings: ServerSettings) -> None:
+    """Put the guards before an application; the one that is added last is passed first."""
+    app.add_middleware(BodyLimit, most=settings.most_body_bytes, within=settings.body_seconds)
+    app.add_middleware(UnforeseenErrors)
+    app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
+    app.add_middleware(SecurityHeaders, is_encrypted=settings.certificate is not None)
+
+
+def allowed_hosts(settings: ServerSettings) -> frozenset[str] | None:
+    """By which names the server may be called; None: by any.
+
+    A page of another site can make its own name mean 127.0.0.1, and then ask this server from
+    the visitor's browser. It cannot change the name in the header Host.
+    """
+    if settings.allowed_hosts:
+        return frozenset(one.lower() for one in settings.allowed_hosts)
+    if is_loopback(settings.host):
+        return _LOOPBACK
+    return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    return host.lower() in _LOOPBACK or host.startswith("127.")
+
+
+class HostCheck:
+    """Refuses requests that call the server by another name."""
+
+    def __init__(self, app: ASGIApp, allowed: Collection[str] | None) -> None:
+        self.app = app
+        self.allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or self.allowed is None:
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("host", "").lower()
+        if given in self.allowed or _without_port(given) in self.allowed:
+            await self.app(scope, receive, send)
+            return
+        told = InputError(
+            "the server is not called by this name",
+            hint="use the address that it printed; allowed_hosts in its configuration adds names",
+        )
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": told.message})
+            return
+        await response_for(told)(scope, receive, send)
+
+
+class BodyLimit:
+    """Reads no more of a body than is allowed, and not for ever, whatever its headers say."""
+
+    def __init__(self, app: ASGIApp, most: int, within: float) -> None:
+        self.app = app
+        self.most = most
+        self.within = within
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        length = Headers(scope=scope).get("content-length", "0")
+        if not length.isdecimal() or int(length) > self.most:
+            await response_for(self._too_large())(scope, receive, send)
+            return
+        counted = _Counted(receive, self.most, self.within)
+        await self.app(scope, counted.receive, send)
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(
+            "the request is too long", detail=f"at most {self.most} bytes are read"
+        )
+
+
+class _Counted:
+    """The body of one request."""
+
+    def __init__(self, receive: Receive, most: int, within: float) -> None:
+        self._receive = receive
+        self._left = most
+        self._until = asyncio.get_running_loop().time() + within
+        self._more = True
+
+    async def receive(self) -> Message:
+        if not self._more:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, "the body did not arrive in time") from None
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            self._more = message.get("more_body", False)
+            if self._left < 0:
+                raise HTTPException(413)
+        return message
+
+
+class SecurityHeaders:
+    """Tells browsers what they must not do with an answer."""
+
+    def __init__(self, app: ASGIApp, is_encrypted: bool) -> None:
+        self.app = app
+        self.is_encrypted = is_encrypted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._add(MutableHeaders(scope=message))
+            await send(message)
+
+        await self.app(scope, receive, sent)
+
+    def _add(self, headers: MutableHeaders) -> None:
+        for name, value in _ALWAYS.items():
+            headers[name] = value
+        is_page = headers.get("content-type", "").startswith("text/html")
+        headers["Content-Security-Policy"] = _PAGES if is_page else _DATA
+        if headers.get("content-type", "").startswith("application/json"):
+            headers.setdefault("Cache-Control", "no-store")
+        if self.is_encrypted:
+            headers["Strict-Transport-Security"] = "max-age=31536000"
+
+
+class UnforeseenErrors:
+    """Answers what nobody thought of with an id; never with a traceback."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        except Exception as error:
+            answer = unforeseen(error)
+            if has_begun:
+                raise  # the connection is cut: what was sent is not whole
+            await answer(scope, receive, send)
+
+
+def _without_port(host: str) -> str:
+    """The name in the header Host; an IPv6 address keeps its brackets."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host

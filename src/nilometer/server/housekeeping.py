@@ -1,0 +1,39 @@
+"""What the server does every second, unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from nilometer.errors import NilometerError, in_one_line
+from nilometer.server.scopes import EVERYTHING
+from nilometer.server.service import Service
+from nilometer.server.tokens import Tokens
+
+log = logging.getLogger("nilometer.server")
+_EVERY: Final = 1.0
+
+
+async def keep_house(service: Service, tokens: Tokens) -> None:
+    """Look at tokens, and drop temporary queries that nobody follows, until cancelled."""
+    while True:
+        for work in (_look_at_tokens(service, tokens), drop_lonely(service)):
+            try:
+                await work
+            except NilometerError as error:
+                log.warning("%s", in_one_line(error))
+        await asyncio.sleep(_EVERY)
+
+
+async def _look_at_tokens(service: Service, tokens: Tokens) -> None:
+    await service.look(tokens.refresh)
+
+
+async def drop_lonely(service: Service) -> list[str]:
+    """Drop the temporary queries that nobody has followed for as long as settings say."""
+    temporary = {one.name for one in await service.queries() if one.is_temporary}
+    found = service.followers.lonely(temporary, service.settings.temporary_after)
+    for name in found:
+        await service.drop_query(name, EVERYTHING)
+    return sorted(found)

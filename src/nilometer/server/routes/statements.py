@@ -1,0 +1,58 @@
+"""POST /sql, /check and /explain: statements."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from nilometer.kernels.json_values import columns_of, rows_of
+from nilometer.server.access import Reader
+from nilometer.server.error_shape import ErrorDetail, responses, shape_of
+from nilometer.server.service import Executed, Service
+from nilometer.server.shapes import (
+    CheckedShape,
+    ExecutedShape,
+    ExplainRequest,
+    PlanShape,
+    StatementRequest,
+)
+
+
+def statements_router(service: Service) -> APIRouter:
+    """What runs, checks and explains statements."""
+    router = APIRouter(tags=["statements"])
+
+    @router.post("/sql", operation_id="execute", responses=responses(400, 409))
+    async def execute(request: StatementRequest, caller: Reader) -> ExecutedShape:
+        """Run one statement. What it needs decides which scope the token must have.
+
+        A SELECT over tables is answered at once; one over streams goes on for ever: POST /queries.
+        """
+        done = await service.execute(request.statement, caller.scopes)
+        return await service.look(lambda: shape_of_executed(done))
+
+    @router.post("/check", operation_id="check", responses=responses(400))
+    async def check(request: StatementRequest, _: Reader) -> CheckedShape:
+        """Say what is wrong with a statement, without running it."""
+        error = await service.check(request.statement)
+        if error is None:
+            return CheckedShape(error=None)
+        return CheckedShape(error=ErrorDetail(**shape_of(error)["error"]))
+
+    @router.post("/explain", operation_id="explain", responses=responses(400))
+    async def explain(request: ExplainRequest, _: Reader) -> PlanShape:
+        """Say what a query would do: its windows, what it keeps, its order of joins."""
+        return PlanShape(plan=await service.explain(request.statement, request.form))
+
+    return router
+
+
+def shape_of_executed(done: Executed) -> ExecutedShape:
+    """What a statement did, as JSON."""
+    if done.rows is None:
+        return ExecutedShape(message=done.message, columns=[], rows=[], is_cut=False)
+    return ExecutedShape.model_construct(
+        message=done.message,
+        columns=columns_of(done.rows.schema),
+        rows=rows_of(done.rows),
+        is_cut=done.is_cut,
+    )

@@ -1,0 +1,207 @@
+"""Runs a server until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from pyspark.sql import SparkSession
+
+from nilometer.database import Database, connect
+from nilometer.database.home import CATALOG_FILE
+from nilometer.errors import InputError, NilometerError, in_one_line
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.server.app import make_app
+from nilometer.server.config import ServerConfig
+from nilometer.server.guards import is_loopback
+from nilometer.server.protocol import protocol_for
+from nilometer.server.scopes import EVERYTHING
+from nilometer.server.service import Service
+from nilometer.server.sessions import Sessions
+from nilometer.server.settings import ServerSettings
+from nilometer.server.tokens import Tokens
+from nilometer.spark.session import local_spark
+
+log = logging.getLogger("nilometer.server")
+
+_SPARK: Final = {
+    # ${env:HOME} in a statement would otherwise be what the server's environment says.
+    "spark.sql.variable.substitute": "false",
+}
+
+
+@dataclass(frozen=True)
+class DatabasePlace:
+    """Where the database is that is served."""
+
+    folder: Path
+    catalog: str | None = None
+    logs: str | None = None
+
+
+def run_server(
+    place: DatabasePlace,
+    config: ServerConfig,
+    say: Callable[[str], None],
+    *,
+    cores: int | None = None,
+) -> None:
+    """Serve a database until SIGTERM or Ctrl-C; `say` gets a line for the screen at a time."""
+    settings = config.settings
+    require_safe(settings)
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listen(settings))  # before Spark takes its time to start
+        say("starting Spark …")
+        spark = stack.enter_context(_quiet_spark(cores))
+        say(f"opening {place.folder} …")
+        database = stack.enter_context(_open(spark, place, config))
+        catalog = stack.enter_context(
+            SensorCatalog.open(place.catalog or place.folder.expanduser() / CATALOG_FILE)
+        )
+        tokens = Tokens(catalog)
+        first = tokens.create_first()
+        service = Service(database, settings)
+        stack.callback(service.close)
+        sessions = Sessions(tokens)
+        for line in _greeting(settings, listening, first, sessions):
+            say(line)
+        with _signals_ignored_after():
+            _Server(service, settings, tokens, sessions).run([listening])
+        say("stopping …")
+
+
+def require_safe(settings: ServerSettings) -> None:
+    """Refuse to listen beyond this machine without encryption, unless told so."""
+    if (settings.certificate is None) != (settings.key is None):
+        raise InputError("--certificate and --key belong together", hint="give both, or neither")
+    for file in (settings.certificate, settings.key):
+        if file is not None and not file.is_file():
+            raise InputError(f"there is no file {file}")
+    if is_loopback(settings.host) or settings.certificate or settings.allow_insecure:
+        return
+    raise InputError(
+        f"tokens would cross the network to {settings.host} unencrypted",
+        hint="give --certificate and --key, or say --insecure if something else encrypts",
+    )
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, set up for one service; queries are started again once it answers."""
+
+    def __init__(
+        self, service: Service, settings: ServerSettings, tokens: Tokens, sessions: Sessions
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                make_app(service, tokens, sessions),
+                http=protocol_for(settings),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                ssl_certfile=settings.certificate,
+                ssl_keyfile=settings.key,
+                timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
+                ws_max_size=settings.most_body_bytes,
+            )
+        )
+        self._service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._resuming = asyncio.create_task(self._resume())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.is_closing = True
+        await super().shutdown(sockets)
+
+    async def _resume(self) -> None:
+        try:
+            await self._service.change(self._service.database.resume)
+        except NilometerError as error:
+            log.warning("%s", in_one_line(error))
+        self._service.is_ready = True
+
+
+@contextmanager
+def _listen(settings: ServerSettings) -> Iterator[socket.socket]:
+    host = settings.host.strip("[]")
+    try:
+        kind = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM)[0]
+        listening = socket.create_server(kind[4][:2], family=kind[0], backlog=512)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {settings.host}, port {settings.port}",
+            detail=error.strerror,
+            hint="choose another one with --port",
+        ) from None
+    with listening:
+        yield listening
+
+
+@contextmanager
+def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
+    """A session of our own; what it has to say goes to its log file."""
+    for name in ("py4j", "pyspark"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark = local_spark(name="nilometer serve", cores=cores, config=_SPARK)
+        try:
+            yield spark
+        finally:
+            with suppress(Exception):  # it may have ended before us
+                spark.stop()
+
+
+def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Database:
+    database = connect(
+        spark,
+        path=place.folder,
+        catalog=place.catalog,
+        logs=place.logs,
+        limits=config.limits,
+        most_queries=config.settings.most_queries,
+    )
+    try:
+        for name, one in config.functions.items():
+            database.create_function(name, one.function, one.returns, by_row=one.by_row)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _greeting(
+    settings: ServerSettings, listening: socket.socket, first: str | None, sessions: Sessions
+) -> Iterator[str]:
+    scheme = "http" if settings.certificate is None else "https"
+    host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
+    address = f"{scheme}://{host}:{listening.getsockname()[1]}"
+    yield f"listening at {address}"
+    yield f"  console  {address}/login?code={sessions.code_for(EVERYTHING)}  (works once)"
+    yield f"  API      {address}/docs"
+    if first is not None:
+        yield f"  token    {first}  (admin; it is not shown again)"
+    yield "Ctrl-C stops the server; its queries go on where they were at the next start"
+
+
+@contextmanager
+def _signals_ignored_after() -> Iterator[None]:
+    """Uvicorn raises the signal that stopped it once more: it must not cut short what follows."""
+    before = {
+        number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        del before  # a second Ctrl-C would only make stopping take longer

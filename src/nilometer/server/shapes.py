@@ -1,0 +1,232 @@
+"""How requests and answers look as JSON; OpenAPI is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.kernels.json_values import iso_time
+from nilometer.sensors.manager.status import SensorStatus, StreamStatus
+from nilometer.server.error_shape import ErrorDetail
+
+_SELECT = "SELECT room, AVG(temperature) AS mean FROM Readings [RANGE 1 MINUTE] GROUP BY room"
+
+
+class Request(BaseModel):
+    """A body, of which no field is taken for another that was misspelt."""
+
+    model_config = ConfigDict(extra="forbid", str_max_length=1 << 20)
+
+
+class StatementRequest(Request):
+    """One statement."""
+
+    statement: str = Field(examples=["SHOW STREAMS"])
+
+
+class ExplainRequest(Request):
+    """A query, and how its plan is to be told."""
+
+    statement: str = Field(examples=[_SELECT])
+    form: str = Field(default="text", description="text, or dot for Graphviz", examples=["text"])
+
+
+class LimitsShape(Request):
+    """What one query may take; null: no limit."""
+
+    results: int | None = Field(default=None, ge=0, le=1 << 62, description="bytes of results")
+    state: int | None = Field(default=None, ge=0, le=1 << 62, description="bytes of state")
+    history: int | None = Field(
+        default=None, ge=0, le=1 << 62, description="microseconds for which results are kept"
+    )
+
+    def read(self) -> QueryLimits:
+        return QueryLimits(self.results, self.state, self.history)
+
+
+class QueryRequest(Request):
+    """A query to be started and kept."""
+
+    statement: str = Field(examples=[_SELECT])
+    name: str | None = Field(default=None, description="without one it gets one", examples=["mean"])
+    temporary: bool = Field(
+        default=False, description="it goes when nobody has followed it for a while"
+    )
+    limits: LimitsShape | None = None
+
+
+class ColumnShape(BaseModel):
+    """A column of an answer."""
+
+    name: str
+    type: str = Field(examples=["DOUBLE"])
+
+
+class ExecutedShape(BaseModel):
+    """What a statement did."""
+
+    message: str | None = Field(examples=["2 streams"])
+    columns: list[ColumnShape]
+    rows: list[dict[str, Any]]
+    is_cut: bool = Field(description="whether there were more rows")
+
+
+class CheckedShape(BaseModel):
+    """What is wrong with a statement; null: nothing."""
+
+    error: ErrorDetail | None
+
+
+class PlanShape(BaseModel):
+    """What a query would do."""
+
+    plan: str
+
+
+class QueryShape(BaseModel):
+    """One named query."""
+
+    name: str
+    statement: str
+    emits: str = Field(description="append or changelog")
+    phase: str = Field(examples=["running"])
+    created: str
+    started: str | None
+    error: str | None
+    failures: int
+    next_try: str | None
+    is_temporary: bool
+    followers: int
+    limits: LimitsShape
+    result_rows: int
+    result_bytes: int
+    state_bytes: int | None
+    watermark: str | None = Field(description="before which instant its results are complete")
+
+
+class SampleShape(BaseModel):
+    """A query after one micro-batch."""
+
+    time: str
+    input_rows_per_second: float
+    output_rows_per_second: float
+    state_bytes: int
+    watermark_lag: int | None = Field(description="microseconds")
+    late_rows: int
+    batch_millis: float
+    budget_millis: float
+
+
+class StreamShape(BaseModel):
+    """One stream or sensor table."""
+
+    name: str
+    sensors: int
+    connected: int
+    readers: int
+    rows: int
+    stored_bytes: int
+    watermark: str | None
+    held_by: str | None
+    full: bool
+    error: str | None
+    dead_letters: int
+    dropped: int
+
+
+class SensorShape(BaseModel):
+    """One sensor that some query needs at present."""
+
+    stream: str
+    sensor: str
+    address: str
+    state: str
+    since: str
+    readings: int
+    rate: float
+    last_value: str | None
+    last_time: str | None
+    lag: int | None = Field(description="microseconds")
+    errors: int
+    last_error: str | None
+    dead_letters: int
+    duplicates: int
+    dropped: int
+
+
+def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
+    limits = status.limits
+    return QueryShape(
+        name=status.name,
+        statement=status.text,
+        emits=status.emits,
+        phase=status.phase.value,
+        created=iso_time(status.created),
+        started=_moment(status.started),
+        error=status.error,
+        failures=status.failures,
+        next_try=_moment(status.next_try),
+        is_temporary=status.is_temporary,
+        followers=followers,
+        limits=LimitsShape(results=limits.results, state=limits.state, history=limits.history),
+        result_rows=status.result_rows,
+        result_bytes=status.result_bytes,
+        state_bytes=status.state_bytes,
+        watermark=_moment(status.watermark),
+    )
+
+
+def shape_of_sample(sample: HealthSample) -> SampleShape:
+    return SampleShape(
+        time=iso_time(sample.time),
+        input_rows_per_second=sample.input_rows_per_second,
+        output_rows_per_second=sample.output_rows_per_second,
+        state_bytes=sample.state_bytes,
+        watermark_lag=sample.watermark_lag,
+        late_rows=sample.late_rows,
+        batch_millis=sample.batch_millis,
+        budget_millis=sample.budget_millis,
+    )
+
+
+def shape_of_stream(status: StreamStatus) -> StreamShape:
+    return StreamShape(
+        name=status.name,
+        sensors=status.sensors,
+        connected=status.connected,
+        readers=status.readers,
+        rows=status.rows,
+        stored_bytes=status.stored_bytes,
+        watermark=_moment(status.watermark),
+        held_by=status.held_by,
+        full=status.full,
+        error=status.error,
+        dead_letters=status.dead_letters,
+        dropped=status.dropped,
+    )
+
+
+def shape_of_sensor(status: SensorStatus) -> SensorShape:
+    return SensorShape(
+        stream=status.stream,
+        sensor=status.sensor,
+        address=status.address,
+        state=status.state.value,
+        since=iso_time(status.since),
+        readings=status.readings,
+        rate=status.rate,
+        last_value=status.last_value,
+        last_time=_moment(status.last_time),
+        lag=status.lag,
+        errors=status.errors,
+        last_error=status.last_error,
+        dead_letters=status.dead_letters,
+        duplicates=status.duplicates,
+        dropped=status.dropped,
+    )
+
+
+def _moment(micros: int | None) -> str | None:
+    return None if micros is None else iso_time(micros)
