@@ -7,16 +7,15 @@ from contextlib import aclosing
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.types as pat
 from nicegui import background_tasks, ui
 
 from nilometer.errors import InputError, NilometerError, in_one_line
-from nilometer.kernels.json_values import columns_of, values_of
 from nilometer.log.clock import now_micros
-from nilometer.server.console.chart_points import DIFF, TIME, is_number
+from nilometer.server.console.chart_points import DIFF, TIME
 from nilometer.server.console.live_elements import TABLE_ROWS, LiveTable
 from nilometer.server.console.result_chart import ResultChart
 from nilometer.server.console.result_figures import ResultFigures
+from nilometer.server.console.table_rows import table_columns, table_rows
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import CHANGELOG, QueryResults
@@ -117,7 +116,7 @@ class LiveResults:
         page = await results.latest(TABLE_ROWS)
         if not self._is_paused:
             self._is_stale = False
-            self._table.begin(_columns(self._shown_schema(results)))
+            self._table.begin(table_columns(self._shown_schema(results)))
             self._chart.begin()
             await self._show(results, page)
         return page.next
@@ -131,9 +130,11 @@ class LiveResults:
         if self._shows_answer:
             answer = await results.answer(TABLE_ROWS)
             self._figures.instant = answer.instant
-            await self._table.replace(_rows(answer.rows))
+            await self._table.replace(table_rows(answer.rows))
         elif chunk.rows.num_rows:
-            await self._table.add(_rows(chunk.rows.slice(max(0, chunk.rows.num_rows - TABLE_ROWS))))
+            await self._table.add(
+                table_rows(chunk.rows.slice(max(0, chunk.rows.num_rows - TABLE_ROWS)))
+            )
 
     def _shown_schema(self, results: QueryResults) -> pa.Schema:
         if not self._shows_answer:
@@ -152,15 +153,3 @@ class LiveResults:
     def _say(self, text: str) -> None:
         self._notice.text = text
         self._notice.visible = True
-
-
-def _columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """What the table is told of the columns."""
-    return [
-        {**named, "is_number": is_number(kind), "is_time": pat.is_timestamp(kind)}
-        for named, kind in zip(columns_of(schema), schema.types, strict=True)
-    ]
-
-
-def _rows(table: pa.Table) -> list[list[Any]]:
-    return [list(row) for row in zip(*map(values_of, table.columns), strict=True)]

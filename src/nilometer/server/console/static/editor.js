@@ -15,7 +15,9 @@ const marks = CM.StateField.define({
 export async function install(id, options) {
   const component = getElement(id);
   const view = component.editor ?? (await component.editorPromise);
+  const isKnown = Boolean(view.nilometer); // a page that was cut off and has come back
   view.nilometer = options;
+  if (isKnown) return;
   view.dispatch({
     effects: CM.StateEffect.appendConfig.of([
       marks,

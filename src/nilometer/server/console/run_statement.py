@@ -1,0 +1,40 @@
+"""Runs what stands in the editor: rows, a sentence, a plan, or a query that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from nilometer.server.scopes import Scope
+from nilometer.server.service import Executed, Service
+from nilometer.sql.statements import Statement, read_one
+
+
+@dataclass(frozen=True)
+class Started:
+    """A query that runs until it is stopped."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What a query would do."""
+
+    text: str
+
+
+async def run_statement(
+    service: Service, text: str, scopes: Set[Scope]
+) -> Executed | Started | Explained:
+    """Run one statement; a SELECT over streams as a temporary query."""
+    statement = read_one(text)
+    if not isinstance(statement, Statement):
+        return await service.execute(text, scopes)
+    if statement.explain is not None:
+        return Explained(await service.explain(text))
+    if await service.plan(lambda: bool(service.database.sql(text).isStreaming)):
+        made = await service.create_query(text, scopes, temporary=True)
+        return Started(made.name, text)
+    return await service.execute(text, scopes)

@@ -1,0 +1,149 @@
+"""The editor of statements: checks what is written, and marks where it is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from nicegui import background_tasks, ui
+
+from nilometer.errors import NilometerError, Place, SqlError
+from nilometer.server.console.access import Console
+from nilometer.server.console.frame import static_address
+
+_CHECK_SECONDS: Final = 0.4
+"""After so long a pause of typing what was written is checked."""
+_FUNCTIONS: Final = (
+    "abs",
+    "avg",
+    "ceil",
+    "coalesce",
+    "concat",
+    "count",
+    "floor",
+    "greatest",
+    "least",
+    "length",
+    "lower",
+    "max",
+    "median",
+    "min",
+    "percentile",
+    "round",
+    "stddev",
+    "sum",
+    "upper",
+    "variance",
+)
+_WORDS: Final = (
+    "WINDOW",
+    "DWINDOW",
+    "RANGE",
+    "ROWS",
+    "PARTITION BY",
+    "SECONDS",
+    "MINUTES",
+    "EMIT CHANGES",
+    "EMIT CHANGES EVERY",
+    "EXPLAIN SELECT",
+    "CREATE STREAM",
+    "CREATE SENSOR TABLE",
+    "CREATE QUERY",
+    "SHOW STREAMS",
+    "SHOW SENSORS",
+    "SHOW QUERIES",
+    "FROM START",
+)
+
+
+class StatementEditor:
+    """A text, and what is wrong with it."""
+
+    def __init__(self, console: Console, run: Callable[[], Awaitable[None]]) -> None:
+        self._service = console.service
+        self._checking: asyncio.Task[Any] | None = None
+        with ui.element("div").classes("nm-editor"):
+            self._code = ui.codemirror(
+                "",
+                language="SQL",
+                theme="githubLight",
+                indent="  ",
+                line_wrapping=True,
+                keymap={"Mod-Enter": run},
+                on_change=self._check_soon,
+            )
+        self._problem = ui.element("div").classes("nm-problem").props("role=status id=problem")
+        self._problem.visible = False
+        ui.context.client.on_connect(self._install)
+
+    @property
+    def text(self) -> str:
+        """What is written, without spaces and the semicolon at its end."""
+        return (self._code.value or "").strip().rstrip(";").rstrip()
+
+    def write(self, text: str) -> None:
+        """Put a text in the place of what was there."""
+        self._code.value = text
+        self._check_soon()
+        self._call("focus")
+
+    async def refresh_names(self) -> None:
+        """Know the streams, tables and columns that there are now."""
+        self._call("know", await self._service.relations())
+
+    def show_problem(self, error: NilometerError | None) -> None:
+        """Mark where an error is and tell it; None: all is well."""
+        self._problem.clear()
+        self._problem.visible = error is not None
+        if error is None:
+            self._call("unmark")
+            return
+        place = error.place if isinstance(error, SqlError) else None
+        with self._problem:
+            _tell(error, place)
+        if place is not None:
+            self._mark(place, error.message)
+
+    def _mark(self, place: Place, message: str) -> None:
+        whole = self._code.value or ""
+        moved = max(0, whole.find(place.sql))
+        self._call("mark", whole, moved + place.start, moved + place.end, message)
+
+    def _check_soon(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
+        self._checking = background_tasks.create(self._check())
+
+    async def _check(self) -> None:
+        await asyncio.sleep(_CHECK_SECONDS)
+        text = self.text
+        found = await self._service.check(text) if text else None
+        if text == self.text and not self._code.is_deleted:
+            self.show_problem(found)
+
+    async def _install(self) -> None:
+        options = {
+            "label": "SQL statement. Escape, then Tab leaves the editor",
+            "help": "editor-help",
+            "relations": await self._service.relations(),
+            "functions": _FUNCTIONS,
+            "words": _WORDS,
+        }
+        self._call("install", options)
+
+    def _call(self, name: str, *values: object) -> None:
+        """Call a function of our module in the browser, with the editor as its first argument."""
+        given = ", ".join(json.dumps(one) for one in (self._code.id, *values))
+        module = json.dumps(static_address("editor.js"))
+        self._code.client.run_javascript(f"import({module}).then((m) => m.{name}({given}))")
+
+
+def _tell(error: NilometerError, place: Place | None) -> None:
+    where = "" if place is None else f"line {place.line}, column {place.column}: "
+    ui.label(f"{where}{error.message}").classes("nm-what")
+    if error.detail:
+        ui.label(error.detail).classes("nm-small nm-detail")
+    if error.hint:
+        ui.label(f"Hint: {error.hint}").classes("nm-small nm-detail")
