@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -23,6 +23,8 @@ from nilometer.database.run_table import closed
 from nilometer.database.running import RunningQueries, RunSettings
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query, run_statement
+from nilometer.database.units import Units
+from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import ContradictionError, InputError, NameTakenError, SqlWindowError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
@@ -43,6 +45,7 @@ from nilometer.sql.catalog import Catalog, Function, Relation
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.ddl.nodes import (
+    CreateDelivery,
     CreateQuery,
     CreateSensorTable,
     CreateStream,
@@ -56,7 +59,7 @@ from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_p
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
 
-_CREATES: Final = (CreateStream, CreateSensorTable, CreateTable, CreateQuery)
+_CREATES: Final = (CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateDelivery)
 
 OUTCOME: Final = "outcome"
 """The only column of what a statement answers that has no rows to show."""
@@ -76,8 +79,11 @@ class Database:
         heartbeat: Duration,
         limits: QueryLimits | None = None,
         most_queries: int | None = None,
+        delivery_folders: Sequence[str | Path] = (),
     ) -> None:
         self.spark = spark
+        self._units = Units()
+        self._delivery_folders = [Path(one) for one in delivery_folders]
         self._run_settings = RunSettings(spark, limits or QueryLimits(), most_queries)
         self._execution = choose_execution(execution)
         self._beats = beats_per_second(heartbeat)
@@ -144,6 +150,21 @@ class Database:
         register_function(self.spark, made)
         with self._changing:
             self._functions = {**self._functions, name.lower(): made}
+
+    def register_unit(self, name: str, function: Callable[..., Any]) -> None:
+        """Let streams and deliveries use a Python function under a name.
+
+        For a stream (`unit = 'name'`) it gets every reading before it is stored, and returns what
+        is stored instead: a reading, a list of readings, or None; a class has an object for every
+        sensor. For a delivery (`TO python WITH (function = 'name')`) it gets results.
+
+        >>> db.register_unit("celsius", lambda one: {"v": (one["f"] - 32) / 1.8})  # doctest: +SKIP
+        """
+        self._units.register(name, function)
+
+    def deliveries(self) -> list[DeliveryStatus]:
+        """How the deliveries of queries' results are doing, by name."""
+        return self._stored()[0].deliveries.statuses()
 
     def drop(self, name: str) -> None:
         """Forget the name of a DataFrame; queries that run keep running."""
@@ -324,8 +345,11 @@ class Database:
         """Start the named queries again that ran when the database was closed; their names.
 
         Those that could not be started are tried again if that may help; the error names them.
+        Deliveries go on, too.
         """
-        return self._stored()[1].resume()
+        home, queries = self._stored()
+        home.deliveries.resume()
+        return queries.resume()
 
     def forget_reader(self, reader: str) -> None:
         """Let logs no longer keep rows for a reader (`sql(…, reader=…)`) that has stopped."""
@@ -353,7 +377,7 @@ class Database:
     def _open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
         """Be kept in a folder from now on."""
         register_log_sources(self.spark)
-        self._home = Home(path, catalog, logs, self._select)
+        self._home = Home(path, catalog, logs, self._select, self._units, self._delivery_folders)
         self._queries = RunningQueries(self._home, self._plan, self._beats, self._run_settings)
         close_at_exit(self)
         self._queries.drop_temporary()
@@ -444,6 +468,7 @@ def connect(
     heartbeat: Duration = "1s",
     limits: QueryLimits | None = None,
     most_queries: int | None = None,
+    delivery_folders: Sequence[str | Path] = (),
 ) -> Database:
     """A Database on a Spark session, classic or Spark Connect.
 
@@ -457,10 +482,11 @@ def connect(
                date though nothing arrives: at most a second.
     limits     what named queries may take that say nothing else; by default all they want.
     most_queries  how many named queries may run at one time; None: any number.
+    delivery_folders  below which deliveries may write files, instead of `deliveries` in the folder.
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
-    database = Database(spark, execution, heartbeat, limits, most_queries)
+    database = Database(spark, execution, heartbeat, limits, most_queries, delivery_folders)
     if path is not None or catalog is not None or logs is not None:
         database._open(None if path is None else Path(path), catalog, logs)
     return database

@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from nilometer.database.deliveries import Deliveries
+from nilometer.database.units import Units
 from nilometer.errors import InputError, LogError
 from nilometer.log.delete import delete_log
 from nilometer.log.location import inside
@@ -35,7 +37,13 @@ class Home:
     """An open database folder; one process holds it at a time."""
 
     def __init__(
-        self, path: Path | None, catalog: str | None, logs: str | None, select: Selector
+        self,
+        path: Path | None,
+        catalog: str | None,
+        logs: str | None,
+        select: Selector,
+        units: Units | None = None,
+        delivery_folders: Sequence[Path] = (),
     ) -> None:
         """`path` None: a temporary folder, which goes with the process."""
         self.is_temporary = path is None
@@ -43,6 +51,7 @@ class Home:
         _make(self.folder)
         self._logs = _absolute(logs or str(self.folder / "logs"))
         self._select = select
+        self.units = units or Units()
         self.broken: dict[str, LogError] = {}
         """Streams whose logs cannot be used, and why: the others are not to suffer."""
         self._closing = ExitStack()
@@ -63,6 +72,11 @@ class Home:
             opening.callback(self.manager.stop)
             for declaration in self.catalog.declarations():
                 self._watch(declaration)
+            folders = [one.expanduser().absolute() for one in delivery_folders]
+            self.deliveries = Deliveries(
+                self.catalog, self.log_of, self.units, folders or [self.folder / "deliveries"]
+            )
+            opening.callback(self.deliveries.close)
             self._closing = opening.pop_all()
 
     def log_of(self, name: str) -> str:

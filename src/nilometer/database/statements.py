@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nilometer.database.home import Home
-from nilometer.database.limits import read_limits
+from nilometer.database.limits import is_temporary, read_limits
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
 from nilometer.database.show_streams import show_streams
@@ -14,13 +14,17 @@ from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sql.ddl.nodes import (
     AlterQuery,
+    CreateDelivery,
     CreateQuery,
     DatabaseStatement,
+    Describe,
     Drop,
     Kind,
     Show,
     Shown,
+    StartDelivery,
     StartQuery,
+    StopDelivery,
     StopQuery,
 )
 
@@ -44,6 +48,10 @@ def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQuer
             with placed(statement.place):
                 queries.alter(statement.name, lambda limits: read_limits(statement.options, limits))
             return Outcome(f"query {statement.name} altered")
+        case CreateDelivery():
+            return _create_delivery(statement, home)
+        case StartDelivery() | StopDelivery() | Drop(kind=Kind.DELIVERY):
+            return _change_delivery(statement, home)
         case Drop(kind=Kind.QUERY):
             return _drop_query(statement, home, queries)
         case Drop():
@@ -52,6 +60,10 @@ def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQuer
             return _told(execute(home.catalog, statement), home)
         case Show(what=Shown.QUERIES):
             return show_queries(queries)
+        case Show(what=Shown.DELIVERIES):
+            return home.deliveries.show()
+        case Describe() if _is_delivery(statement.name, home):
+            return home.deliveries.describe(statement.name)
         case Show(what=Shown.STREAMS):
             return show_streams(statement, home)
         case Show(what=Shown.SENSORS):
@@ -82,6 +94,40 @@ def _told(outcome: Outcome, home: Home) -> Outcome:
         case _:
             pass
     return outcome
+
+
+def _create_delivery(statement: CreateDelivery, home: Home) -> Outcome:
+    with placed(statement.query_place):
+        query = home.catalog.query(statement.query)
+        if query is not None and is_temporary(query):
+            raise InputError(
+                f"query {query.name} is temporary: its results do not last",
+                hint="keep it under a name: CREATE QUERY q AS …",
+            )
+    return home.deliveries.create(statement)
+
+
+def _change_delivery(statement: StartDelivery | StopDelivery | Drop, home: Home) -> Outcome:
+    name, deliveries = statement.name, home.deliveries
+    with placed(statement.place):
+        match statement:
+            case StartDelivery():
+                did = "started" if deliveries.start(name) else "runs already"
+            case StopDelivery():
+                did = "stopped" if deliveries.stop(name) else "did not run"
+            case Drop():
+                if statement.if_exists and home.catalog.find(name) is None:
+                    return Outcome(f"there is no delivery {name}")
+                home.catalog.require(name, Kind.DELIVERY)
+                deliveries.drop(name)
+                change = Change(Kind.DELIVERY, name, Action.DROPPED)
+                return Outcome(f"delivery {name} dropped", change=change)
+    return Outcome(f"delivery {name} {did}")
+
+
+def _is_delivery(name: str, home: Home) -> bool:
+    found = home.catalog.find(name)
+    return found is not None and found.kind is Kind.DELIVERY
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries) -> Outcome:
@@ -127,3 +173,8 @@ def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) 
         return
     for query in queries.reading(found.name):
         raise InputError(f"query {query} reads {found.name}", hint=f"first DROP QUERY {query}")
+    for delivery in home.deliveries.of_query(found.name):
+        raise InputError(
+            f"delivery {delivery} delivers the results of {found.name}",
+            hint=f"first DROP DELIVERY {delivery}",
+        )

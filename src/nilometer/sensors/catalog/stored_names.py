@@ -1,4 +1,4 @@
-"""Names: each belongs to one stream, sensor table, table or query, whatever the case."""
+"""Names: each belongs to one stream, table, query or delivery, whatever the case."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ NOUNS: Final = {
     Kind.SENSOR_TABLE: "sensor table",
     Kind.TABLE: "table",
     Kind.QUERY: "query",
+    Kind.DELIVERY: "delivery",
 }
 
 _LONGEST: Final = 200

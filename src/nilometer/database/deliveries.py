@@ -1,0 +1,258 @@
+"""Deliveries of a database: what the catalog keeps of them, and those that run here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.database.units import Units
+from nilometer.deliveries.delivery import Delivery, DeliverySettings
+from nilometer.deliveries.find_units import (
+    chunk_size,
+    read_unit_options,
+    shown_options,
+    unit_class,
+)
+from nilometer.deliveries.reading import begin, end, read_progress, rows_behind
+from nilometer.deliveries.status import DeliveryState, DeliveryStatus
+from nilometer.deliveries.unit import DeliveryUnit, UnitSetting
+from nilometer.errors import InputError, SqlError
+from nilometer.log.clock import now_micros
+from nilometer.log.layout import TIMESTAMP
+from nilometer.model.names import count, nearest
+from nilometer.model.options import OptionError
+from nilometer.model.time import format_instant
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
+from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
+from nilometer.sql.ddl.nodes import CreateDelivery, GivenOption, Kind
+
+_SHOWN: Final = pa.schema(
+    {
+        "name": pa.string(),
+        "query": pa.string(),
+        "unit": pa.string(),
+        "state": pa.string(),
+        "delivered": pa.int64(),
+        "lag": pa.int64(),
+        "lost": pa.int64(),
+        "next_try": TIMESTAMP,
+        "last_error": pa.string(),
+    }
+)
+_SETTINGS: Final = DeliverySettings()
+
+
+class Deliveries:
+    """Creates, starts, stops and drops deliveries; any thread may ask."""
+
+    def __init__(
+        self,
+        catalog: SensorCatalog,
+        log_of: Callable[[str], str],
+        units: Units,
+        folders: Sequence[Path],
+        settings: DeliverySettings = _SETTINGS,
+    ) -> None:
+        """`folders`: below which deliveries may write files."""
+        self._catalog = catalog
+        self._log_of = log_of
+        self._units = units
+        self._folders = folders
+        self._settings = settings
+        self._running: dict[str, Delivery] = {}
+        self._changing = threading.RLock()
+        units.when_registered(self._hurry)
+
+    def create(self, statement: CreateDelivery) -> Outcome:
+        """Keep a delivery and start it."""
+        name = statement.name
+        given = {option: one.value for option, one in statement.options.items()}
+        with self._changing:
+            with placed(statement.query_place):
+                query = self._catalog.require(statement.query, Kind.QUERY).name
+            options = self._read(statement, query, given)
+            with placed(statement.place):
+                made = self._catalog.create_delivery(
+                    name, query, statement.unit, given, if_not_exists=statement.if_not_exists
+                )
+            if not made:
+                return Outcome(f"delivery {name} is there already")
+            from_start = options["start"] == "start"
+            begin(self._log_of(query), name, from_start=from_start, now=now_micros())
+            self._start(self._require(name))
+        change = Change(Kind.DELIVERY, name, Action.CREATED)
+        return Outcome(f"delivery {name} created and started", change=change)
+
+    def start(self, name: str) -> bool:
+        """Start a delivery that is stopped, or has failed; False if it runs."""
+        with self._changing:
+            kept = self._require(name)
+            running = self._running.get(kept.name)
+            if running is not None and running.state is not DeliveryState.FAILED:
+                running.hurry()
+                return False
+            self._catalog.set_delivery_state(kept.name, KeptState.RUNNING)
+            self._start(kept)
+            return True
+
+    def stop(self, name: str) -> bool:
+        """Stop a delivery; the log keeps what is not delivered. False if it did not run."""
+        with self._changing:
+            kept = self._require(name)
+            was_running = self._halt(kept.name)
+            self._catalog.set_delivery_state(kept.name, KeptState.STOPPED)
+            return was_running
+
+    def drop(self, name: str) -> None:
+        """Forget a delivery, and what it had still to deliver."""
+        with self._changing:
+            kept = self._require(name)
+            self._halt(kept.name)
+            end(self._log_of(kept.query), kept.name)
+            self._catalog.drop(Kind.DELIVERY, kept.name)
+
+    def of_query(self, query: str) -> list[str]:
+        """The deliveries, running or not, of a query's results."""
+        kept = self._catalog.deliveries()
+        return [one.name for one in kept if one.query.lower() == query.lower()]
+
+    def resume(self) -> list[str]:
+        """Go on with all that ran when the database was closed; their names."""
+        with self._changing:
+            kept = [one for one in self._catalog.deliveries() if one.state is KeptState.RUNNING]
+            started = [one for one in kept if one.name not in self._running]
+            for one in started:
+                self._start(one)
+            return [one.name for one in started]
+
+    def statuses(self) -> list[DeliveryStatus]:
+        """How all deliveries are doing, by name."""
+        return [self._status(one) for one in self._catalog.deliveries()]
+
+    def show(self) -> Outcome:
+        """SHOW DELIVERIES."""
+        found = self.statuses()
+        names = _SHOWN.names
+        columns = {name: [getattr(one, name) for one in found] for name in names}
+        arrays = [pa.array(columns[field.name], field.type) for field in _SHOWN]
+        message = f"{len(found)} {'delivery' if len(found) == 1 else 'deliveries'}"
+        return Outcome(message, pa.Table.from_arrays(arrays, schema=_SHOWN))
+
+    def describe(self, name: str) -> Outcome:
+        """DESCRIBE: what was asked for, without what is secret, and how it is doing."""
+        kept = self._require(name)
+        status = self._status(kept)
+        options = shown_options(kept.unit, kept.options)
+        found = {
+            "query": kept.query,
+            "unit": kept.unit,
+            **options,
+            "state": str(status.state),
+            "created": format_instant(kept.created),
+            "delivered": count(status.delivered, "row"),
+            "lag": count(status.lag, "row"),
+            "error": status.last_error,
+        }
+        rows = {"property": list(found), "value": list(found.values())}
+        table = pa.table({one: pa.array(values, pa.string()) for one, values in rows.items()})
+        return Outcome(f"delivery {kept.name}", table)
+
+    def close(self) -> None:
+        """Stop them all; they count as running still, and `resume` starts them again."""
+        with self._changing:
+            for name in list(self._running):
+                self._halt(name)
+
+    def _read(
+        self, statement: CreateDelivery, query: str, given: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """The options, if the unit can do with them."""
+        with placed(statement.unit_place):
+            kind = unit_class(statement.unit)
+        with _option_placed(statement):
+            options = read_unit_options(statement.unit, given)
+            if hasattr(kind, "check"):
+                kind.check(self._setting(statement.name, query, options))
+        return options
+
+    def _start(self, kept: StoredDelivery) -> None:
+        name = kept.name
+        size = chunk_size(read_unit_options(kept.unit, kept.options))
+
+        def failed(error: str) -> None:
+            self._catalog.set_delivery_state(name, KeptState.FAILED, error=error)
+
+        delivery = Delivery(
+            name,
+            kept.query,
+            self._log_of(kept.query),
+            size,
+            lambda: self._make_unit(kept),
+            failed,
+            settings=self._settings,
+        )
+        self._running[name] = delivery
+        delivery.start()
+
+    def _make_unit(self, kept: StoredDelivery) -> DeliveryUnit:
+        options = read_unit_options(kept.unit, kept.options)
+        made: DeliveryUnit = unit_class(kept.unit)(self._setting(kept.name, kept.query, options))
+        return made
+
+    def _setting(self, name: str, query: str, options: Mapping[str, Any]) -> UnitSetting:
+        return UnitSetting(name, query, options, self._folders, self._units.find)
+
+    def _halt(self, name: str) -> bool:
+        running = self._running.pop(name, None)
+        if running is None:
+            return False
+        running.stop()
+        return running.state is not DeliveryState.FAILED
+
+    def _hurry(self) -> None:
+        for one in list(self._running.values()):
+            if one.state is DeliveryState.RETRYING:
+                one.hurry()
+
+    def _status(self, kept: StoredDelivery) -> DeliveryStatus:
+        location = self._log_of(kept.query)
+        progress = read_progress(location, kept.name)
+        running = self._running.get(kept.name)
+        state = DeliveryState.FAILED if kept.state is KeptState.FAILED else DeliveryState.STOPPED
+        return DeliveryStatus(
+            name=kept.name,
+            query=kept.query,
+            unit=kept.unit,
+            state=state if running is None else running.state,
+            delivered=0 if progress is None else progress.delivered,
+            position=0 if progress is None else progress.position.row,
+            lag=0 if progress is None else rows_behind(location, progress),
+            lost=0 if progress is None else progress.lost,
+            last_error=kept.error if running is None else running.last_error,
+            next_try=None if running is None else running.next_try,
+        )
+
+    def _require(self, name: str) -> StoredDelivery:
+        found = self._catalog.delivery(name)
+        if found is None:
+            known = [one.name for one in self._catalog.deliveries()]
+            hint = nearest(name, known) or "SHOW DELIVERIES lists them"
+            raise InputError(f"there is no delivery {name}", hint=hint)
+        return found
+
+
+@contextmanager
+def _option_placed(statement: CreateDelivery) -> Iterator[None]:
+    """Give the refusal of an option the place where it stands, or should stand."""
+    try:
+        yield
+    except OptionError as error:
+        given: GivenOption | None = statement.options.get((error.option or "").lower())
+        place = statement.unit_place if given is None else given.place
+        raise SqlError(error.message, place=place, detail=error.detail, hint=error.hint) from None

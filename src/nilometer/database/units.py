@@ -1,0 +1,64 @@
+"""Python functions under names, for streams (before the log) and deliveries (behind a query)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from nilometer.errors import InputError
+from nilometer.model.names import nearest
+
+ENTRY_POINTS: Final = "nilometer.units"
+
+
+class Units:
+    """What `Database.register_unit` was given; statements name units but never import code."""
+
+    def __init__(self) -> None:
+        self._registered: dict[str, Callable[..., Any]] = {}
+        self._told: list[Callable[[], None]] = []
+
+    def register(self, name: str, function: Callable[..., Any]) -> None:
+        """Let streams and deliveries use a function, or a class, under a name."""
+        if not isinstance(name, str) or not name:
+            raise InputError("a unit needs a name", detail=f"got {name!r}")
+        if not callable(function):
+            raise InputError(
+                f"unit {name} is no function",
+                detail=f"got {type(function).__name__}",
+                hint="give a function, or a class whose objects can be called",
+            )
+        self._registered[name.lower()] = function
+        for tell in self._told:
+            tell()
+
+    def find(self, name: str) -> Callable[..., Any]:
+        """The function of this name: a registered one, or that of an installed package."""
+        if (found := self._registered.get(name.lower())) is not None:
+            return found
+        installed = {one.name.lower(): one for one in entry_points(group=ENTRY_POINTS)}
+        if name.lower() in installed:
+            return _load(installed[name.lower()])
+        known = sorted({*self._registered, *installed})
+        raise InputError(
+            f"there is no unit {name}",
+            detail=f"known are {', '.join(known)}" if known else "none is registered",
+            hint=nearest(name, known) or f'register it: db.register_unit("{name}", function)',
+        )
+
+    def when_registered(self, tell: Callable[[], None]) -> None:
+        """Let somebody know of every unit that is registered."""
+        self._told.append(tell)
+
+
+def _load(entry: EntryPoint) -> Callable[..., Any]:
+    try:
+        found: Callable[..., Any] = entry.load()
+    except Exception as error:  # a package may fail in any way while it is imported
+        raise InputError(
+            f"unit {entry.name} cannot be loaded",
+            detail=f"{entry.value}: {type(error).__name__}: {error}",
+            hint="repair or remove the package that brings it",
+        ) from error
+    return found
