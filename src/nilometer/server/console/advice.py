@@ -1,0 +1,87 @@
+"""What is wrong with a query, and what can be done about it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nilometer.database.query_status import HealthSample
+from nilometer.sensors.manager.status import StreamStatus
+from nilometer.server.console.figures import count_text
+from nilometer.server.console.wording import length_words
+
+_LATELY: Final = 60_000_000
+_MOST_LAG: Final = 30_000_000
+"""A watermark may be so far behind before somebody should look."""
+_FEWEST: Final = 3
+"""So many micro-batches in a minute tell something."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What is wrong, and what helps."""
+
+    message: str
+    hint: str
+
+
+def advise(samples: Sequence[HealthSample], streams: Sequence[StreamStatus]) -> list[Advice]:
+    """What there is to say of a query's last minute; of streams, only those that it reads."""
+    if not samples:
+        return []
+    recent = [one for one in samples if one.time >= samples[-1].time - _LATELY]
+    return [*_slow(recent), *_late(recent), *_held_back(recent[-1], streams), *_full(streams)]
+
+
+def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
+    slow = [one for one in recent if one.batch_millis > one.budget_millis > 0]
+    if len(recent) >= _FEWEST and 2 * len(slow) > len(recent):
+        took = sorted(one.batch_millis for one in recent)[len(recent) // 2]
+        budget = recent[-1].budget_millis
+        yield Advice(
+            f"micro-batches take {took:,.0f} ms, more than their budget of {budget:,.0f} ms",
+            "results come later than they could: narrow the windows, select earlier, "
+            "or give the server more cores",
+        )
+
+
+def _late(recent: Sequence[HealthSample]) -> Iterator[Advice]:
+    """Late rows, and the stream that most of them belong to."""
+    grown = recent[-1].late_rows - recent[0].late_rows
+    if grown <= 0:
+        return
+    first, last = recent[0].streams, recent[-1].streams
+    by_stream = {
+        name: one.late - (first[name].late if name in first else 0) for name, one in last.items()
+    }
+    of = max(by_stream, key=lambda name: by_stream[name], default=None)
+    named = "" if of is None else f", most of them of {of}"
+    yield Advice(
+        f"{count_text(grown)} rows came too late in the last minute and were dropped{named}",
+        "declare the stream with a larger LATENESS",
+    )
+
+
+def _held_back(last: HealthSample, streams: Sequence[StreamStatus]) -> Iterator[Advice]:
+    if last.watermark_lag is None or last.watermark_lag < _MOST_LAG:
+        return
+    marks = [one for one in streams if one.held_by is not None and one.watermark is not None]
+    behind = min(marks, key=lambda one: one.watermark or 0, default=None)
+    lag = f"its watermark is {length_words(last.watermark_lag)} behind the clock"
+    if behind is None:
+        yield Advice(lag, "a stream is silent, or its times are old; IDLE lets silent ones pass")
+        return
+    yield Advice(
+        f"{lag}: held back by the sensor {behind.held_by} of {behind.name}",
+        "look at that sensor, or declare the stream with IDLE so that silent sensors pass",
+    )
+
+
+def _full(streams: Sequence[StreamStatus]) -> Iterator[Advice]:
+    for one in streams:
+        if one.full:
+            yield Advice(
+                f"the log of {one.name} is full, its sensors wait",
+                "raise its disk option, or drop readers that no longer read",
+            )

@@ -1,0 +1,237 @@
+"""The sensor network as a drawing: sensors, streams, queries, deliveries, and what flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from nilometer.database.query_status import QueryPhase, QueryStatus
+from nilometer.deliveries.status import DeliveryState, DeliveryStatus
+from nilometer.sensors.manager.status import SensorState
+from nilometer.server.console.drawing import Shape, shape, shortened, svg
+from nilometer.server.console.figures import count_text
+from nilometer.server.console.graph_layout import Box
+from nilometer.server.console.network_layout import Placed, depths_of, place_columns
+from nilometer.server.console.query_list import query_address
+from nilometer.server.console.sensor_network import NetworkSensor, NetworkStream, SensorNetwork
+from nilometer.server.console.wording import PHASES, SENSORS, rate_words, state_mark
+
+_FEW: Final = 6
+"""So many sensors are named one by one,"""
+_MANY: Final = 60
+"""and so many are drawn one by one; of more, the states are counted."""
+_IN_A_ROW: Final = 12
+_WIDE: Final = 248.0
+_STREAM: Final = 190.0
+_DELIVERIES: Final = {
+    DeliveryState.RUNNING: "good",
+    DeliveryState.RETRYING: "warn",
+    DeliveryState.STOPPED: "idle",
+    DeliveryState.FAILED: "bad",
+}
+
+
+def draw_network(network: SensorNetwork) -> Shape:
+    """The whole; every box and every mark says more when it is pointed at or focused."""
+    inputs = _inputs(network)
+    placed = place_columns(_sizes(network), depths_of(inputs), inputs)
+    return svg(
+        placed.width,
+        placed.height,
+        "sensor network",
+        [*_headings(placed), *_links(network, inputs, placed), *_boxes(network, placed)],
+    )
+
+
+def _inputs(network: SensorNetwork) -> dict[str, Sequence[str]]:
+    """From where each box takes its rows, by their keys."""
+    streams = {one.name for one in network.streams}
+    inputs: dict[str, Sequence[str]] = {f"sensors {one.name}": () for one in network.streams}
+    inputs |= {f"stream {one.name}": (f"sensors {one.name}",) for one in network.streams}
+    inputs |= {
+        f"query {one.name}": [
+            f"stream {name}" if name in streams else f"query {name}"
+            for name in network.reads[one.name]
+        ]
+        for one in network.queries
+    }
+    known = {one.name for one in network.queries}
+    return inputs | {
+        f"delivery {one.name}": [f"query {one.query}"] if one.query in known else []
+        for one in network.deliveries
+    }
+
+
+def _sizes(network: SensorNetwork) -> dict[str, tuple[float, float]]:
+    sizes = {f"sensors {one.name}": (_WIDE, _sensors_height(one)) for one in network.streams}
+    sizes |= {f"stream {one.name}": (_STREAM, 62.0) for one in network.streams}
+    sizes |= {f"query {one.name}": (_STREAM, 62.0) for one in network.queries}
+    return sizes | {f"delivery {one.name}": (_STREAM, 62.0) for one in network.deliveries}
+
+
+def _sensors_height(stream: NetworkStream) -> float:
+    count = len(stream.sensors)
+    if count <= _FEW:
+        return 16.0 + 22 * max(1, count)
+    if count <= _MANY:
+        return 36.0 + 20 * -(-count // _IN_A_ROW)
+    return 36.0 + 20 * len(stream.states)
+
+
+def _headings(placed: Placed) -> Iterator[Shape]:
+    names = {0: "Sensors", 1: "Streams", 2: "Queries"}
+    kinds = {key.split(" ")[0] for key in placed.boxes}
+    for left, depth in placed.columns:
+        name = names.get(depth)
+        if name is None or (depth == 2 and "query" not in kinds):
+            continue
+        yield shape("text", name, x=left, y=18, class_="heading")
+
+
+def _links(
+    network: SensorNetwork, inputs: dict[str, Sequence[str]], placed: Placed
+) -> Iterator[Shape]:
+    flowing = {f"query {q.name}" for q in network.queries if q.phase is QueryPhase.RUNNING}
+    flowing |= {f"stream {s.name}" for s in network.streams if s.states[SensorState.CONNECTED]}
+    flowing |= {
+        f"delivery {d.name}" for d in network.deliveries if d.state is DeliveryState.RUNNING
+    }
+    for key, below in inputs.items():
+        for one in below:
+            yield _link(placed.boxes[one], placed.boxes[key], is_flowing=key in flowing)
+
+
+def _link(source: Box, target: Box, *, is_flowing: bool) -> Shape:
+    x1, x2 = source.x + source.width / 2, target.x - target.width / 2
+    middle = max(30.0, (x2 - x1) / 2)
+    path = (
+        f"M{x1:g},{source.y:g} C{x1 + middle:g},{source.y:g} "
+        f"{x2 - middle:g},{target.y:g} {x2:g},{target.y:g}"
+    )
+    return shape("path", d=path, class_="link flowing" if is_flowing else "link")
+
+
+def _boxes(network: SensorNetwork, placed: Placed) -> Iterator[Shape]:
+    for stream in network.streams:
+        yield _sensors(stream, placed.boxes[f"sensors {stream.name}"])
+        yield _stream(stream, placed.boxes[f"stream {stream.name}"])
+    for query in network.queries:
+        yield _query(query, placed.boxes[f"query {query.name}"])
+    for delivery in network.deliveries:
+        yield _delivery(delivery, placed.boxes[f"delivery {delivery.name}"])
+
+
+def _outline(box: Box) -> Shape:
+    left, top = box.x - box.width / 2, box.y - box.height / 2
+    return shape("rect", x=left, y=top, width=box.width, height=box.height, rx=10)
+
+
+def _sensors(stream: NetworkStream, box: Box) -> Shape:
+    left, top = box.x - box.width / 2, box.y - box.height / 2
+    count = len(stream.sensors)
+    if count == 0:
+        empty = shape("text", "no sensors yet", x=left + 14, y=top + 23, class_="soft")
+        return shape("g", _outline(box), empty, class_="box")
+    if count <= _FEW:
+        inside = [_named(one, left, top + 19 + 22 * i) for i, one in enumerate(stream.sensors)]
+    elif count <= _MANY:
+        inside = [_total(stream, left, top), *_grid(stream.sensors, left, top + 44)]
+    else:
+        inside = [_total(stream, left, top), *_counts(stream, left, top + 44)]
+    return shape("g", _outline(box), *inside, class_="box")
+
+
+def _total(stream: NetworkStream, left: float, top: float) -> Shape:
+    told = f"{count_text(len(stream.sensors))} sensors"
+    return shape("text", told, x=left + 14, y=top + 22, class_="name")
+
+
+def _named(sensor: NetworkSensor, left: float, y: float) -> Shape:
+    """A sensor with its last reading."""
+    said = sensor.last_value or ("" if sensor.state == SensorState.CONNECTED else sensor.state)
+    return shape(
+        "g",
+        state_mark(SENSORS[sensor.state], left + 16, y),
+        shape("text", shortened(sensor.name, 15), x=left + 30, y=y + 4.5, class_="name"),
+        shape("text", shortened(said, 16), x=left + _WIDE - 12, y=y + 4.5, class_="value"),
+        **_told(sensor_note(sensor)),
+    )
+
+
+def _grid(sensors: Sequence[NetworkSensor], left: float, top: float) -> Iterator[Shape]:
+    for place, one in enumerate(sensors):
+        row, column = divmod(place, _IN_A_ROW)
+        mark = state_mark(SENSORS[one.state], left + 20 + 19 * column, top + 20 * row)
+        yield shape("g", mark, **_told(sensor_note(one)))
+
+
+def _counts(stream: NetworkStream, left: float, top: float) -> Iterator[Shape]:
+    for place, (state, count) in enumerate(sorted(stream.states.items())):
+        y = top + 20 * place
+        told = f"{count_text(count)} {state}"
+        text = shape("text", told, x=left + 34, y=y + 4.5, class_="soft")
+        yield shape("g", state_mark(SENSORS[state], left + 20, y), text, **_told(told))
+
+
+def sensor_note(sensor: NetworkSensor) -> str:
+    """A sensor in words."""
+    parts = [f"Sensor {sensor.name} of {sensor.stream}: {sensor.state}"]
+    if sensor.state == "idle":
+        parts.append("no query reads it at present")
+    if sensor.last_value is not None:
+        parts.append(f"last reading {sensor.last_value}, {rate_words(sensor.rate)}")
+    if sensor.last_error is not None:
+        parts.append(f"{count_text(sensor.errors)} errors, the last one: {sensor.last_error}")
+    return "; ".join(parts)
+
+
+def _told(note: str) -> dict[str, str | float]:
+    """What an element says that is pointed at, focused, or read out."""
+    return {"tabindex": 0, "role": "img", "aria_label": note, "data_note": note, "class_": "item"}
+
+
+def _stream(stream: NetworkStream, box: Box) -> Shape:
+    status = stream.status
+    kind = "idle"
+    if status is not None and (status.error is not None or status.full):
+        kind = "bad"
+    elif any(one.is_troubled for one in stream.sensors):
+        kind = "warn"
+    elif stream.states[SensorState.CONNECTED]:
+        kind = "good"
+    rows = "" if status is None else f"{count_text(status.rows)} rows"
+    note = f"Stream {stream.name} from {stream.stream_type}: {rows}, {rate_words(stream.rate)}"
+    if status is not None and status.error is not None:
+        note += f"; {status.error}"
+    if status is not None and status.dead_letters:
+        note += f"; {count_text(status.dead_letters)} dead letters"
+    return _titled(box, stream.name, kind, f"{rate_words(stream.rate)} · {rows}", note)
+
+
+def _query(query: QueryStatus, box: Box) -> Shape:
+    note = f"Query {query.name}: {query.phase}"
+    if query.error is not None:
+        note += f"; {query.error}"
+    said = f"{query.phase} · {count_text(query.result_rows)} rows"
+    drawn = _titled(box, query.name, PHASES[query.phase], said, note)
+    return shape("a", drawn, href=query_address(query.name), tabindex=-1)
+
+
+def _delivery(delivery: DeliveryStatus, box: Box) -> Shape:
+    note = f"Delivery {delivery.name} to {delivery.unit}: {delivery.state}"
+    if delivery.last_error is not None:
+        note += f"; {delivery.last_error}"
+    said = f"{delivery.unit} · {count_text(delivery.delivered)} rows"
+    return _titled(box, delivery.name, _DELIVERIES[delivery.state], said, note)
+
+
+def _titled(box: Box, name: str, kind: str, said: str, note: str) -> Shape:
+    left = box.x - box.width / 2
+    return shape(
+        "g",
+        _outline(box),
+        state_mark(kind, left + 18, box.y - 11),
+        shape("text", shortened(name, 19), x=left + 32, y=box.y - 6, class_="name"),
+        shape("text", shortened(said, 27), x=left + 14, y=box.y + 17, class_="soft"),
+        **(_told(note) | {"class_": "item box"}),
+    )

@@ -1,0 +1,191 @@
+"""One query: its text, its results, windows, plan and health."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.database.query_status import QueryLimits, QueryStatus
+from nilometer.errors import NilometerError
+from nilometer.log.clock import now_micros
+from nilometer.server.console.access import Console
+from nilometer.server.console.advice import Advice, advise
+from nilometer.server.console.constraint_graph import constraint_graph
+from nilometer.server.console.drawing import Drawing, Shape, shape
+from nilometer.server.console.frame import page_frame
+from nilometer.server.console.health_charts import HealthCharts
+from nilometer.server.console.highlighted_sql import highlighted_sql
+from nilometer.server.console.live_results import live_results
+from nilometer.server.console.plan_tree import plan_tree
+from nilometer.server.console.query_actions import QueryActions
+from nilometer.server.console.query_list import query_figures, query_head, query_problem
+from nilometer.server.console.styles import add_styles
+from nilometer.server.console.wording import bytes_words, instant_words, length_words
+from nilometer.sql.query_text import names_read
+from nilometer.sql.statements import read_query
+
+_EVERY: Final = 1.0
+_TABS: Final = {
+    "results": "table_rows",
+    "windows": "hub",
+    "plan": "account_tree",
+    "health": "monitor_heart",
+}
+
+
+def add_query_page(console: Console) -> None:
+    """`/console/queries/{name}`."""
+
+    @ui.page("/console/queries/{name}")
+    async def query_page(name: str, tab: str = "results") -> None:
+        add_styles()
+        with page_frame("Queries", console) as content:
+            try:
+                status = await console.service.query(name)
+            except NilometerError as error:
+                _draw_missing(error)
+                return
+            shown = QueryView(console, status, tab if tab in _TABS else "results", content)
+        await shown.refresh()
+        ui.timer(_EVERY, shown.refresh, immediate=False)
+
+
+def _draw_missing(error: NilometerError) -> None:
+    with ui.element("div").classes("nm-card nm-empty"):
+        ui.label(error.message).classes("nm-title")
+        if error.hint:
+            ui.label(error.hint)
+        ui.link("All queries", "/console/queries").classes("nm-link-button")
+
+
+class QueryView:
+    """What is on the page of a query, in the current place."""
+
+    def __init__(
+        self, console: Console, status: QueryStatus, tab: str, content: ui.element
+    ) -> None:
+        self._console = console
+        self._name = status.name
+        self._reads = names_read(read_query(status.text))
+        self._content = content
+        self._health: HealthCharts | None = None
+        self._is_gone = False
+        self._draw_head(status)
+        self._draw_tabs(status, tab)
+
+    async def refresh(self) -> None:
+        """Show how it is doing now."""
+        if self._is_gone:
+            return
+        service = self._console.service
+        try:
+            status = await service.query(self._name)
+            samples = await service.health(self._name)
+            streams = [one for one in await service.streams() if one.name.lower() in self._reads]
+        except NilometerError as error:
+            self._leave(error)
+            return
+        self._head.show(query_head(status, is_linked=False))
+        self._actions.show(status)
+        self._figures.show(query_figures(status, samples))
+        self._problem.show(query_problem(status))
+        self._advice.show(_advice(advise(samples, streams)))
+        if self._health is not None and self._tabs.value == "health":
+            self._health.show(samples, now_micros())
+
+    def _leave(self, error: NilometerError) -> None:
+        """It was dropped."""
+        self._is_gone = True
+        self._content.clear()
+        with self._content:
+            _draw_missing(error)
+
+    def _draw_head(self, status: QueryStatus) -> None:
+        with ui.element("section").classes("nm-card nm-query"):
+            with ui.element("div").classes("nm-query-head"):
+                self._head = Drawing(query_head(status, is_linked=False))
+                with ui.element("div").classes("nm-row nm-query-buttons"):
+                    self._actions = QueryActions(self._console, status.name, self.refresh)
+            Drawing(highlighted_sql(status.text)).classes("nm-sql-box")
+            self._figures = Drawing(query_figures(status, ()))
+            Drawing(_facts(status))
+            self._problem = Drawing(query_problem(status))
+            self._advice = Drawing(_advice([]))
+
+    def _draw_tabs(self, status: QueryStatus, tab: str) -> None:
+        draw: dict[str, Callable[[QueryStatus], Awaitable[None]]] = {
+            "results": self._draw_results,
+            "windows": self._draw_windows,
+            "plan": self._draw_plan,
+            "health": self._draw_health,
+        }
+        with ui.element("section").classes("nm-card nm-tabs"):
+            with ui.tabs().props("no-caps align=left inline-label") as self._tabs:
+                for name, icon in _TABS.items():
+                    ui.tab(name, label=name.capitalize(), icon=icon)
+            places = {}
+            with ui.tab_panels(self._tabs, value=tab, animated=False):
+                for name in _TABS:
+                    with ui.tab_panel(name).classes("nm-panel") as places[name]:
+                        pass
+        drawn: set[str] = set()
+
+        async def show() -> None:
+            """What a tab holds is made when it is looked at first."""
+            chosen = str(self._tabs.value)
+            if chosen not in drawn:
+                drawn.add(chosen)
+                with places[chosen]:
+                    await draw[chosen](status)
+            await self.refresh()
+
+        self._tabs.on_value_change(show)
+        with self._content:
+            ui.timer(0, show, once=True)
+
+    async def _draw_results(self, status: QueryStatus) -> None:
+        live_results(self._console.service, status.name)
+
+    async def _draw_windows(self, status: QueryStatus) -> None:
+        await self._draw_picture(status, constraint_graph)
+
+    async def _draw_plan(self, status: QueryStatus) -> None:
+        await self._draw_picture(status, plan_tree)
+
+    async def _draw_health(self, status: QueryStatus) -> None:
+        self._health = HealthCharts()
+
+    async def _draw_picture(self, status: QueryStatus, draw: Callable[..., None]) -> None:
+        try:
+            picture = await self._console.service.picture(status.text)
+        except NilometerError as error:
+            Drawing(shape("div", error.message, class_="nm-problem", role="alert"))
+            return
+        draw(picture)
+
+
+def _facts(status: QueryStatus) -> Shape:
+    """What does not change while it runs."""
+    facts = [f"created {instant_words(status.created)} UTC", *_limits(status.limits)]
+    return shape("p", " · ".join(facts), class_="nm-small nm-soft nm-facts")
+
+
+def _limits(limits: QueryLimits) -> list[str]:
+    told = []
+    if limits.results is not None:
+        told.append(f"at most {bytes_words(limits.results)} of results")
+    if limits.state is not None:
+        told.append(f"at most {bytes_words(limits.state)} of state")
+    if limits.history is not None:
+        told.append(f"results are kept for {length_words(limits.history)}")
+    return told or ["no limits"]
+
+
+def _advice(advice: list[Advice]) -> Shape:
+    told = (
+        shape("li", shape("b", one.message), shape("div", one.hint, class_="nm-small nm-soft"))
+        for one in advice
+    )
+    return shape("ul", *told, class_="nm-advice", role="status")

@@ -1,0 +1,131 @@
+"""The sensor network: which sensors feed which streams, which queries read them, who gets it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nilometer.database.query_status import QueryStatus
+from nilometer.deliveries.status import DeliveryStatus
+from nilometer.errors import NilometerError
+from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
+from nilometer.server.service import Declared
+from nilometer.sql.query_text import names_read
+from nilometer.sql.statements import read_query
+
+IDLE = "idle"
+"""The state of a sensor that no query needs at present."""
+
+
+@dataclass(frozen=True)
+class NetworkSensor:
+    """A sensor, needed at present or not; instants are microseconds since 1970."""
+
+    stream: str
+    name: str
+    address: str
+    state: str
+    rate: float
+    readings: int
+    last_value: str | None
+    last_time: int | None
+    errors: int
+    last_error: str | None
+    dead_letters: int
+
+    @property
+    def is_troubled(self) -> bool:
+        return self.state in (SensorState.WAITING, SensorState.FAILED)
+
+
+@dataclass(frozen=True)
+class NetworkStream:
+    """A stream or sensor table, with its sensors in their order."""
+
+    name: str
+    stream_type: str
+    sensors: tuple[NetworkSensor, ...]
+    status: StreamStatus | None
+    """What the manager says of it, if it does."""
+
+    @property
+    def states(self) -> Counter[str]:
+        """How many sensors are in each state."""
+        return Counter(one.state for one in self.sensors)
+
+    @property
+    def rate(self) -> float:
+        return sum(one.rate for one in self.sensors)
+
+
+@dataclass(frozen=True)
+class SensorNetwork:
+    """Everything from the sensors to those who get results."""
+
+    streams: tuple[NetworkStream, ...]
+    queries: tuple[QueryStatus, ...]
+    deliveries: tuple[DeliveryStatus, ...]
+    reads: Mapping[str, tuple[str, ...]]
+    """The streams and queries that each query reads, by its name."""
+
+
+def build_network(
+    declared: Iterable[Declared],
+    sensors: Iterable[SensorStatus],
+    streams: Iterable[StreamStatus],
+    queries: Sequence[QueryStatus],
+    deliveries: Iterable[DeliveryStatus],
+) -> SensorNetwork:
+    """Put together what is known."""
+    wanted = {(one.stream, one.number): one for one in sensors}
+    statuses = {one.name: one for one in streams}
+    found = tuple(_stream(one, wanted, statuses.get(one.declaration.name)) for one in declared)
+    names = [*(one.name for one in found), *(one.name for one in queries)]
+    known = {name.lower(): name for name in names}
+    reads = {
+        query.name: tuple(known[name] for name in _names(query.text) if name in known)
+        for query in queries
+    }
+    return SensorNetwork(found, tuple(queries), tuple(deliveries), reads)
+
+
+def _stream(
+    declared: Declared,
+    wanted: Mapping[tuple[str, int], SensorStatus],
+    status: StreamStatus | None,
+) -> NetworkStream:
+    name = declared.declaration.name
+    sensors = tuple(
+        _sensor(name, one.name or name, one.address, wanted.get((name, one.number)))
+        for one in declared.sensors
+    )
+    return NetworkStream(name, declared.declaration.stream_type, sensors, status)
+
+
+def _sensor(stream: str, name: str, address: str, status: SensorStatus | None) -> NetworkSensor:
+    if status is None:
+        return NetworkSensor(stream, name, address, IDLE, 0.0, 0, None, None, 0, None, 0)
+    return NetworkSensor(
+        stream,
+        name,
+        status.address,
+        str(status.state),
+        status.rate,
+        status.readings,
+        status.last_value,
+        status.last_time,
+        status.errors,
+        status.last_error,
+        status.dead_letters,
+    )
+
+
+@lru_cache(maxsize=1000)
+def _names(text: str) -> tuple[str, ...]:
+    """What a query reads, in lower case; nothing if it can no longer be read."""
+    try:
+        return tuple(sorted(names_read(read_query(text))))
+    except NilometerError:
+        return ()

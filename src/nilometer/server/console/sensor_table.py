@@ -1,0 +1,161 @@
+"""All sensors as a table with a filter, one page of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.errors import NilometerError
+from nilometer.server.console.access import Console
+from nilometer.server.console.drawing import Drawing, Shape, shape, shortened, table
+from nilometer.server.console.figures import count_text
+from nilometer.server.console.query_actions import tell_problem
+from nilometer.server.console.sensor_network import NetworkSensor, SensorNetwork
+from nilometer.server.console.wording import SENSORS, instant_words, rate_words, state_words
+
+_ON_A_PAGE: Final = 25
+_MOST_LETTERS: Final = 100
+_ALL: Final = "all"
+_HEADINGS: Final = (
+    "Sensor",
+    "Stream",
+    "State",
+    "Last reading",
+    "Time (UTC)",
+    "Rate",
+    "Readings",
+    "Errors",
+    "Last error",
+)
+
+
+class SensorTable:
+    """The filter and the table, in the current place."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._network = SensorNetwork((), (), (), {})
+        self._page = 0
+        with ui.element("section").classes("nm-card") as self._card:
+            with ui.element("div").classes("nm-bar nm-filters"):
+                states = [_ALL, *map(str, SENSORS)]
+                self._state = ui.select(states, value=_ALL, label="State", on_change=self._again)
+                self._stream = ui.select([_ALL], value=_ALL, label="Stream", on_change=self._again)
+                self._words = ui.input("Name, reading or error", on_change=self._again)
+                for field in (self._state, self._stream, self._words):
+                    field.props("dense outlined options-dense")
+                ui.element("div").classes("nm-grow")
+                self._letters = ui.button("Dead letters", on_click=self._show_letters)
+                self._letters.props("flat no-caps").classes("nm-second")
+            self._table = Drawing(shape("div")).classes("nm-scroll")
+            with ui.element("div").classes("nm-bar"):
+                self._told = ui.label().classes("nm-small nm-soft").props("role=status")
+                ui.element("div").classes("nm-grow")
+                self._back = self._turner("chevron_left", "Page before", -1)
+                self._on = self._turner("chevron_right", "Next page", 1)
+
+    def show(self, network: SensorNetwork) -> None:
+        """Show what of these sensors passes the filter."""
+        self._network = network
+        self._card.set_visibility(bool(network.streams))
+        names = [_ALL, *(one.name for one in network.streams)]
+        if names != self._stream.options:
+            kept = self._stream.value if self._stream.value in names else _ALL
+            self._stream.set_options(names, value=kept)
+        letters = sum(one.status.dead_letters for one in network.streams if one.status is not None)
+        self._letters.set_text(f"Dead letters ({count_text(letters)})")
+        self._draw()
+
+    def _turner(self, icon: str, label: str, by: int) -> ui.button:
+        button = ui.button(icon=icon, on_click=lambda: self._turn(by))
+        return button.props(f'flat round dense aria-label="{label}"')
+
+    def _turn(self, by: int) -> None:
+        self._page += by
+        self._draw()
+
+    def _again(self) -> None:
+        self._page = 0
+        self._draw()
+
+    def _draw(self) -> None:
+        found = [one for stream in self._network.streams for one in stream.sensors]
+        passing = [one for one in found if self._passes(one)]
+        last = max(0, (len(passing) - 1) // _ON_A_PAGE)
+        self._page = min(max(0, self._page), last)
+        first = self._page * _ON_A_PAGE
+        shown = passing[first : first + _ON_A_PAGE]
+        self._table.show(sensors_as_table(shown))
+        told = f"{count_text(first + 1)} to {count_text(first + len(shown))} of " if last else ""
+        of = "" if len(passing) == len(found) else f", {count_text(len(found))} in all"
+        self._told.set_text(f"{told}{count_text(len(passing))} sensors{of}")
+        self._back.set_enabled(self._page > 0)
+        self._on.set_enabled(self._page < last)
+
+    def _passes(self, sensor: NetworkSensor) -> bool:
+        if self._state.value not in (_ALL, sensor.state):
+            return False
+        if self._stream.value not in (_ALL, sensor.stream):
+            return False
+        words = str(self._words.value or "").lower()
+        texts = (sensor.name, sensor.last_value or "", sensor.last_error or "", sensor.address)
+        return any(words in one.lower() for one in texts)
+
+    async def _show_letters(self) -> None:
+        """The last dead letters of the chosen stream, or of all that have some."""
+        chosen = [
+            one.name
+            for one in self._network.streams
+            if self._stream.value in (_ALL, one.name)
+            and one.status is not None
+            and one.status.dead_letters
+        ]
+        try:
+            found = [await self._console.service.dead_letters(name) for name in chosen]
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        letters = [row for one in found if one.rows is not None for row in one.rows.to_pylist()]
+        with ui.dialog() as dialog, ui.card().classes("nm-dialog"):
+            ui.label("Dead letters").classes("nm-title")
+            ui.label("What sensors sent that could not be stored, the newest first.")
+            Drawing(letters_as_table(letters)).classes("nm-scroll")
+            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+        dialog.on("hide", dialog.delete)
+        dialog.open()
+
+
+def sensors_as_table(sensors: Sequence[NetworkSensor]) -> Shape:
+    """Sensors with all that is known of them."""
+    if not sensors:
+        return shape("p", "No sensor passes the filter.", class_="nm-empty")
+    return table(_HEADINGS, map(_row, sensors))
+
+
+def _row(one: NetworkSensor) -> Sequence[Shape | str]:
+    return (
+        shape("span", one.name, title=one.address),
+        one.stream,
+        state_words(SENSORS[one.state], one.state),
+        shortened(one.last_value or "—", 120),
+        instant_words(one.last_time),
+        rate_words(one.rate) if one.readings else "—",
+        count_text(one.readings),
+        count_text(one.errors),
+        shortened(one.last_error or "—", 200),
+    )
+
+
+def letters_as_table(letters: Sequence[dict[str, object]]) -> Shape:
+    """Dead letters as text."""
+    if not letters:
+        return shape("p", "There are none.", class_="nm-empty")
+    newest = list(reversed(letters))[:_MOST_LETTERS]
+    rows = [[_cell(value) for value in one.values()] for one in newest]
+    return table([name.replace("_", " ") for name in letters[0]], rows)
+
+
+def _cell(value: object) -> Shape:
+    return shape("pre", shortened("—" if value is None else str(value), 500), class_="nm-pre")

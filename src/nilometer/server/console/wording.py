@@ -1,0 +1,95 @@
+"""Figures, lengths of time and states as people read them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nilometer.database.query_status import QueryPhase
+from nilometer.model.time import format_instant
+from nilometer.sensors.manager.status import SensorState
+from nilometer.server.console.drawing import Shape, shape
+from nilometer.server.console.figures import span_text
+
+_BYTES: Final = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+
+PHASES: Final[dict[QueryPhase, str]] = {
+    QueryPhase.RUNNING: "good",
+    QueryPhase.RESTARTING: "warn",
+    QueryPhase.STOPPED: "idle",
+    QueryPhase.FAILED: "bad",
+}
+"""What a phase means for who looks."""
+
+SENSORS: Final[dict[str, str]] = {
+    SensorState.CONNECTED: "good",
+    SensorState.OPENING: "busy",
+    SensorState.WAITING: "warn",
+    SensorState.ENDED: "done",
+    SensorState.FAILED: "bad",
+    "idle": "idle",
+}
+"""The same of sensors; idle: nobody reads them at present."""
+
+
+def rate_words(per_second: float) -> str:
+    """Rows a second, with as many digits as tell something.
+
+    >>> rate_words(0.25), rate_words(12.34), rate_words(5120.0)
+    ('0.25/s', '12.3/s', '5 120/s')
+    """
+    digits = 2 if per_second < 1 else 1 if per_second < 100 else 0
+    return f"{per_second:,.{digits}f}/s".replace(",", " ")
+
+
+def bytes_words(size: int | None) -> str:
+    """A size in the unit that fits.
+
+    >>> bytes_words(1536), bytes_words(12), bytes_words(None)
+    ('1.5 kB', '12 bytes', '—')
+    """
+    if size is None:
+        return "—"
+    for unit, name in _BYTES:
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size} bytes"
+
+
+def length_words(microseconds: int | None) -> str:
+    """A length of time, roughly, if it is known.
+
+    >>> length_words(1_500_000), length_words(None)
+    ('1.5 s', '—')
+    """
+    return "—" if microseconds is None else span_text(microseconds)
+
+
+def instant_words(microseconds: int | None) -> str:
+    """An instant in UTC, to the second.
+
+    >>> instant_words(0), instant_words(None)
+    ('1970-01-01 00:00:00', '—')
+    """
+    return "—" if microseconds is None else format_instant(microseconds)[:19]
+
+
+def state_mark(kind: str, x: float = 0, y: float = 0, size: float = 5) -> Shape:
+    """A mark that tells a state by its shape as well as by its colour, around a point."""
+    at: dict[str, str | float] = {"class": f"mark {kind}"}
+    if kind in ("good", "busy", "idle"):
+        return Shape("circle", at | {"cx": x, "cy": y, "r": size})
+    corners = {
+        "warn": ((0, -1.2), (1.2, 1), (-1.2, 1)),
+        "bad": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        "done": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    }[kind]
+    points = " ".join(f"{x + size * a:g},{y + size * b:g}" for a, b in corners)
+    return Shape("polygon", at | {"points": points})
+
+
+def state_words(kind: str, word: str) -> Shape:
+    """A state as a mark with its word."""
+    place: dict[str, str | float] = {"width": 14, "height": 14, "viewBox": "-7 -7 14 14"}
+    hidden = {"class": "nm-svg", "aria-hidden": "true"}
+    mark = Shape("svg", place | hidden, (state_mark(kind),))
+    return shape("span", mark, word, class_=f"nm-state {kind}")
