@@ -11,6 +11,9 @@ from nilometer.server.console.editor_page import add_editor_page
 from nilometer.server.console.frame import FOLDER
 from nilometer.server.console.guard import STATIC, ConsoleGuard
 from nilometer.server.console.login import add_login
+from nilometer.server.console.queries_page import add_queries_page
+from nilometer.server.console.query_page import add_query_page
+from nilometer.server.console.sensors_page import add_sensors_page
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 
@@ -21,6 +24,9 @@ def add_console(app: FastAPI, service: Service, sessions: Sessions) -> None:
     add_login(app, sessions)
     nicegui_app.add_static_files(STATIC, FOLDER)
     add_editor_page(console)
+    add_queries_page(console)
+    add_query_page(console)
+    add_sensors_page(console)
     ui.run_with(
         app,
         title="Nilometer",
