@@ -13,6 +13,7 @@ from nilometer.model.windows import range_window as range
 from nilometer.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from nilometer.client import AsyncClient, Client
     from nilometer.database import Database, connect
     from nilometer.spark.answer_table import keep_answer, read_answer
     from nilometer.spark.conditions import predicate
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from nilometer.spark.window_join import window_join
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Database",
     "NilometerError",
     "__version__",
@@ -40,6 +43,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AsyncClient": "nilometer.client",
+    "Client": "nilometer.client",
     "keep_answer": "nilometer.spark.answer_table",
     "read_answer": "nilometer.spark.answer_table",
     "snapshot": "nilometer.spark.snapshot",

@@ -175,6 +175,10 @@ class ClosedError(NilometerError):
     """A server that is starting, stopping, or cannot reach what it needs."""
 
 
+class UnreachableError(ClosedError):
+    """A server that does not answer, or with something that is not its answer."""
+
+
 class InternalError(NilometerError):
     """A fault of Nilometer's own, found before it could give a wrong answer."""
 

@@ -1,1 +1,17 @@
-"""Talk to a Nilometer server."""
+"""Talk to a Nilometer server: `nilometer.Client` and `nilometer.AsyncClient`."""
+
+from nilometer.client.async_client import AsyncClient, AsyncFollowing, AsyncQuery
+from nilometer.client.client import Client, Following, Query
+from nilometer.client.rows import Answer, Page, Rows
+
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "AsyncFollowing",
+    "AsyncQuery",
+    "Client",
+    "Following",
+    "Page",
+    "Query",
+    "Rows",
+]

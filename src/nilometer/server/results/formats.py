@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from nilometer.kernels.json_values import columns_of, iso_time, rows_of
 from nilometer.server.error_shape import shape_of
-from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.chunk import Chunk, Page
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.told import End, Gap, Heartbeat, State
 
@@ -99,7 +99,7 @@ class JsonLines:
 
 
 class ArrowStream:
-    """An Arrow IPC stream; metadata of every batch: `offset` after it, and `watermark`.
+    """An Arrow IPC stream; metadata of every batch: `start`, `offset` after it, `watermark`.
 
     Batches without rows may say more: `event` is its name, and `data` JSON.
     """
@@ -113,7 +113,9 @@ class ArrowStream:
         return bytes(schema.serialize())
 
     def chunk(self, chunk: Chunk) -> bytes:
-        metadata = {"offset": str(chunk.next)}
+        metadata = {"start": str(chunk.start), "offset": str(chunk.next)}
+        if isinstance(chunk, Page):
+            metadata["at_end"] = str(chunk.at_end).lower()
         if chunk.watermark is not None:
             metadata["watermark"] = str(chunk.watermark)
         return self.batch(one_batch(chunk.rows), metadata)
@@ -153,7 +155,7 @@ def one_batch(rows: pa.Table) -> pa.RecordBatch:
     batches = rows.combine_chunks().to_batches()
     if batches:
         return batches[0]
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in rows.schema], rows.schema)
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in rows.schema], schema=rows.schema)
 
 
 def moment(instant: int | None) -> str | None:

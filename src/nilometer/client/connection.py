@@ -1,0 +1,75 @@
+"""How clients reach a server: address, token, time-outs, certificates."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from nilometer.client.calls import Call
+from nilometer.client.following import SILENCE
+from nilometer.client.replies import Reply
+from nilometer.errors import InputError, UnreachableError
+
+CONNECT_WITHIN: Final = 10.0
+
+
+def http_options(
+    url: str, token: str | None, timeout: float, verify: bool | str | ssl.SSLContext
+) -> dict[str, Any]:
+    """The arguments of an httpx client for a server; redirects are not followed.
+
+    `verify`: False takes any certificate, a path is that of a file with those to be trusted.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(
+            "this is no address of a server",
+            detail=f"got {url!r}",
+            hint="write it as http://127.0.0.1:8642 or https://…",
+        )
+    if isinstance(verify, str):
+        verify = ssl.create_default_context(cafile=verify)
+    return {
+        "base_url": url.rstrip("/"),
+        "headers": {"Authorization": f"Bearer {token}"} if token else {},
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, CONNECT_WITHIN)),
+        "verify": verify,
+        "follow_redirects": False,
+    }
+
+
+def request_of(call: Call[Any]) -> dict[str, Any]:
+    """A call as the arguments of an httpx request."""
+    found: dict[str, Any] = {
+        "method": call.method,
+        "url": call.path,
+        "params": dict(call.params),
+        "headers": dict(call.headers),
+    }
+    if call.body is not None:
+        found["json"] = {key: value for key, value in call.body.items() if value is not None}
+    return found
+
+
+def listening_timeout() -> httpx.Timeout:
+    """For connections over which something comes at least every few seconds."""
+    return httpx.Timeout(SILENCE, connect=CONNECT_WITHIN)
+
+
+def reply_of(response: httpx.Response, content: bytes) -> Reply:
+    headers: Mapping[str, str] = {key.lower(): value for key, value in response.headers.items()}
+    return Reply(response.status_code, headers, content)
+
+
+def unreachable(error: Exception, url: object) -> UnreachableError:
+    """What a failure of the connection means to the user."""
+    what = str(error) or type(error).__name__
+    return UnreachableError(
+        "the server cannot be reached",
+        detail=f"{url}: {what}",
+        hint="does it run, and is this its address? nilometer serve starts one",
+    )

@@ -1,0 +1,136 @@
+"""Reads what a server replies: values, or the errors that it tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer import errors
+from nilometer.client.arrow_messages import ArrowMessages
+from nilometer.client.rows import Answer, Page, Rows, instant_of
+from nilometer.errors import LogGapError, NilometerError, Place, SqlError, UnreachableError
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back; the names of headers are lower-case."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_json(reply: Reply) -> Any:
+    """The value of a reply."""
+    try:
+        return json.loads(reply.content)
+    except ValueError:
+        raise _not_ours(reply) from None
+
+
+def read_nothing(reply: Reply) -> None:
+    """A reply that says only that it was done."""
+
+
+def read_rows(reply: Reply) -> Rows:
+    """What a statement did."""
+    if reply.media_type != ARROW:
+        found = read_json(reply)
+        names = [one["name"] for one in found["columns"]]
+        columns = {name: [row[name] for row in found["rows"]] for name in names}
+        return Rows(pa.table(columns), found["message"], found["is_cut"])
+    table, said = _read_arrow(reply)
+    return Rows(table, said.get("message"), said.get("is_cut") == "true")
+
+
+def read_page(reply: Reply) -> Page:
+    """A page of results."""
+    table, said = _read_arrow(reply)
+    return Page(
+        table,
+        next=said["offset"],
+        watermark=instant_of(said.get("watermark")),
+        at_end=said["at_end"] == "true",
+    )
+
+
+def read_answer(reply: Reply) -> Answer:
+    """The current answer of a query."""
+    table, said = _read_arrow(reply)
+    return Answer(
+        table,
+        is_cut=said["is_cut"] == "true",
+        instant=instant_of(said.get("instant")),
+        offset=said["offset"],
+    )
+
+
+def error_in(reply: Reply, statement: str | None = None) -> NilometerError:
+    """The error that a reply tells; `statement` is the text that its position is about."""
+    try:
+        told = json.loads(reply.content)["error"]
+        return make_error(told, statement)
+    except (ValueError, KeyError, TypeError):
+        return _not_ours(reply)
+
+
+def make_error(told: Mapping[str, Any], statement: str | None = None) -> NilometerError:
+    """The error of the kind that is told; of a kind that is not known here, a NilometerError."""
+    message, detail, hint = told["message"], told.get("detail"), told.get("hint")
+    kind = getattr(errors, str(told.get("kind")), None)
+    if isinstance(kind, type) and issubclass(kind, SqlError):
+        at = told.get("position")
+        place = Place(statement, at["start"], at["end"]) if at and statement is not None else None
+        return kind(message, place=place, detail=detail, hint=hint)
+    if isinstance(kind, type) and issubclass(kind, NilometerError):
+        return kind(message, detail=detail, hint=hint)
+    return NilometerError(message, detail=detail, hint=hint)
+
+
+def make_gap(told: Mapping[str, Any], oldest: str | None) -> LogGapError:
+    """The error of rows that are gone; its `oldest` is the offset from which all are there."""
+    error = told["error"]
+    return LogGapError(
+        error["message"],
+        detail=error.get("detail"),
+        hint=error.get("hint"),
+        rows=told["rows"],
+        oldest=oldest,
+    )
+
+
+def _read_arrow(reply: Reply) -> tuple[pa.Table, dict[str, str]]:
+    if reply.media_type != ARROW:
+        raise _not_ours(reply)
+    messages = ArrowMessages()
+    batches = list(messages.feed(reply.content))
+    if messages.schema is None or not messages.is_ended or not batches:
+        raise UnreachableError("what the server sent is not whole")
+    table = pa.Table.from_batches([one.rows for one in batches], schema=messages.schema)
+    return table, batches[-1].metadata
+
+
+def _not_ours(reply: Reply) -> UnreachableError:
+    if 300 <= reply.status < 400:
+        return UnreachableError(
+            "the server sends clients elsewhere",
+            detail=f"to {reply.headers.get('location', 'an unknown address')}",
+            hint="give the address at which it answers; tokens are not sent to another one",
+        )
+    text = reply.content[:_SHOWN].decode(errors="replace")
+    return UnreachableError(
+        f"the server answered with status {reply.status}",
+        detail=" ".join(text.split()) or None,
+        hint="is this the address of a Nilometer server?",
+    )

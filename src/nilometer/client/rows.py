@@ -1,0 +1,75 @@
+"""Rows that a server has answered with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with the types of Arrow; iterating gives each as a dict of Python values.
+
+    >>> list(Rows(pa.table({"n": [1, 2]})))
+    [{'n': 1}, {'n': 2}]
+    """
+
+    table: pa.Table
+    message: str | None = None
+    """What a statement says that it did."""
+    is_cut: bool = False
+    """Whether there were more rows than the server gives at once."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.table.to_batches(max_chunksize=1000):
+            yield from batch.to_pylist()
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def to_arrow(self) -> pa.Table:
+        return self.table
+
+    def to_pandas(self) -> pd.DataFrame:
+        return self.table.to_pandas()
+
+
+@dataclass(frozen=True)
+class Page(Rows):
+    """Stored results of a query."""
+
+    next: str = ""
+    """The offset after these rows."""
+    watermark: datetime | None = None
+    """No row that follows has an earlier time; None if that is not known."""
+    at_end: bool = False
+    """Whether there is no more at present."""
+
+
+@dataclass(frozen=True)
+class Answer(Rows):
+    """The answer of a changelog query at one instant."""
+
+    instant: datetime | None = None
+    """None as long as nothing is known for certain."""
+    offset: str = ""
+    """Following from here gives every change after the instant, and no other."""
+
+
+def instant_of(micros: str | None) -> datetime | None:
+    """An instant in UTC, from microseconds as text; None also beyond the calendar."""
+    if micros is None:
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=int(micros))
+    except OverflowError:
+        return None
