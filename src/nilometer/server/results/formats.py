@@ -150,12 +150,21 @@ def encoder_of(form: Format, schema: pa.Schema) -> Encoder:
             return JsonLines()
 
 
+def whole_arrow_stream(rows: pa.Table, metadata: Mapping[str, str]) -> bytes:
+    """Rows as an Arrow IPC stream of one batch, with something to say beside them."""
+    encoder = ArrowStream(rows.schema)
+    batch = encoder.batch(one_batch(rows), metadata)
+    return encoder.begin(rows.schema) + batch + END_OF_ARROW
+
+
 def one_batch(rows: pa.Table) -> pa.RecordBatch:
     """All rows of a table together."""
     batches = rows.combine_chunks().to_batches()
     if batches:
         return batches[0]
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in rows.schema], schema=rows.schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([], f.type) for f in rows.schema], schema=rows.schema
+    )
 
 
 def moment(instant: int | None) -> str | None:

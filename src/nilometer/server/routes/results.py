@@ -21,12 +21,11 @@ from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.formats import (
     END_OF_ARROW,
     MEDIA_TYPES,
-    ArrowStream,
     Encoder,
     Format,
     encoder_of,
     moment,
-    one_batch,
+    whole_arrow_stream,
 )
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.phases import Phases
@@ -230,9 +229,7 @@ def _answer_response(answer: Answer, form: Format) -> Response:
         metadata = {"offset": offset, "is_cut": str(answer.is_cut).lower()}
         if answer.instant is not None:
             metadata["instant"] = str(answer.instant)
-        encoder = ArrowStream(answer.rows.schema)
-        batch = encoder.batch(one_batch(answer.rows), metadata)
-        content = encoder.begin(answer.rows.schema) + batch + END_OF_ARROW
+        content = whole_arrow_stream(answer.rows, metadata)
         return Response(content, headers=headers, media_type=MEDIA_TYPES[form])
     shape = {
         "columns": columns_of(answer.rows.schema),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response
 
 from nilometer.kernels.json_values import columns_of, rows_of
 from nilometer.server.access import Reader
 from nilometer.server.error_shape import ErrorDetail, responses, shape_of
+from nilometer.server.results.formats import MEDIA_TYPES, Format, whole_arrow_stream
 from nilometer.server.service import Executed, Service
 from nilometer.server.shapes import (
     CheckedShape,
@@ -21,13 +24,25 @@ def statements_router(service: Service) -> APIRouter:
     """What runs, checks and explains statements."""
     router = APIRouter(tags=["statements"])
 
-    @router.post("/sql", operation_id="execute", responses=responses(400, 409))
-    async def execute(request: StatementRequest, caller: Reader) -> ExecutedShape:
+    @router.post(
+        "/sql",
+        operation_id="execute",
+        response_model=ExecutedShape,
+        responses=responses(400, 409),
+    )
+    async def execute(
+        request: StatementRequest,
+        caller: Reader,
+        accept: Annotated[str, Header(include_in_schema=False)] = "",
+    ) -> ExecutedShape | Response:
         """Run one statement. What it needs decides which scope the token must have.
 
         A SELECT over tables is answered at once; one over streams goes on for ever: POST /queries.
+        Rows come as an Arrow IPC stream to those who accept one.
         """
         done = await service.execute(request.statement, caller.scopes)
+        if done.rows is not None and MEDIA_TYPES[Format.ARROW] in accept:
+            return await service.look(lambda: arrow_of_executed(done))
         return await service.look(lambda: shape_of_executed(done))
 
     @router.post("/check", operation_id="check", responses=responses(400))
@@ -56,3 +71,13 @@ def shape_of_executed(done: Executed) -> ExecutedShape:
         rows=rows_of(done.rows),
         is_cut=done.is_cut,
     )
+
+
+def arrow_of_executed(done: Executed) -> Response:
+    """The rows of a statement as an Arrow IPC stream; what it says stands in its metadata."""
+    assert done.rows is not None
+    said = {"is_cut": str(done.is_cut).lower()}
+    if done.message is not None:
+        said["message"] = done.message
+    content = whole_arrow_stream(done.rows, said)
+    return Response(content, media_type=MEDIA_TYPES[Format.ARROW])
