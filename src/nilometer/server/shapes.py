@@ -10,6 +10,7 @@ from nilometer.database.query_status import HealthSample, QueryLimits, QueryStat
 from nilometer.kernels.json_values import iso_time
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.error_shape import ErrorDetail
+from nilometer.spark.metrics import StreamMetrics
 
 _SELECT = "SELECT room, AVG(temperature) AS mean FROM Readings [RANGE 1 MINUTE] GROUP BY room"
 
@@ -106,6 +107,15 @@ class QueryShape(BaseModel):
     watermark: str | None = Field(description="before which instant its results are complete")
 
 
+class InputShape(BaseModel):
+    """One stream that a query reads, after one micro-batch."""
+
+    rows: int = Field(description="rows of this micro-batch")
+    late: int = Field(description="rows dropped so far because they were late")
+    held: int = Field(description="rows kept because they may still matter")
+    watermark: str | None
+
+
 class SampleShape(BaseModel):
     """A query after one micro-batch."""
 
@@ -117,6 +127,7 @@ class SampleShape(BaseModel):
     late_rows: int
     batch_millis: float
     budget_millis: float
+    streams: dict[str, InputShape]
 
 
 class StreamShape(BaseModel):
@@ -188,6 +199,16 @@ def shape_of_sample(sample: HealthSample) -> SampleShape:
         late_rows=sample.late_rows,
         batch_millis=sample.batch_millis,
         budget_millis=sample.budget_millis,
+        streams={name: _input(one) for name, one in sample.streams.items()},
+    )
+
+
+def _input(metrics: StreamMetrics) -> InputShape:
+    return InputShape(
+        rows=metrics.rows,
+        late=metrics.late,
+        held=metrics.buffered,
+        watermark=_moment(metrics.watermark),
     )
 
 
