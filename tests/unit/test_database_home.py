@@ -8,19 +8,14 @@ from typing import NoReturn, cast
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.home import CATALOG_FILE, Home
 from nilometer.database.known import Reading, everything_known
 from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
 from nilometer.errors import InputError, LogError, NilometerError
-from nilometer.log.reader import LogReader
-from nilometer.log.registrations import register, registrations
 from nilometer.log.writer import LogWriter
-from nilometer.sensors.catalog.stored_queries import QueryState
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement
@@ -131,54 +126,3 @@ def test_a_sensor_that_cannot_be_reached_says_why_in_one_line() -> None:
     assert record.last_error == "no URL; got 'x'; write http://host"
     record.note_error(OSError("two\n  lines"))
     assert record.last_error == "OSError: two lines"
-
-
-class Failed:
-    """A query that Spark has given up."""
-
-    isActive = False  # noqa: N815  Spark's name
-
-    def exception(self) -> PySparkException:
-        return PySparkException(
-            "[PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):\n"
-            '  File "log.py", line 1, in read\n'
-            "nilometer.errors.LogGapError: rows are gone\n  detail: 7 rows\n"
-        )
-
-
-def test_a_query_that_failed_is_stopped_with_the_reason_and_needs_no_sensors(
-    tmp_path: Path,
-) -> None:
-    home = open_home(tmp_path)
-    run(home, "CREATE STREAM A (v INT) FROM synthetic")
-    home.catalog.create_query("q", "SELECT v FROM A", "append")
-    start = LogReader.open(home.log_of("A")).start
-    register(home.log_of("A"), "q", start, {"query": "q"}, now=1, named=True)
-    queries = RunningQueries(home, _no_plans, 1)
-    queries._running["q"] = cast(StreamingQuery, Failed())
-    (found,) = queries.look()
-    assert (found.state, found.error) == (QueryState.STOPPED, "rows are gone; 7 rows")
-    assert [one.active for one in registrations(home.log_of("A"))] == [False]
-    home.close()
-
-
-def test_a_query_that_cannot_be_resumed_does_not_keep_others_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = open_home(tmp_path)
-    for name in ("a", "b", "c"):
-        home.catalog.create_query(name, "SELECT v FROM S", "append")
-        home.catalog.set_query_state(name, QueryState.RUNNING)
-    queries, started = RunningQueries(home, _no_plans, 1), []
-
-    def start(name: str) -> bool:
-        if name == "a":
-            raise InputError("there is no stream S")
-        started.append(name)
-        return True
-
-    monkeypatch.setattr(queries, "start", start)
-    with pytest.raises(InputError, match="could not be started again: a\n.*there is no stream S"):
-        queries.resume()
-    assert started == ["b", "c"]
-    home.close()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from nilometer.errors import NilometerError
 from nilometer.model.time import FOREVER
 from nilometer.sql.ddl.nodes import (
+    AlterQuery,
     ColumnDef,
     CreateQuery,
     CreateSensorTable,
@@ -208,6 +209,21 @@ def test_create_query() -> None:
     assert query.query.from_start
     again = read_query(query.text)
     assert (again.tree, again.from_start) == (query.query.tree, True)
+
+
+def test_options_of_a_query_have_places() -> None:
+    given = "WITH (Results = '1 GB', history = 2 DAYS)"
+    query = read(f"CREATE QUERY IF NOT EXISTS q {given} AS SELECT 1")
+    assert isinstance(query, CreateQuery)
+    assert {name: one.value for name, one in query.options.items()} == {
+        "results": "1 GB",
+        "history": "2 DAYS",
+    }
+    place = query.options["history"].place
+    assert place.sql[place.start : place.end] == "history = 2 DAYS"
+    assert (query.if_not_exists, query.text) == (True, "SELECT 1")
+    assert isinstance(altered := read("alter query q set (state = none)"), AlterQuery)
+    assert (altered.name, altered.options["state"].value) == ("q", "none")
 
 
 @pytest.mark.parametrize(

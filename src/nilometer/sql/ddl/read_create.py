@@ -30,6 +30,7 @@ _STREAM: Final = "write CREATE STREAM s (v DOUBLE, …) FROM http WITH (…)"
 _SENSORS: Final = "write CREATE SENSOR TABLE s (id INT, …, reading STREAM(v DOUBLE, …) FROM http)"
 _TABLE: Final = "write CREATE TABLE t (id INT, name STRING)"
 _QUERY: Final = "write CREATE QUERY q AS SELECT …"
+_LIMITS: Final = "write CREATE QUERY q WITH (results = '1GB') AS SELECT …"
 
 
 def read_create(reader: StatementReader) -> Created:
@@ -129,7 +130,7 @@ def _table(reader: StatementReader) -> CreateTable:
 
 def _query(reader: StatementReader) -> CreateQuery:
     if_not_exists, name, place = _named(reader, "query", _QUERY)
-    options = read_placed_options(reader, "WITH") if reader.take("WITH") else {}
+    options = read_placed_options(reader, "WITH", _LIMITS) if reader.take("WITH") else {}
     reader.expect("AS", "AS and a query", _QUERY)
     tokens = reader.rest
     if not tokens or tokens[0].text.upper() == "EXPLAIN":

@@ -20,22 +20,24 @@ def read_options(reader: StatementReader) -> Mapping[str, str]:
     return {name: one.value for name, one in read_placed_options(reader, "WITH").items()}
 
 
-def read_placed_options(reader: StatementReader, word: str) -> dict[str, GivenOption]:
+def read_placed_options(
+    reader: StatementReader, word: str, hint: str = _HINT
+) -> dict[str, GivenOption]:
     """The same with their places, behind this word."""
     found: dict[str, GivenOption] = {}
-    reader.expect("(", f"( after {word}", _HINT)
+    reader.expect("(", f"( after {word}", hint)
     while True:
-        name, place = _name(reader)
+        name, place = _name(reader, hint)
         if name in found:
             raise SqlSyntaxError(
                 f"the option {name} is given twice", place=place, hint="leave one of them out"
             )
-        reader.expect("=", f"= after the option {name}", _HINT)
-        value = _value(reader, name)
+        reader.expect("=", f"= after the option {name}", hint)
+        value = _value(reader, name, hint)
         found[name] = GivenOption(value, Place(reader.sql, place.start, reader.last.end + 1))
         if not reader.take(","):
             break
-    reader.expect(")", ", or ) after the option", _HINT)
+    reader.expect(")", ", or ) after the option", hint)
     return found
 
 
@@ -48,27 +50,27 @@ def _words(reader: StatementReader) -> list[Token]:
     return words
 
 
-def _name(reader: StatementReader) -> tuple[str, Place]:
+def _name(reader: StatementReader, hint: str) -> tuple[str, Place]:
     """A word, words with dots between them, or a text."""
     words = _words(reader)
     if not words:
-        reader.refuse("expected the name of an option", hint=_HINT)
+        reader.refuse("expected the name of an option", hint=hint)
     place = Place(reader.sql, words[0].start, words[-1].end + 1)
     if len(words) == 1 and words[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         return words[0].text.lower(), place
     text = reader.sql[place.start : place.end].lower()
     if not text.replace(".", "").replace("_", "").replace("-", "").isalnum():
         raise SqlSyntaxError(
-            "expected the name of an option", place=place, detail=f"got {text}", hint=_HINT
+            "expected the name of an option", place=place, detail=f"got {text}", hint=hint
         )
     return text, place
 
 
-def _value(reader: StatementReader, name: str) -> str:
+def _value(reader: StatementReader, name: str, hint: str) -> str:
     """A text, or a number, a word or a length of time, as it is written."""
     words = _words(reader)
     if not words:
-        reader.refuse(f"expected the value of the option {name}", hint=_HINT)
+        reader.refuse(f"expected the value of the option {name}", hint=hint)
     if len(words) == 1 and words[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         return words[0].text
     place = Place(reader.sql, words[0].start, words[-1].end + 1)
@@ -77,6 +79,6 @@ def _value(reader: StatementReader, name: str) -> str:
             f"the option {name} has one value",
             place=place,
             detail=f"got {reader.sql[place.start : place.end]}",
-            hint=_HINT,
+            hint=hint,
         )
     return " ".join(reader.sql[place.start : place.end].split())

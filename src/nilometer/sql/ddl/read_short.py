@@ -92,7 +92,7 @@ def read_alter(reader: StatementReader) -> AlterQuery:
     reader.expect("QUERY", "QUERY after ALTER", _ALTER)
     name, place = reader.name("the name of the query", _ALTER)
     reader.expect("SET", "SET and the options", _ALTER)
-    options = read_placed_options(reader, "SET")
+    options = read_placed_options(reader, "SET", _ALTER)
     reader.finish(_ALTER)
     return AlterQuery(name, options, place)
 

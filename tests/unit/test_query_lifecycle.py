@@ -1,0 +1,448 @@
+"""What becomes of named queries: failures, restarts, limits, health, many threads at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nilometer.database.back_off import BackOff
+from nilometer.database.curable import may_be_cured
+from nilometer.database.home import Home
+from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.database.running import RunningQueries, RunSettings
+from nilometer.errors import (
+    CheckpointError,
+    InputError,
+    LimitError,
+    LogError,
+    LogFullError,
+    NameTakenError,
+    NilometerError,
+    SessionError,
+)
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import register, registrations
+from nilometer.sensors.catalog.stored_queries import QueryState
+from tests.manager_streams import wait_for
+from tests.running_queries import (
+    SECOND,
+    Clock,
+    Starts,
+    append_results,
+    create,
+    lost_worker,
+    open_queries,
+    worker_error,
+)
+
+
+@dataclass
+class Bench:
+    """A database's queries over fake handles."""
+
+    home: Home
+    queries: RunningQueries
+    starts: Starts
+    clock: Clock
+
+    def phase(self, name: str) -> QueryPhase:
+        return self.queries.status(name).phase
+
+    def fails(self, name: str, error: Exception) -> None:
+        """Let a query fail, and be looked at."""
+        self.starts.handles[name].fail(error)  # type: ignore[arg-type]
+        self.queries.look()
+
+    def is_tried(self, name: str) -> None:
+        """Look until a query that is due has been tried again."""
+        before = self.starts.count
+        self.queries.look()
+        wait_for(lambda: self.starts.count > before)
+        with self.queries._runs.alone(name):
+            pass
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    starts, clock = Starts(), Clock()
+    settings = RunSettings(most=4, look_every=3600, clock=clock, chance=lambda: 1.0)
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
+        yield Bench(home, queries, starts, clock)
+
+
+@pytest.mark.parametrize("failures", range(1, 12))
+def test_waits_double_up_to_the_most_and_chance_only_shortens_them(failures: int) -> None:
+    back_off = BackOff()
+    longest = min(60 * SECOND, SECOND * 2 ** (failures - 1))
+    assert back_off.wait(failures, 1.0) == longest
+    assert back_off.wait(failures, 0.0) == longest // 2
+    assert longest // 2 < back_off.wait(failures, 0.5) < longest
+
+
+@pytest.mark.parametrize(
+    ("error", "is_curable"),
+    [
+        (SessionError("Spark could not do this", detail="Python worker failed"), True),
+        (LogError("the log is open for writing already"), True),
+        (LogError("the log is damaged"), False),
+        (LogFullError("the log is full"), False),
+        (CheckpointError("another query"), False),
+        (InputError("there is no stream S"), False),
+    ],
+)
+def test_what_another_attempt_may_cure(error: NilometerError, is_curable: bool) -> None:
+    assert may_be_cured(error) is is_curable
+
+
+def test_a_query_that_fails_is_tried_again_later_each_time(bench: Bench) -> None:
+    create(bench.queries, "q")
+    for failures, wait in ((1, 1), (2, 2), (3, 4)):
+        bench.fails("q", lost_worker())
+        status = bench.queries.status("q")
+        assert (status.phase, status.failures) == (QueryPhase.RESTARTING, failures)
+        assert status.next_try == bench.clock.now + wait * SECOND
+        assert status.error is not None
+        assert "Python worker exited" in status.error
+        stored = bench.home.catalog.query("q")
+        assert stored is not None
+        assert (stored.state, stored.error) == (QueryState.RUNNING, status.error)
+        bench.clock.go_on(wait - 0.1)
+        before = bench.starts.count
+        bench.queries.look()
+        time.sleep(0.05)
+        assert bench.starts.count == before
+        bench.clock.go_on(0.1)
+        bench.is_tried("q")
+        assert bench.phase("q") is QueryPhase.RUNNING
+        assert bench.queries.status("q").failures == failures
+
+
+def test_a_minute_of_good_work_makes_up_for_failures(bench: Bench) -> None:
+    create(bench.queries, "q")
+    bench.fails("q", lost_worker())
+    bench.clock.go_on(1)
+    bench.is_tried("q")
+    bench.clock.go_on(70)
+    bench.queries.look()
+    assert bench.queries.status("q").failures == 1  # it has not finished a micro-batch yet
+    bench.starts.handles["q"].report(0, bench.clock.now)
+    bench.queries.look()
+    status = bench.queries.status("q")
+    assert (status.failures, status.error) == (0, None)
+    stored = bench.home.catalog.query("q")
+    assert stored is not None
+    assert stored.error is None
+
+
+def test_an_attempt_that_does_not_even_start_counts_like_a_failure(bench: Bench) -> None:
+    create(bench.queries, "q")
+    bench.starts.errors["q"] = [lost_worker(), InputError("there is no stream A")]
+    bench.fails("q", lost_worker())
+    bench.clock.go_on(1)
+    bench.is_tried("q")
+    status = bench.queries.status("q")
+    assert (status.phase, status.failures) == (QueryPhase.RESTARTING, 2)
+    bench.clock.go_on(2)
+    bench.is_tried("q")
+    status = bench.queries.status("q")
+    assert (status.phase, status.error) == (QueryPhase.FAILED, "there is no stream A")
+
+
+def test_what_cannot_be_cured_is_given_up_and_can_be_started_by_hand(bench: Bench) -> None:
+    create(bench.queries, "q")
+    bench.fails("q", worker_error("CheckpointError: another query\n  hint: give it another"))
+    status = bench.queries.status("q")
+    assert (status.phase, status.next_try) == (QueryPhase.FAILED, None)
+    assert status.error == "another query; give it another"
+    stored = bench.home.catalog.query("q")
+    assert stored is not None
+    assert stored.state is QueryState.FAILED
+    assert bench.queries.start("Q")
+    status = bench.queries.status("q")
+    assert (status.phase, status.failures, status.error) == (QueryPhase.RUNNING, 0, None)
+
+
+def test_rows_that_are_gone_do_not_come_back_and_its_sensors_are_let_go(bench: Bench) -> None:
+    create(bench.queries, "a")
+    create(bench.queries, "q", "SELECT k FROM a")
+    log = bench.home.log_of("a")
+    register(log, "q", LogReader.open(log).start, {"query": "q"}, now=1, named=True)
+    bench.fails("q", worker_error("LogGapError: rows are gone\n  detail: 7 rows"))
+    status = bench.queries.status("q")
+    assert (status.phase, status.error) == (QueryPhase.FAILED, "rows are gone; 7 rows")
+    assert [one.active for one in registrations(log)] == [False]
+
+
+def test_a_query_that_waits_to_be_tried_again_can_be_stopped(bench: Bench) -> None:
+    create(bench.queries, "q")
+    bench.fails("q", lost_worker())
+    assert bench.queries.stop("q")
+    assert bench.phase("q") is QueryPhase.STOPPED
+    bench.clock.go_on(100)
+    bench.queries.look()
+    time.sleep(0.05)
+    assert bench.starts.count == 1
+    assert not bench.queries.stop("q")
+
+
+def test_its_sensors_are_kept_while_a_query_waits_and_let_go_when_it_is_stopped(
+    bench: Bench,
+) -> None:
+    create(bench.queries, "a")
+    create(bench.queries, "q", "SELECT k FROM a")
+    log = bench.home.log_of("a")
+    register(log, "q", LogReader.open(log).start, {"query": "q"}, now=1, named=True)
+    bench.fails("q", lost_worker())
+    assert [one.active for one in registrations(log)] == [True]
+    bench.queries.stop("q")
+    assert [one.active for one in registrations(log)] == [False]
+
+
+def test_a_query_that_was_stopped_in_spark_is_resumed_another_time(bench: Bench) -> None:
+    create(bench.queries, "q")
+    bench.starts.handles["q"].isActive = False
+    bench.queries.look()
+    assert bench.phase("q") is QueryPhase.WAITING
+    assert bench.queries.resume() == ["q"]
+    assert bench.phase("q") is QueryPhase.RUNNING
+
+
+def test_one_that_cannot_be_resumed_does_not_keep_others_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, clock = Starts(), Clock()
+    settings = RunSettings(look_every=3600, clock=clock, chance=lambda: 1.0)
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (_, queries):
+        for name in "abcd":
+            create(queries, name)
+        queries.stop("d")
+    starts.errors = {"a": [InputError("there is no stream S")], "b": [lost_worker()]}
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
+        assert {one.phase for one in queries.statuses()[:3]} == {QueryPhase.WAITING}
+        with pytest.raises(InputError, match="could not be started again: a, b\n.*no stream S"):
+            queries.resume()
+        phases = {one.name: one.phase for one in queries.statuses()}
+        assert phases == {
+            "a": QueryPhase.FAILED,
+            "b": QueryPhase.RESTARTING,
+            "c": QueryPhase.RUNNING,
+            "d": QueryPhase.STOPPED,
+        }
+        clock.go_on(1)
+        queries.look()
+        wait_for(lambda: queries.status("b").phase is QueryPhase.RUNNING)
+        assert home.catalog.queries()[0].state is QueryState.FAILED
+
+
+def test_results_that_reach_their_limit_stop_their_query_alone(bench: Bench) -> None:
+    create(bench.queries, "q", limits=QueryLimits(results=1 << 20))
+    create(bench.queries, "r")
+    assert bench.starts.handles["q"].destination.options.disk == 1 << 20
+    bench.fails("q", worker_error("LogFullError: the log is full\n  detail: of 1 byte"))
+    status = bench.queries.status("q")
+    assert status.phase is QueryPhase.FAILED
+    assert status.error == (
+        "query q was stopped: its results have reached 1 MB; ALTER QUERY q SET (results = '2 MB') "
+        "and START QUERY q go on where it was; DROP QUERY q deletes it"
+    )
+    assert bench.phase("r") is QueryPhase.RUNNING
+    bench.queries.alter("q", lambda before: QueryLimits(results=2 << 20))
+    assert bench.phase("q") is QueryPhase.FAILED
+    bench.queries.start("q")
+    assert bench.starts.handles["q"].destination.options.disk == 2 << 20
+
+
+def test_state_that_reaches_its_limit_stops_its_query_alone(bench: Bench) -> None:
+    create(bench.queries, "q", limits=QueryLimits(state=1000))
+    create(bench.queries, "r")
+    for name in "qr":
+        bench.starts.handles[name].report(0, bench.clock.now, state=1000)
+    bench.queries.look()
+    assert bench.phase("q") is QueryPhase.RUNNING
+    bench.clock.go_on(1)
+    for name in "qr":
+        bench.starts.handles[name].report(1, bench.clock.now, state=1001)
+    bench.queries.look()
+    assert bench.starts.handles["q"].was_stopped
+    status = bench.queries.status("q")
+    assert (status.phase, status.state_bytes) == (QueryPhase.FAILED, 1001)
+    assert "its state has reached 1000 bytes" in str(status.error)
+    assert bench.phase("r") is QueryPhase.RUNNING
+
+
+def test_a_query_that_runs_is_started_again_with_its_new_limits(bench: Bench) -> None:
+    create(bench.queries, "q", limits=QueryLimits(state=5, history=7))
+    first = bench.starts.handles["q"]
+    assert first.destination.options.history == 7
+    bench.queries.alter("q", lambda before: QueryLimits(before.results, 9, 11))
+    assert first.was_stopped
+    assert bench.starts.handles["q"].destination.options.history == 11
+    status = bench.queries.status("q")
+    assert (status.phase, status.limits) == (QueryPhase.RUNNING, QueryLimits(None, 9, 11))
+
+
+def test_every_micro_batch_is_a_sample_once(bench: Bench) -> None:
+    create(bench.queries, "q")
+    handle, begin = bench.starts.handles["q"], bench.clock.now
+    handle.report(0, begin, rows=5)
+    bench.queries.look()
+    bench.queries.look()
+    handle.report_nothing(1, begin + SECOND)
+    bench.queries.look()
+    append_results(bench.home, "q", 60, watermark=begin)
+    bench.clock.go_on(3)
+    for batch, second in ((1, 1.5), (2, 2), (3, 3)):
+        handle.report(batch, begin + int(second * SECOND), rows=batch * 10, state=batch)
+    bench.queries.look()
+    samples = bench.queries.health("q")
+    assert [(one.time - begin) / SECOND for one in samples] == [0, 1.5, 2, 3]
+    assert [round(one.input_rows_per_second) for one in samples] == [10, 7, 40, 30]
+    assert [one.output_rows_per_second for one in samples] == [0, 20, 20, 20]
+    assert [one.state_bytes for one in samples] == [0, 1, 2, 3]
+    assert [one.watermark_lag for one in samples] == [SECOND, *[3 * SECOND] * 3]
+    assert [(one.late_rows, one.batch_millis, one.budget_millis) for one in samples[:1]] == [
+        (3, 120, 500)
+    ]
+    status = bench.queries.status("q")
+    assert (status.result_rows, status.watermark, status.state_bytes) == (60, begin, 3)
+    bench.clock.go_on(600)
+    handle.report(4, bench.clock.now)
+    bench.queries.look()
+    assert [(one.time - begin) / SECOND for one in bench.queries.health("q")] == [3, 603]
+
+
+def test_a_query_that_does_not_run_says_what_its_log_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_queries(tmp_path, Starts(), monkeypatch) as (home, queries):
+        create(queries, "q")
+        append_results(home, "q", 7, watermark=99)
+    with open_queries(tmp_path, Starts(), monkeypatch) as (home, queries):
+        for phase in (QueryPhase.WAITING, QueryPhase.STOPPED):
+            status = queries.status("q")
+            assert (status.phase, status.result_rows, status.watermark) == (phase, 7, 99)
+            assert status.result_bytes > 0
+            queries.stop("q")
+
+
+def test_no_more_queries_run_than_may(bench: Bench) -> None:
+    for name in "abcd":
+        create(bench.queries, name)
+    with pytest.raises(LimitError, match="4 queries run already") as refused:
+        create(bench.queries, "e")
+    assert "SHOW QUERIES" in str(refused.value)
+    assert bench.home.catalog.query("e") is None
+    bench.queries.stop("b")
+    create(bench.queries, "e")
+    with pytest.raises(LimitError):
+        bench.queries.start("b")
+    bench.fails("c", lost_worker())  # it is tried again, so its place is not free
+    with pytest.raises(LimitError):
+        bench.queries.start("b")
+    bench.queries.drop("c")
+    assert bench.queries.start("b")
+    assert sorted(run.place or 0 for run in bench.queries._runs) == [0, 1, 2, 3]
+
+
+def test_the_same_name_from_many_threads_is_made_once(bench: Bench) -> None:
+    def make(_: int) -> str:
+        try:
+            create(bench.queries, "q")
+        except NameTakenError:
+            return "taken"
+        return "made"
+
+    with ThreadPoolExecutor(8) as threads:
+        found = sorted(threads.map(make, range(8)))
+    assert found == ["made", *["taken"] * 7]
+    assert bench.starts.count == 1
+
+
+def test_many_threads_may_do_everything_at_once(bench: Bench) -> None:
+    """They make, stop, start and drop the same few names; all refusals are kind."""
+
+    def live(number: int) -> None:
+        name = f"q{number % 3}"
+        for _ in range(4):
+            for step in (
+                lambda: create(bench.queries, name),
+                lambda: bench.queries.stop(name),
+                lambda: bench.queries.start(name),
+                lambda: bench.queries.drop(name),
+            ):
+                try:
+                    step()
+                except NilometerError as error:
+                    assert "there is" in error.message  # noqa: PT017
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(live, range(6)))
+    assert all(one.name in {"q0", "q1", "q2"} for one in bench.queries.statuses())
+    for one in bench.queries.statuses():
+        bench.queries.drop(one.name)
+    assert list(bench.queries._runs) == []
+
+
+def test_looking_waits_for_nobody(bench: Bench) -> None:
+    create(bench.queries, "q")
+    create(bench.queries, "r")
+    bench.starts.handles["r"].fail(lost_worker())
+    holds, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with bench.queries._runs.alone("q"):
+            holds.set()
+            may_end.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert holds.wait(20)
+        bench.queries.look()
+        assert bench.phase("q") is QueryPhase.RUNNING
+        assert bench.phase("r") is QueryPhase.RESTARTING
+    finally:
+        may_end.set()
+        thread.join()
+
+
+def test_temporary_queries_are_gone_when_the_database_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_queries(tmp_path, Starts(), monkeypatch) as (home, queries):
+        create(queries, "kept")
+        create(queries, "run_1", temporary=True)
+        create(queries, "run_2", temporary=True)
+        create(queries, "reader", "SELECT k FROM Run_2")
+        log = Path(home.log_of("run_1"))
+        assert [one.is_temporary for one in queries.statuses()] == [False, False, True, True]
+    assert log.exists()
+    with open_queries(tmp_path, Starts(), monkeypatch) as (home, queries):
+        queries.drop_temporary()
+        assert [one.name for one in queries.statuses()] == ["kept", "reader", "run_2"]
+    assert not log.exists()
+
+
+def test_nothing_is_begun_once_it_is_closed(bench: Bench) -> None:
+    create(bench.queries, "q")
+    bench.queries.close()
+    assert bench.starts.handles["q"].was_stopped
+    for step in (bench.queries.start, bench.queries.stop, bench.queries.drop):
+        with pytest.raises(InputError, match="the database is closed"):
+            step("q")
+    stored = bench.home.catalog.query("q")
+    assert stored is not None
+    assert stored.state is QueryState.RUNNING
+
+
+def test_changes_cannot_be_forgotten(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.home.catalog.create_query("q", "SELECT COUNT(*) FROM A", "changelog")
+    with pytest.raises(InputError, match="the results of this query are changes"):
+        bench.queries.alter("q", lambda before: QueryLimits(history=5))
+    assert bench.queries.status("q").limits == QueryLimits()

@@ -1,0 +1,79 @@
+"""Limits of queries: how they are written, refused and shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from nilometer.database.limits import read_limits, require_possible, shown_limits
+from nilometer.database.query_status import QueryLimits
+from nilometer.errors import InputError, SqlError
+from nilometer.sql.ddl.nodes import CreateQuery
+from nilometer.sql.statements import read_one
+
+
+def limits(options: str, before: QueryLimits | None = None) -> QueryLimits:
+    read = read_one(f"CREATE QUERY q WITH ({options}) AS SELECT 1")
+    assert isinstance(read, CreateQuery)
+    return read_limits(read.options, before or QueryLimits())
+
+
+def test_limits_are_read_over_those_that_hold_otherwise() -> None:
+    assert limits("results = '1GB', state = '1.5 kb', history = '2 days'") == QueryLimits(
+        1 << 30, 1536, 2 * 86_400_000_000
+    )
+    before = QueryLimits(results=5, state=6)
+    assert limits("state = 7", before) == QueryLimits(results=5, state=7)
+    assert limits("results = none, history = 1 HOUR", before) == QueryLimits(
+        state=6, history=3_600_000_000
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            "results = 'much'",
+            "option results cannot be used\n"
+            "  line 1, column 22:\n"
+            "    CREATE QUERY q WITH (results = 'much') AS SELECT 1\n"
+            "                         ^^^^^^^^^^^^^^^^\n"
+            "  detail: cannot read a size\n"
+            "  hint: write a number and a unit, such as '64MB' or '1.5 GB'",
+        ),
+        (
+            "state = 0",
+            "option state must be more than nothing\n"
+            "  line 1, column 22:\n"
+            "    CREATE QUERY q WITH (state = 0) AS SELECT 1\n"
+            "                         ^^^^^^^^^\n"
+            "  hint: write state = none for no limit",
+        ),
+        (
+            "results = '1GB', memory = '1GB'",
+            "a query has no option memory\n"
+            "  line 1, column 39:\n"
+            "    CREATE QUERY q WITH (results = '1GB', memory = '1GB') AS SELECT 1\n"
+            "                                          ^^^^^^^^^^^^^^\n"
+            "  hint: choose among results, state, history",
+        ),
+    ],
+)
+def test_what_cannot_be_a_limit(options: str, said: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        limits(options)
+    assert str(refused.value) == said
+
+
+def test_limits_are_shown_as_they_are_written() -> None:
+    given = QueryLimits(1 << 30, 200 << 20, 86_400_000_000)
+    shown = shown_limits(given)
+    assert shown == "results = '1 GB', state = '200 MB', history = '86400s'"
+    assert limits(shown) == given
+    assert shown_limits(QueryLimits()) is None
+
+
+def test_only_what_is_appended_to_has_a_history() -> None:
+    require_possible(QueryLimits(history=5), "append")
+    require_possible(QueryLimits(results=5, state=6), "changelog")
+    with pytest.raises(InputError, match="all of them are needed"):
+        require_possible(QueryLimits(history=5), "changelog")
