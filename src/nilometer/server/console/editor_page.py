@@ -94,15 +94,17 @@ class EditorPage:
 
     def _draw_tools(self) -> None:
         with ui.element("div").classes("nm-bar"):
-            self._run = ui.button("Run", icon="play_arrow", on_click=self.run)
+            self._run = ui.button("Run", icon="play_arrow", color=None, on_click=self.run)
             self._run.classes("nm-first").props("unelevated no-caps")
-            self._stop = ui.button("Stop", icon="stop", on_click=self._stop_run)
+            self._stop = ui.button("Stop", icon="stop", color=None, on_click=self._stop_run)
             self._stop.classes("nm-second").props("unelevated no-caps")
-            self._keep_button = ui.button("Keep as …", icon="bookmark_add", on_click=self._ask_name)
+            self._keep_button = ui.button(
+                "Keep as …", icon="bookmark_add", color=None, on_click=self._ask_name
+            )
             self._keep_button.classes("nm-second").props("unelevated no-caps")
             self._stop.visible = self._keep_button.visible = False
             ui.element("div").classes("nm-grow")
-            with ui.button("Examples", icon="lightbulb").classes("nm-quiet") as button:
+            with ui.button("Examples", icon="lightbulb", color=None).classes("nm-quiet") as button:
                 button.props("flat no-caps aria-haspopup=menu")
                 self._menu = ui.menu().props("auto-close")
 

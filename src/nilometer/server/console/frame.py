@@ -43,6 +43,8 @@ def page_frame(title: str, console: Console) -> Iterator[ui.element]:
 
 def _add_head(title: str) -> None:
     ui.page_title(f"{title} · Nilometer")
+    # Without a referrer forms would not say that they come from here.
+    ui.add_head_html('<meta name="referrer" content="same-origin">')
     ui.add_head_html(f'<link rel="stylesheet" href="{static_address("console.css")}">')
     ui.colors(primary="#0b7285", secondary="#5c7cfa", positive="#2b8a3e", negative="#c92a2a")
 
@@ -79,7 +81,9 @@ def _draw_theme_switch() -> None:
     kept = cookies.get(THEME_COOKIE, "auto")
     chosen = kept if kept in _THEMES else "auto"
     dark = ui.dark_mode(_DARK[chosen])
-    button = ui.button(icon=_THEMES[chosen][0]).props("flat round dense").classes("nm-tool")
+    button = (
+        ui.button(icon=_THEMES[chosen][0], color=None).props("flat round dense").classes("nm-tool")
+    )
 
     def show(theme: str) -> None:
         icon, words = _THEMES[theme]
@@ -105,6 +109,6 @@ def _draw_theme_switch() -> None:
 def _draw_log_out(console: Console) -> None:
     held = ", ".join(sorted(console.visitor().scopes))
     with ui.element("form").props('method=post action="/logout"').classes("nm-form"):
-        button = ui.button(icon="logout").props("flat round dense type=submit")
+        button = ui.button(icon="logout", color=None).props("flat round dense type=submit")
         with button.classes("nm-tool").props('aria-label="Log out"'):
             ui.tooltip(f"Log out (your token allows: {held})")

@@ -45,7 +45,7 @@ class Guide:
             with ui.element("div").classes("nm-bar"):
                 ui.label("Your first query").classes("nm-title").props("role=heading aria-level=2")
                 ui.element("div").classes("nm-grow")
-                close = ui.button(icon="close", on_click=self._dismiss)
+                close = ui.button(icon="close", color=None, on_click=self._dismiss)
                 close.props('flat round dense size=sm aria-label="Close the guide"')
                 close.classes("nm-quiet")
             with ui.element("ol").classes("nm-steps"):
@@ -73,7 +73,9 @@ class Guide:
         ui.label("These sensors are there:").classes("nm-soft nm-small")
         with ui.element("div").classes("nm-picks"):
             for one in declared[:_MOST]:
-                button = ui.button(on_click=lambda one=one: self._pick(one)).classes("nm-pick")
+                button = ui.button(color=None, on_click=lambda one=one: self._pick(one)).classes(
+                    "nm-pick"
+                )
                 with button.props("flat no-caps align=left"), ui.element("div"):
                     ui.label(one.name).classes("nm-pick-name")
                     ui.label(_columns(one)).classes("nm-pick-columns")
@@ -84,7 +86,9 @@ class Guide:
         ui.label("There are no sensors yet. Begin with made-up weather:").classes(
             "nm-soft nm-small"
         )
-        button = ui.button("Create a sample stream", icon="add", on_click=self._create_sample)
+        button = ui.button(
+            "Create a sample stream", icon="add", color=None, on_click=self._create_sample
+        )
         button.classes("nm-first").props("unelevated no-caps")
         refusal = self._console.visitor().refusal(Scope.ADMIN)
         if refusal is not None:
@@ -97,10 +101,12 @@ class Guide:
             "sees the readings of the last 30 seconds."
         ).classes("nm-soft nm-small")
         with ui.element("div").classes("nm-row"):
-            ui.button("Run it", icon="play_arrow", on_click=self._run).classes("nm-first").props(
-                "unelevated no-caps"
+            ui.button("Run it", icon="play_arrow", color=None, on_click=self._run).classes(
+                "nm-first"
+            ).props("unelevated no-caps")
+            ui.button("Back", color=None, on_click=self._back).classes("nm-quiet").props(
+                "flat no-caps"
             )
-            ui.button("Back", on_click=self._back).classes("nm-quiet").props("flat no-caps")
 
     def _draw_run(self) -> None:
         ui.label("Rows and the chart follow the sensors as they speak.").classes("nm-soft nm-small")
@@ -113,7 +119,9 @@ class Guide:
             ):
                 with ui.element("li"):
                     ui.label(text)
-        ui.button("Done", on_click=self._dismiss).classes("nm-second").props("unelevated no-caps")
+        ui.button("Done", color=None, on_click=self._dismiss).classes("nm-second").props(
+            "unelevated no-caps"
+        )
 
     async def _pick(self, declared: Declaration) -> None:
         self._write(first_query(declared))

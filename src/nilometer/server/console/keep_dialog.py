@@ -22,8 +22,8 @@ class KeepDialog:
             self._name.on("keydown.enter", self._try)
             self._problem = ui.label().classes("nm-bad nm-small").props("role=alert")
             with ui.element("div").classes("nm-row nm-end"):
-                ui.button("Cancel", on_click=self._dialog.close).props("flat no-caps")
-                ui.button("Keep", on_click=self._try).classes("nm-first").props(
+                ui.button("Cancel", color=None, on_click=self._dialog.close).props("flat no-caps")
+                ui.button("Keep", color=None, on_click=self._try).classes("nm-first").props(
                     "unelevated no-caps"
                 )
 

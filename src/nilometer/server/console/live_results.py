@@ -65,7 +65,7 @@ class LiveResults:
             )
             self._form.classes("nm-toggle").on_value_change(self._begin_anew)
             self._form.visible = False
-            self._pause = ui.button("Pause", icon="pause", on_click=self._turn_pause)
+            self._pause = ui.button("Pause", icon="pause", color=None, on_click=self._turn_pause)
             self._pause.props("flat dense no-caps").classes("nm-quiet")
         self._notice = ui.label().classes("nm-notice").props("role=status")
         self._notice.visible = False

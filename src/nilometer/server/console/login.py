@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI
+from nicegui import __version__ as nicegui_version
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -22,8 +23,10 @@ _PAGE: Final = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta name="referrer" content="same-origin">
 <title>Log in · Nilometer</title>
 <link rel="icon" href="{static}/favicon.svg">
+<link rel="stylesheet" href="/_nicegui/{nicegui}/static/fonts.css">
 <link rel="stylesheet" href="{static}/login.css">
 </head>
 <body>
@@ -83,7 +86,9 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
 
 def _page(wanted: str, problem: str = "") -> HTMLResponse:
     shown = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    text = _PAGE.format(static=STATIC, wanted=escape(wanted), problem=shown)
+    text = _PAGE.format(
+        static=STATIC, nicegui=nicegui_version, wanted=escape(wanted), problem=shown
+    )
     return HTMLResponse(text, 403 if problem else 200, {"Cache-Control": "no-store"})
 
 

@@ -28,7 +28,7 @@ class ResultChart:
             self._form = ui.toggle([_LINES, _MATCHES], value=_LINES).classes("nm-toggle")
             self._form.props('unelevated dense no-caps aria-label="Kind of chart"')
             self._values = ui.select([], multiple=True, label="values").classes("nm-choice")
-            self._key = ui.select([_NOTHING], value=_NOTHING, label="one line for each")
+            self._key = ui.select([_NOTHING], value=_NOTHING, label="a line for each")
             self._key.classes("nm-choice")
         self._empty = ui.label("These results have no numbers to draw.").classes("nm-empty")
         self._chart = LiveChart("Chart of the results")

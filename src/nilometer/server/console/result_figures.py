@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from nicegui import ui
@@ -37,9 +38,9 @@ class ResultFigures:
         """For which instant an answer is shown; None: none is."""
         self._phase = ui.label("starting").classes("nm-chip nm-phase").props("role=status")
         with ui.element("div").classes("nm-figures"):
-            self._rate = _figure("rows/s")
-            self._total = _figure("rows")
-            self._complete = _figure("")
+            self._rate = _figure(after="rows/s")
+            self._total = _figure(after="rows")
+            self._reached = _figure()
 
     async def keep(self) -> None:
         """Look about every second, for as long as the query is there."""
@@ -60,18 +61,29 @@ class ResultFigures:
         self._phase.classes(
             remove=" ".join(_COLOURS.values()), add=_COLOURS[QueryPhase(status.phase)]
         )
-        self._rate[0].text = count_text(rate)
-        self._total[0].text = count_text(status.result_rows)
-        reached = status.watermark if self.instant is None else self.instant
-        self._complete[0].text = "" if reached is None else clock_text(reached)
-        self._complete[1].text = "" if reached is None else _reached(self.instant, reached, now)
+        self._rate.number.text = count_text(rate)
+        self._total.number.text = count_text(status.result_rows)
+        self._show_reached(status.watermark if self.instant is None else self.instant, now)
+
+    def _show_reached(self, reached: int | None, now: int) -> None:
+        if reached is None:
+            return
+        self._reached.before.text = "complete up to" if self.instant is None else "answer as of"
+        self._reached.number.text = clock_text(reached)
+        self._reached.after.text = f"UTC, {span_text(max(0, now - reached))} ago"
 
 
-def _reached(instant: int | None, reached: int, now: int) -> str:
-    behind = span_text(max(0, now - reached))
-    return f"UTC: {'complete up to' if instant is None else 'the answer at'} then, {behind} ago"
+@dataclass(frozen=True)
+class _Figure:
+    before: ui.label
+    number: ui.label
+    after: ui.label
 
 
-def _figure(words: str) -> tuple[ui.label, ui.label]:
+def _figure(after: str = "") -> _Figure:
     with ui.element("div"):
-        return ui.label().classes("nm-figure"), ui.label(words).classes("nm-soft nm-small")
+        return _Figure(
+            ui.label().classes("nm-soft nm-small"),
+            ui.label().classes("nm-figure"),
+            ui.label(after).classes("nm-soft nm-small"),
+        )

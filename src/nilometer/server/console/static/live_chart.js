@@ -4,6 +4,8 @@ import { echarts } from "nicegui-echart";
 const LIGHT = ["#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#996600", "#495057"];
 const DARK = ["#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#74c0fc", "#ffd43b", "#ced4da"];
 
+const CLOCK = "{HH}:{mm}:{ss}";
+
 export default {
   template: '<div class="nm-chart" role="img" :aria-label="label"></div>',
   props: { label: String, points: Number, matches: Number },
@@ -72,7 +74,7 @@ export default {
           textStyle: { color: colour("ink"), fontSize: 13 },
         },
       };
-      const axis = { axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false }, axisLabel: { color: colour("soft"), hideOverlap: true, fontSize: 12 }, splitLine: { lineStyle: { color: colour("line") } } };
+      const axis = { axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false }, axisLabel: { color: colour("soft"), hideOverlap: true, fontSize: 12, margin: 10 }, splitLine: { lineStyle: { color: colour("line") } } };
       this.chart.setOption({ ...base, ...(this.lanes.length ? this.timeline(axis, colour, dark) : this.lines(axis, colour)) }, { notMerge: anew, replaceMerge: ["series"] });
     },
     lines(axis, colour) {
@@ -80,7 +82,7 @@ export default {
       return {
         grid: { left: 12, right: 18, top: names.length > 1 ? 44 : 20, bottom: 8, containLabel: true },
         legend: { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 4, textStyle: { color: colour("ink") }, pageIconColor: colour("accent"), pageTextStyle: { color: colour("soft") } },
-        xAxis: { type: "time", ...axis, splitLine: { show: false } },
+        xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK }, splitLine: { show: false } },
         yAxis: { type: "value", scale: true, ...axis, axisLine: { show: false } },
         series: names.map((name) => ({ type: "line", name, data: this.series.get(name), showSymbol: this.series.get(name).length < 40, symbolSize: 5, lineStyle: { width: 1.8 } })),
       };
@@ -99,7 +101,7 @@ export default {
       return {
         grid: { left: 12, right: 22, top: 20, bottom: 8, containLabel: true },
         legend: { show: false },
-        xAxis: { type: "time", ...axis },
+        xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK } },
         yAxis: { type: "category", data: this.lanes, inverse: true, boundaryGap: true, ...axis, axisLabel: { ...axis.axisLabel, color: colour("ink"), fontSize: 13 } },
         series: [{ type: "lines", name: "matches", coordinateSystem: "cartesian2d", polyline: true, silent: true, data: lines, lineStyle: { color: colour("accent"), width: 1.5 } }, ...dots],
       };
