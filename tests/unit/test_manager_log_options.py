@@ -23,6 +23,7 @@ def test_every_option() -> None:
             "max_ahead": "10 min",
             "linger": "5ms",
             "epoch": "ms",
+            "unit": " celsius ",
             "interval": "1s",
         },
         history=7,
@@ -36,8 +37,8 @@ def test_every_option() -> None:
         when_full=WhenFull.DROP_OLDEST,
         history=7,
     )
-    assert found == StreamOptions(log, 600_000_000, 5_000, 1_000, {"interval": "1s"})
-    assert len(OPTIONS) == 9
+    assert found == StreamOptions(log, 600_000_000, 5_000, 1_000, "celsius", {"interval": "1s"})
+    assert len(OPTIONS) == 10
 
 
 @pytest.mark.parametrize(

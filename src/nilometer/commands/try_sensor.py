@@ -12,6 +12,7 @@ from uuid import uuid4
 from rich.console import Console
 
 from nilometer.database.home import CATALOG_FILE
+from nilometer.database.units import Units
 from nilometer.errors import InputError
 from nilometer.log.clock import now_micros
 from nilometer.log.reader import LogReader
@@ -77,6 +78,7 @@ def _try(
         lambda name: str(place / name),
         lambda _: [sensor],
         lambda *_: {sensor.number},
+        find_unit=Units().find,
         settings=ManagerSettings(identity=f"nilometer-test-{uuid4().hex[:8]}"),
     )
     manager.start()

@@ -65,6 +65,7 @@ class Home:
                 self.log_of,
                 self.sensors,
                 self._selected,
+                find_unit=self.units.find,
                 settings=ManagerSettings(identity=_identity(self.folder)),
                 status_file=self.folder / STATUS_FILE,
             )

@@ -16,6 +16,8 @@ from nilometer.sql.ddl.nodes import (
     AlterQuery,
     CreateDelivery,
     CreateQuery,
+    CreateSensorTable,
+    CreateStream,
     DatabaseStatement,
     Describe,
     Drop,
@@ -48,6 +50,9 @@ def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQuer
             with placed(statement.place):
                 queries.alter(statement.name, lambda limits: read_limits(statement.options, limits))
             return Outcome(f"query {statement.name} altered")
+        case CreateStream() | CreateSensorTable():
+            _require_unit(statement, home)
+            return _told(execute(home.catalog, statement), home)
         case CreateDelivery():
             return _create_delivery(statement, home)
         case StartDelivery() | StopDelivery() | Drop(kind=Kind.DELIVERY):
@@ -94,6 +99,13 @@ def _told(outcome: Outcome, home: Home) -> Outcome:
         case _:
             pass
     return outcome
+
+
+def _require_unit(statement: CreateStream | CreateSensorTable, home: Home) -> None:
+    """Refuse a pre-processing unit that is not registered."""
+    if (unit := statement.stream.options.get("unit")) is not None:
+        with placed(statement.place):
+            home.units.find(unit.strip())
 
 
 def _create_delivery(statement: CreateDelivery, home: Home) -> Outcome:

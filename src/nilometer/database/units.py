@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -29,6 +30,11 @@ class Units:
                 detail=f"got {type(function).__name__}",
                 hint="give a function, or a class whose objects can be called",
             )
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise InputError(
+                f"unit {name} is async",
+                hint="write a plain function: it runs in a thread of its own",
+            )
         self._registered[name.lower()] = function
         for tell in self._told:
             tell()
@@ -39,7 +45,8 @@ class Units:
             return found
         installed = {one.name.lower(): one for one in entry_points(group=ENTRY_POINTS)}
         if name.lower() in installed:
-            return _load(installed[name.lower()])
+            found = self._registered[name.lower()] = _load(installed[name.lower()])
+            return found
         known = sorted({*self._registered, *installed})
         raise InputError(
             f"there is no unit {name}",

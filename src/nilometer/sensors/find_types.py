@@ -79,6 +79,13 @@ def check_options(name: str, options: Mapping[str, str]) -> dict[str, Any]:
     return read_options(name, declared, options)
 
 
+def check_reachable(name: str, address: str) -> None:
+    """Refuse addresses that a type does not go to; most types go anywhere."""
+    check = getattr(stream_class(name), "check_address", None)
+    if check is not None:
+        check(address)
+
+
 def _load(entry: EntryPoint) -> type:
     try:
         found = entry.load()

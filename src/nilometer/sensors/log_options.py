@@ -26,6 +26,8 @@ class StreamOptions:
     """For how long readings are gathered before they are appended together."""
     epoch: int = 1_000_000
     """How long one is, where a number stands for a TIMESTAMP."""
+    unit: str | None = None
+    """The name of the pre-processing unit that readings go through."""
     of_type: Mapping[str, str] | None = None
     """The others, which are the stream type's."""
 
@@ -67,6 +69,12 @@ def _one_of(choices: Mapping[str, Any]) -> Callable[[str], Any]:
     return parse
 
 
+def _name(text: str) -> str:
+    if not text.strip():
+        raise InputError("has no name", hint="leave the option out instead")
+    return text.strip()
+
+
 def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
     def parse_positive(text: str) -> int:
         if (found := parse(text)) <= 0:
@@ -88,6 +96,7 @@ _OWN: Final[dict[str, Callable[[str], Any]]] = {
     "max_ahead": parse_duration,
     "linger": parse_duration,
     "epoch": _one_of(_EPOCHS),
+    "unit": _name,
 }
 OPTIONS: Final = (*_LOG, *_OWN)
 """The names of these options."""

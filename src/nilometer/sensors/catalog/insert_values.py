@@ -20,7 +20,7 @@ from nilometer.model.names import count, nearest
 from nilometer.sensors.catalog.outcome import placed
 from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
-from nilometer.sensors.find_types import check_options
+from nilometer.sensors.find_types import check_options, check_reachable
 from nilometer.sensors.log_options import read_stream_options
 from nilometer.sensors.types.address import ADDRESS, read_address
 from nilometer.sql.ddl.nodes import Insert
@@ -119,7 +119,8 @@ def check_address(address: object, declared: Declaration) -> str:
             detail="got NULL" if address is None else f"got {address!r}",
             hint="it says how the sensor is reached: an address, or a JSON object of options",
         )
-    _, options = read_address(address)
+    reached, options = read_address(address)
+    check_reachable(declared.stream_type, reached or declared.options.get(ADDRESS, ""))
     if options:
         both = read_stream_options({**declared.options, **options}).of_type or {}
         check_options(

@@ -11,7 +11,7 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_names import NOUNS
 from nilometer.sensors.declaration import Declaration
-from nilometer.sensors.find_types import check_options
+from nilometer.sensors.find_types import check_options, check_reachable
 from nilometer.sensors.log_options import read_stream_options
 from nilometer.sensors.types.address import ADDRESS
 from nilometer.sql.ddl.nodes import (
@@ -72,8 +72,10 @@ def _created(kind: Kind, name: str, made: bool) -> Outcome:
 def _check_type(stream: StreamDef) -> None:
     """Refuse an unknown type, and options that neither log nor manager nor type understands."""
     options = dict(read_stream_options(stream.options, stream.history).of_type or {})
-    options.pop(ADDRESS, None)
+    address = options.pop(ADDRESS, None)
     check_options(stream.stream_type, options)
+    if address is not None:
+        check_reachable(stream.stream_type, address)
 
 
 def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:

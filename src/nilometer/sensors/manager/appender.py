@@ -16,6 +16,7 @@ from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sensors.manager.prepare import Prepared
 from nilometer.sensors.manager.received import Event, Received
 from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.manager.stream_unit import StreamUnit
 
 _Result = TypeVar("_Result")
 
@@ -31,6 +32,7 @@ class Appender:
         clock: Callable[[], int],
         threads: Executor,
         fail: Callable[[int, str], None],
+        unit: StreamUnit | None = None,
     ) -> None:
         """`fail` is told the number of a sensor that must be closed, and why."""
         self.store = store
@@ -46,6 +48,7 @@ class Appender:
         self._clock = clock
         self._threads = threads
         self._fail = fail
+        self._unit = unit
         self._pending: deque[Received] = deque()
         self._put = self._done = 0
         self._work = asyncio.Event()
@@ -126,13 +129,18 @@ class Appender:
 
     async def _append_some(self) -> None:
         received = self._cut()
-        prepared = await self._in_thread(self.store.prepare, received)
+        prepared = await self._in_thread(self._prepare, received)
         await self._until_it_works(self.store.keep_letters, prepared)
         await self._store(prepared)
+        for one in prepared.received:
+            one.sensor.readings += one.rows
         self._settle(received)
         self._deaf = self._is_crowded()
         async with self._progress:
             self._progress.notify_all()
+
+    def _prepare(self, received: list[Received]) -> Prepared:
+        return self.store.prepare(received if self._unit is None else self._unit.apply(received))
 
     def _cut(self) -> list[Received]:
         received = []
@@ -194,11 +202,10 @@ class Appender:
             self.dropped += rows - one.rows
 
     def _settle(self, received: list[Received]) -> None:
-        """What was received is stored, or refused for good: count, and say so."""
+        """What was received is stored, or refused for good: say so."""
         for one in received:
             self.pending_rows -= one.size
             self._pending_bytes -= one.weight
-            one.sensor.readings += one.rows
             self._acknowledge(one)
         self._done += len(received)
 

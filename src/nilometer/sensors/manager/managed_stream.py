@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from typing import Any
 
+from nilometer.errors import InputError, in_one_line
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.appender import Appender
@@ -14,6 +16,7 @@ from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.sensor_task import SensorTask
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
+from nilometer.sensors.manager.stream_unit import StreamUnit
 from nilometer.sensors.stream_type import SensorAddress, StreamType
 from nilometer.sensors.types.address import read_address
 
@@ -27,6 +30,7 @@ class ManagedStream:
         options: StreamOptions,
         store: LogStore,
         find_type: Callable[[str], Callable[[], StreamType]],
+        find_unit: Callable[[str], Callable[..., Any]],
         settings: ManagerSettings,
         clock: Callable[[], int],
         threads: Executor,
@@ -39,7 +43,10 @@ class ManagedStream:
         self._type: Callable[[], StreamType] | None = None
         self._settings = settings
         self._clock = clock
-        self._appender = Appender(store, options, settings, clock, threads, self._fail)
+        self._unit = None
+        if options.unit is not None:
+            self._unit = StreamUnit(options.unit, find_unit, self._address_of)
+        self._appender = Appender(store, options, settings, clock, threads, self._fail, self._unit)
         self._tasks: dict[int, SensorTask] = {}
         self._leaving: dict[int, asyncio.Task[None]] = {}
         self._appending = asyncio.create_task(self._appender.run())
@@ -107,7 +114,7 @@ class ManagedStream:
             held_by=None if held is None else held.record.name,
             pending=self._appender.pending_rows,
             full=self._appender.full,
-            error=self._appender.error or self.trouble,
+            error=self._appender.error or self.trouble or self._missing_unit(),
             dead_letters=self.store.dead_letters,
             dropped=self._appender.dropped,
         )
@@ -125,14 +132,25 @@ class ManagedStream:
             sensor,
             record,
             self._make,
-            lambda: self._address(sensor, record.name),
+            lambda: self._address_of(record),
             self._appender,
             self._settings,
             self._clock,
         )
 
+    def _missing_unit(self) -> str | None:
+        """Why nothing is read, if that is because the unit is not registered."""
+        try:
+            if self._unit is not None:
+                self._unit.require()
+        except InputError as error:
+            return in_one_line(error)
+        return None
+
     def _make(self) -> StreamType:
         """A new object of the stream type, which is looked up once: that takes a while."""
+        if self._unit is not None:
+            self._unit.require()  # what is read without it would be lost
         if self._type is None:
             self._type = self._find_type(self.declaration.stream_type)
         return self._type()
@@ -150,18 +168,18 @@ class ManagedStream:
         """Its first static value, or the stream's name."""
         return sensor.name or self.declaration.name
 
-    def _address(self, sensor: Sensor, name: str) -> SensorAddress:
-        address, own = read_address(sensor.address)
+    def _address_of(self, record: SensorRecord) -> SensorAddress:
+        address, own = read_address(record.address)
         table = self.declaration.name
         owner = f"{self._settings.identity}-{table}"
         return SensorAddress(
             table=table,
-            sensor=name,
+            sensor=record.name,
             address=address,
             options={**(self._options.of_type or {}), **own},
             columns=self.declaration.readings,
             time=self.declaration.time,
-            identity=f"{owner}-{sensor.number}",
-            delivered=self.store.keys.delivered(sensor.number),
+            identity=f"{owner}-{record.number}",
+            delivered=self.store.keys.delivered(record.number),
             owner=owner,
         )

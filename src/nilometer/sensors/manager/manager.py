@@ -28,6 +28,10 @@ _THREADS: Final = 16
 _DEFAULTS: Final = ManagerSettings()
 
 
+def _no_unit(name: str) -> Callable[..., Any]:
+    raise InputError(f"there is no unit {name}", detail="none can be registered here")
+
+
 class StreamManager:
     """One loop in a thread of its own, for thousands of sensors; every method is thread-safe."""
 
@@ -38,16 +42,19 @@ class StreamManager:
         select: Callable[[Declaration, str | None], Set[int]],
         *,
         find_type: Callable[[str], Callable[[], StreamType]] = stream_class,
+        find_unit: Callable[[str], Callable[..., Any]] = _no_unit,
         clock: Callable[[], int] = now_micros,
         settings: ManagerSettings = _DEFAULTS,
         status_file: Path | None = None,
     ) -> None:
         """`locate`: where the log of a name lies; `sensors`: the rows of a stream or table;
-        `select`: the numbers of the sensors that satisfy a reader's condition."""
+        `select`: the numbers of the sensors that satisfy a reader's condition; `find_unit`: the
+        pre-processing unit of a name, an InputError if there is none."""
         self._locate = locate
         self._sensors = sensors
         self._select = select
         self._find_type = find_type
+        self._find_unit = find_unit
         self._clock = clock
         self._settings = settings
         self._status_file = status_file
@@ -137,7 +144,14 @@ class StreamManager:
         if declaration.name in self._watched:
             raise InputError(f"{declaration.name} is watched already")
         stream = ManagedStream(
-            declaration, options, store, self._find_type, self._settings, self._clock, self._threads
+            declaration,
+            options,
+            store,
+            self._find_type,
+            self._find_unit,
+            self._settings,
+            self._clock,
+            self._threads,
         )
         readers = Readers(store.location, self._settings, self._clock)
         self._watched[declaration.name] = _Watched(stream, readers)

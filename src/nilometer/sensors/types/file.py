@@ -20,6 +20,7 @@ from nilometer.sensors.stream_type import (
     Reading,
     SensorAddress,
 )
+from nilometer.sensors.types.allowed_files import require_allowed
 from nilometer.sensors.types.file_rows import FORMATS, FileFormat, Piece, read_lines, read_pieces
 from nilometer.sensors.types.options import read_options
 from nilometer.sensors.types.tcp import read_separator
@@ -74,10 +75,18 @@ class FileStream:
                 "only rows with a time can be replayed at a speed",
                 hint="declare TIME column, or leave out the option speed",
             )
+        self.check_address(sensor.address)
         files = sorted(Path(one) for one in glob(sensor.address, recursive=True))
         if not files:
             raise FileNotFoundError(f"there is no file {sensor.address}")
+        for file in files:
+            require_allowed(file)
         self._pieces = _pieces(files, form, _resume(sensor.delivered, files), chosen["follow"])
+
+    @staticmethod
+    def check_address(address: str) -> None:
+        """Refuse files that this process does not read."""
+        require_allowed(address)
 
     def read_stream(self) -> Any:
         """The next rows that are due."""
