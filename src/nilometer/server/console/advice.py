@@ -40,7 +40,8 @@ def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
         took = sorted(one.batch_millis for one in recent)[len(recent) // 2]
         budget = recent[-1].budget_millis
         yield Advice(
-            f"micro-batches take {took:,.0f} ms, more than their budget of {budget:,.0f} ms",
+            f"micro-batches take {count_text(round(took))} ms, more than their budget of "
+            f"{count_text(round(budget))} ms",
             "results come later than they could: narrow the windows, select earlier, "
             "or give the server more cores",
         )

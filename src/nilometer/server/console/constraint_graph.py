@@ -33,11 +33,15 @@ def constraint_graph(picture: QueryPicture) -> None:
     for graph in picture.graphs:
         if graph.title:
             ui.label(graph.title).classes("nm-soft")
-        with ui.element("div").classes("nm-scroll"):
-            Drawing(draw_graph(graph, is_cycle=picture.cycle is not None), _NOTE)
-        if graph.windows:
-            Drawing(_legend(graph))
-            Drawing(_as_table(graph)).classes("nm-scroll")
+        with ui.element("div").classes("nm-graph"):
+            Drawing(draw_graph(graph, is_cycle=picture.cycle is not None), _NOTE).classes(
+                "nm-scroll"
+            )
+            with ui.element("div"):
+                Drawing(_streams_table(graph)).classes("nm-scroll")
+                if graph.windows:
+                    Drawing(_windows_table(graph)).classes("nm-scroll")
+                    Drawing(_legend(graph))
     if not picture.graphs:
         ui.label("This query reads no stream.").classes("nm-soft")
 
@@ -240,7 +244,15 @@ def _swatch(kind: str, words: str) -> Shape:
     return shape("span", drawn, words)
 
 
-def _as_table(graph: ConstraintGraph) -> Shape:
+def _streams_table(graph: ConstraintGraph) -> Shape:
+    rows = [
+        (one.name, one.relation, ", ".join(one.columns) or "—", one.kept or "—")
+        for one in graph.streams
+    ]
+    return table(("Stream", "Is", "Columns", "Rows kept"), rows)
+
+
+def _windows_table(graph: ConstraintGraph) -> Shape:
     rows = [
         (f"{one.first}, {one.second}", window_words(one), window_kind(one), _because(one))
         for one in graph.windows

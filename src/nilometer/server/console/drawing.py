@@ -41,7 +41,7 @@ def svg(width: float, height: float, label: str, inside: Iterable[Shape]) -> Sha
         "role": "group",
         "aria-label": label,
         "class": "nm-svg",
-        "style": f"max-width:{width:g}px",
+        "style": f"max-width:{width:g}px;--nm-wide:{width:g}px",
     }
     return Shape("svg", attributes, tuple(inside))
 
@@ -50,7 +50,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Shape | str]]) -> Sha
     """A plain table."""
     head = shape("tr", *(shape("th", one, scope="col") for one in headings))
     body = (shape("tr", *(shape("td", one) for one in row)) for row in rows)
-    return shape("table", shape("thead", head), shape("tbody", *body), class_="nm-table")
+    return shape("table", shape("thead", head), shape("tbody", *body), class_="nm-sheet")
 
 
 def shortened(text: str, most: int) -> str:

@@ -89,8 +89,8 @@ class HealthCharts:
         self._streams.show(_streams(samples[-1] if samples else None))
 
     def _chart(self, kind: ChartKind) -> ui.echart:
-        with ui.element("section").classes("nm-card nm-chart").props("role=group"):
-            with ui.element("div").classes("nm-chart-head"):
+        with ui.element("section").classes("nm-card nm-gauge").props("role=group"):
+            with ui.element("div").classes("nm-gauge-head"):
                 Drawing(shape("h3", kind.title, class_="nm-small"))
                 ui.label(kind.unit).classes("nm-small nm-soft")
             return ui.echart(_options(kind)).classes("nm-echart")

@@ -20,9 +20,11 @@ _FEW: Final = 6
 """So many sensors are named one by one,"""
 _MANY: Final = 60
 """and so many are drawn one by one; of more, the states are counted."""
-_IN_A_ROW: Final = 12
-_WIDE: Final = 248.0
-_STREAM: Final = 190.0
+_IN_A_ROW: Final = 13
+_WIDE: Final = 280.0
+_STREAM: Final = 220.0
+_LOW: Final = 62.0
+"""The least height of a box: a stream stands beside its sensors."""
 _DELIVERIES: Final = {
     DeliveryState.RUNNING: "good",
     DeliveryState.RETRYING: "warn",
@@ -34,13 +36,26 @@ _DELIVERIES: Final = {
 def draw_network(network: SensorNetwork) -> Shape:
     """The whole; every box and every mark says more when it is pointed at or focused."""
     inputs = _inputs(network)
-    placed = place_columns(_sizes(network), depths_of(inputs), inputs)
+    placed = place_columns(_sizes(network), _columns(inputs), inputs)
     return svg(
         placed.width,
         placed.height,
         "sensor network",
         [*_headings(placed), *_links(network, inputs, placed), *_boxes(network, placed)],
     )
+
+
+def _columns(inputs: dict[str, Sequence[str]]) -> dict[str, int]:
+    """In which column each box stands: deliveries last, queries never before the streams."""
+    depths = {
+        key: max(depth, 2) if key.startswith("query ") else depth
+        for key, depth in depths_of(inputs).items()
+    }
+    last = max(depths.values(), default=0)
+    return {
+        key: last + 1 if key.startswith("delivery ") and depth < last else depth
+        for key, depth in depths.items()
+    }
 
 
 def _inputs(network: SensorNetwork) -> dict[str, Sequence[str]]:
@@ -63,29 +78,33 @@ def _inputs(network: SensorNetwork) -> dict[str, Sequence[str]]:
 
 
 def _sizes(network: SensorNetwork) -> dict[str, tuple[float, float]]:
-    sizes = {f"sensors {one.name}": (_WIDE, _sensors_height(one)) for one in network.streams}
-    sizes |= {f"stream {one.name}": (_STREAM, 62.0) for one in network.streams}
-    sizes |= {f"query {one.name}": (_STREAM, 62.0) for one in network.queries}
-    return sizes | {f"delivery {one.name}": (_STREAM, 62.0) for one in network.deliveries}
+    sizes = {
+        f"sensors {one.name}": (_WIDE, max(_LOW, _sensors_height(one))) for one in network.streams
+    }
+    sizes |= {f"stream {one.name}": (_STREAM, _LOW) for one in network.streams}
+    sizes |= {f"query {one.name}": (_STREAM, _LOW) for one in network.queries}
+    return sizes | {f"delivery {one.name}": (_STREAM, _LOW) for one in network.deliveries}
 
 
 def _sensors_height(stream: NetworkStream) -> float:
     count = len(stream.sensors)
     if count <= _FEW:
-        return 16.0 + 22 * max(1, count)
+        return 18.0 + 22 * count
     if count <= _MANY:
         return 36.0 + 20 * -(-count // _IN_A_ROW)
     return 36.0 + 20 * len(stream.states)
 
 
 def _headings(placed: Placed) -> Iterator[Shape]:
-    names = {0: "Sensors", 1: "Streams", 2: "Queries"}
-    kinds = {key.split(" ")[0] for key in placed.boxes}
-    for left, depth in placed.columns:
-        name = names.get(depth)
-        if name is None or (depth == 2 and "query" not in kinds):
-            continue
-        yield shape("text", name, x=left, y=18, class_="heading")
+    names = {
+        "sensors": "Sensors",
+        "stream": "Streams",
+        "query": "Queries",
+        "delivery": "Deliveries",
+    }
+    for key, box in placed.boxes.items():
+        if (name := names.pop(key.split(" ")[0], None)) is not None:
+            yield shape("text", name, x=box.x - box.width / 2, y=18, class_="heading")
 
 
 def _links(
@@ -130,15 +149,24 @@ def _sensors(stream: NetworkStream, box: Box) -> Shape:
     left, top = box.x - box.width / 2, box.y - box.height / 2
     count = len(stream.sensors)
     if count == 0:
-        empty = shape("text", "no sensors yet", x=left + 14, y=top + 23, class_="soft")
+        empty = shape("text", "no sensors yet", x=left + 14, y=box.y + 4, class_="soft")
         return shape("g", _outline(box), empty, class_="box")
+    if count == 1:
+        return _only_sensor(stream.sensors[0], box)
     if count <= _FEW:
-        inside = [_named(one, left, top + 19 + 22 * i) for i, one in enumerate(stream.sensors)]
+        top += (box.height - 22 * count) / 2 + 11
+        inside = [_named(one, left, top + 22 * i) for i, one in enumerate(stream.sensors)]
     elif count <= _MANY:
         inside = [_total(stream, left, top), *_grid(stream.sensors, left, top + 44)]
     else:
         inside = [_total(stream, left, top), *_counts(stream, left, top + 44)]
     return shape("g", _outline(box), *inside, class_="box")
+
+
+def _only_sensor(sensor: NetworkSensor, box: Box) -> Shape:
+    said = sensor.last_value or sensor.last_error or sensor.state
+    note = sensor_note(sensor)
+    return _titled(box, sensor.name, SENSORS[sensor.state], said, note)
 
 
 def _total(stream: NetworkStream, left: float, top: float) -> Shape:
@@ -148,12 +176,12 @@ def _total(stream: NetworkStream, left: float, top: float) -> Shape:
 
 def _named(sensor: NetworkSensor, left: float, y: float) -> Shape:
     """A sensor with its last reading."""
-    said = sensor.last_value or ("" if sensor.state == SensorState.CONNECTED else sensor.state)
+    said = sensor.last_value or sensor.state
     return shape(
         "g",
         state_mark(SENSORS[sensor.state], left + 16, y),
-        shape("text", shortened(sensor.name, 15), x=left + 30, y=y + 4.5, class_="name"),
-        shape("text", shortened(said, 16), x=left + _WIDE - 12, y=y + 4.5, class_="value"),
+        shape("text", shortened(sensor.name, 17), x=left + 30, y=y + 4.5, class_="name"),
+        shape("text", shortened(said, 20), x=left + _WIDE - 12, y=y + 4.5, class_="value"),
         **_told(sensor_note(sensor)),
     )
 
@@ -226,12 +254,12 @@ def _delivery(delivery: DeliveryStatus, box: Box) -> Shape:
 
 
 def _titled(box: Box, name: str, kind: str, said: str, note: str) -> Shape:
-    left = box.x - box.width / 2
+    left, letters = box.x - box.width / 2, int(box.width / 7)
     return shape(
         "g",
         _outline(box),
         state_mark(kind, left + 18, box.y - 11),
-        shape("text", shortened(name, 19), x=left + 32, y=box.y - 6, class_="name"),
-        shape("text", shortened(said, 27), x=left + 14, y=box.y + 17, class_="soft"),
+        shape("text", shortened(name, letters - 6), x=left + 32, y=box.y - 6, class_="name"),
+        shape("text", shortened(said, letters), x=left + 14, y=box.y + 17, class_="soft"),
         **(_told(note) | {"class_": "item box"}),
     )

@@ -9,7 +9,7 @@ from typing import Final
 from nilometer.server.console.graph_layout import Box
 
 GAP: Final = 18.0
-BETWEEN: Final = 76.0
+BETWEEN: Final = 100.0
 _MARGIN: Final = 8.0
 _HEAD: Final = 34.0
 """Room for the headings of columns."""
@@ -20,8 +20,6 @@ class Placed:
     """Where each box stands, by its key, and how large the whole is."""
 
     boxes: Mapping[str, Box]
-    columns: tuple[tuple[float, int], ...]
-    """The left end and the depth of each column."""
     width: float
     height: float
 
@@ -49,14 +47,13 @@ def place_columns(
     """Boxes in columns by their depths, each near the middle of what it takes from."""
     levels = sorted(set(depths.values()))
     boxes: dict[str, Box] = {}
-    left, columns, bottom = _MARGIN, [], 0.0
+    left, bottom = _MARGIN, 0.0
     for level in levels:
         keys = [key for key in sizes if depths[key] == level]
         wide = max(sizes[key][0] for key in keys)
-        columns.append((left, level))
         bottom = max(bottom, _stack(keys, sizes, inputs, boxes, left + wide / 2))
         left += wide + BETWEEN
-    return Placed(boxes, tuple(columns), left - BETWEEN + _MARGIN, bottom + _MARGIN)
+    return Placed(boxes, left - BETWEEN + _MARGIN, bottom + _MARGIN)
 
 
 def _stack(

@@ -31,7 +31,7 @@ class QueryActions:
         self._stop.set_visibility(runs)
 
     def _button(self, word: str, icon: str, do: Callable[[], Awaitable[None]]) -> ui.button:
-        button = ui.button(word, icon=icon, on_click=do).props("no-caps flat dense")
+        button = ui.button(word, icon=icon, on_click=do, color=None).props("no-caps flat dense")
         button.classes("nm-second nm-action")
         button._props["aria-label"] = f"{word} {self._name}"
         if (why := self._visitor.refusal(Scope.WRITE)) is not None:
@@ -60,7 +60,7 @@ class QueryActions:
             ui.label(f"Drop {self._name}?").classes("nm-title")
             ui.label("Its results and all that it has kept are deleted. This cannot be undone.")
             with ui.element("div").classes("nm-row nm-end"):
-                ui.button("Keep it", on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button("Keep it", on_click=lambda: dialog.submit(False), color=None)
                 ui.button("Drop it", on_click=lambda: dialog.submit(True)).props(
                     "no-caps color=negative"
                 )

@@ -18,6 +18,7 @@ from nilometer.server.console.wording import SENSORS, instant_words, rate_words,
 _ON_A_PAGE: Final = 25
 _MOST_LETTERS: Final = 100
 _ALL: Final = "all"
+_URGENT: Final = ("bad", "warn", "busy", "good", "done", "idle")
 _HEADINGS: Final = (
     "Sensor",
     "Stream",
@@ -47,7 +48,7 @@ class SensorTable:
                 for field in (self._state, self._stream, self._words):
                     field.props("dense outlined options-dense")
                 ui.element("div").classes("nm-grow")
-                self._letters = ui.button("Dead letters", on_click=self._show_letters)
+                self._letters = ui.button("Dead letters", on_click=self._show_letters, color=None)
                 self._letters.props("flat no-caps").classes("nm-second")
             self._table = Drawing(shape("div")).classes("nm-scroll")
             with ui.element("div").classes("nm-bar"):
@@ -66,10 +67,11 @@ class SensorTable:
             self._stream.set_options(names, value=kept)
         letters = sum(one.status.dead_letters for one in network.streams if one.status is not None)
         self._letters.set_text(f"Dead letters ({count_text(letters)})")
+        self._letters.set_enabled(letters > 0)
         self._draw()
 
     def _turner(self, icon: str, label: str, by: int) -> ui.button:
-        button = ui.button(icon=icon, on_click=lambda: self._turn(by))
+        button = ui.button(icon=icon, on_click=lambda: self._turn(by), color=None)
         return button.props(f'flat round dense aria-label="{label}"')
 
     def _turn(self, by: int) -> None:
@@ -82,7 +84,7 @@ class SensorTable:
 
     def _draw(self) -> None:
         found = [one for stream in self._network.streams for one in stream.sensors]
-        passing = [one for one in found if self._passes(one)]
+        passing = sorted(filter(self._passes, found), key=_urgency)
         last = max(0, (len(passing) - 1) // _ON_A_PAGE)
         self._page = min(max(0, self._page), last)
         first = self._page * _ON_A_PAGE
@@ -122,9 +124,14 @@ class SensorTable:
             ui.label("Dead letters").classes("nm-title")
             ui.label("What sensors sent that could not be stored, the newest first.")
             Drawing(letters_as_table(letters)).classes("nm-scroll")
-            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+            ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps")
         dialog.on("hide", dialog.delete)
         dialog.open()
+
+
+def _urgency(sensor: NetworkSensor) -> int:
+    """Those in trouble come first, those that nobody needs last."""
+    return _URGENT.index(SENSORS[sensor.state])
 
 
 def sensors_as_table(sensors: Sequence[NetworkSensor]) -> Shape:
