@@ -13,7 +13,7 @@ from typing import Any
 
 from nilometer.deliveries.delivery import Delivery, DeliverySettings
 from nilometer.deliveries.unit import Chunk, ChunkSize, UnitSetting
-from nilometer.log.options import LogOptions
+from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import FOREVER
 from tests.unit.log_samples import LAYOUT, rows_from
@@ -95,7 +95,7 @@ class Results:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.location = str(folder / "q")
-        self._options = LogOptions(**{"history": FOREVER, **options})
+        self._options = LogOptions(**{"history": FOREVER, "fsync": Fsync.NEVER, **options})
         self.rows = 0
         self.append(0)
 

@@ -71,7 +71,7 @@ def allowed_folder(setting: UnitSetting) -> Path:
     wanted = setting.options["folder"] or quote(setting.delivery, safe="").replace(".", "%2E")
     roots = [root.resolve() for root in setting.folders]
     folder = _resolved(roots, wanted)
-    if folder is None or not any(folder != root and folder.is_relative_to(root) for root in roots):
+    if folder is None or not any(root in folder.parents for root in roots):
         raise OptionError(
             f"files may not be written to {wanted!r}",
             hint="name a folder without .. , or let the server allow others: delivery_folders",
@@ -81,7 +81,10 @@ def allowed_folder(setting: UnitSetting) -> Path:
 
 
 def _resolved(roots: Sequence[Path], wanted: str) -> Path | None:
+    """The folder itself, links followed; None: there can be none of this name."""
     try:
-        return (roots[0] / wanted).resolve()
-    except (ValueError, OSError, IndexError, RuntimeError):
+        found = (roots[0] / wanted).resolve()
+        found.exists()
+    except (ValueError, OSError, RuntimeError):
         return None
+    return found
