@@ -104,8 +104,10 @@ class EditorPage:
             self._keep_button.classes("nm-second").props("unelevated no-caps")
             self._stop.visible = self._keep_button.visible = False
             ui.element("div").classes("nm-grow")
-            with ui.button("Examples", icon="lightbulb", color=None).classes("nm-quiet") as button:
-                button.props("flat no-caps aria-haspopup=menu")
+            with ui.button("Examples", icon="lightbulb", color=None).classes(
+                "nm-quiet nm-examples"
+            ) as button:
+                button.props("flat no-caps aria-haspopup=menu aria-label=Examples")
                 self._menu = ui.menu().props("auto-close")
 
     def _draw_nothing(self) -> None:

@@ -35,7 +35,7 @@ def page_frame(title: str, console: Console) -> Iterator[ui.element]:
     ui.html('<a class="nm-skip" href="#content">Skip to content</a>', sanitize=False)
     with ui.header(elevated=False).classes("nm-header"):
         _draw_header(title, console)
-    with ui.element("main").classes("nm-main").props("id=content tabindex=-1") as content:
+    with ui.element("div").classes("nm-main").props("id=content tabindex=-1") as content:
         yield content
     with ui.element("nav").classes("nm-bottom").props('aria-label="Main, at the bottom"'):
         _draw_places(title)

@@ -24,9 +24,10 @@ class LiveTable(ui.element, component="static/live_table.js"):
         super().__init__()
         self._props.update({"label": label, "waiting": waiting, "most": TABLE_ROWS})
 
-    def begin(self, columns: Sequence[dict[str, Any]]) -> None:
+    async def begin(self, columns: Sequence[dict[str, Any]]) -> None:
         """Show these columns, and no rows."""
-        self.run_method("begin", columns)
+        # What is awaited overtakes what is not: all calls of a table are.
+        await _shown(self.run_method("begin", columns, timeout=_PATIENCE))
 
     async def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Rows that came, the oldest first; returns when the browser shows them."""

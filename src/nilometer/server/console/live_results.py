@@ -61,7 +61,7 @@ class LiveResults:
             self._figures = ResultFigures(self._service, self.name, now_micros)
             ui.element("div").classes("nm-grow")
             self._form = ui.toggle([_ANSWER, _CHANGES], value=_ANSWER).props(
-                'unelevated dense no-caps aria-label="What the table shows"'
+                'unelevated dense no-caps toggle-color=chosen aria-label="What the table shows"'
             )
             self._form.classes("nm-toggle").on_value_change(self._begin_anew)
             self._form.visible = False
@@ -116,7 +116,7 @@ class LiveResults:
         page = await results.latest(TABLE_ROWS)
         if not self._is_paused:
             self._is_stale = False
-            self._table.begin(table_columns(self._shown_schema(results)))
+            await self._table.begin(table_columns(self._shown_schema(results)))
             self._chart.begin()
             await self._show(results, page)
         return page.next

@@ -25,7 +25,7 @@ async def show_executed(done: Executed) -> None:
     more = "more than " if done.is_cut else ""
     ui.label(f"{more}{count} rows{cut}").classes("nm-bar nm-soft nm-small").props("role=status")
     table = LiveTable("Rows of the statement", "No rows.")
-    table.begin(table_columns(done.rows.schema))
+    await table.begin(table_columns(done.rows.schema))
     await table.replace(table_rows(done.rows.slice(0, TABLE_ROWS)))
 
 

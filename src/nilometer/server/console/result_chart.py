@@ -26,7 +26,9 @@ class ResultChart:
         self._lines = Lines(Chosen((), None))
         with ui.element("div").classes("nm-choices"):
             self._form = ui.toggle([_LINES, _MATCHES], value=_LINES).classes("nm-toggle")
-            self._form.props('unelevated dense no-caps aria-label="Kind of chart"')
+            self._form.props(
+                'unelevated dense no-caps toggle-color=chosen aria-label="Kind of chart"'
+            )
             self._values = ui.select([], multiple=True, label="values").classes("nm-choice")
             self._key = ui.select([_NOTHING], value=_NOTHING, label="a line for each")
             self._key.classes("nm-choice")

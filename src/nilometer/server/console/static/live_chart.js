@@ -4,6 +4,7 @@ import { echarts } from "nicegui-echart";
 const LIGHT = ["#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#996600", "#495057"];
 const DARK = ["#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#74c0fc", "#ffd43b", "#ced4da"];
 
+const OTHERS = " of others";
 const CLOCK = "{HH}:{mm}:{ss}";
 
 export default {
@@ -84,8 +85,12 @@ export default {
         legend: { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 4, textStyle: { color: colour("ink") }, pageIconColor: colour("accent"), pageTextStyle: { color: colour("soft") } },
         xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK }, splitLine: { show: false } },
         yAxis: { type: "value", scale: true, ...axis, axisLine: { show: false } },
-        series: names.map((name) => ({ type: "line", name, data: this.series.get(name), showSymbol: this.series.get(name).length < 40, symbolSize: 5, lineStyle: { width: 1.8 } })),
+        series: names.map((name) => this.line(name, this.series.get(name), name.endsWith(OTHERS) ? colour("soft") : undefined)),
       };
+    },
+    line(name, data, own) {
+      const style = own ? { width: 1.5, type: "dashed", color: own } : { width: 1.8 };
+      return { type: "line", name, data, showSymbol: data.length < 40, symbolSize: 5, lineStyle: style, itemStyle: own ? { color: own } : {} };
     },
     timeline(axis, colour, dark) {
       const palette = dark ? DARK : LIGHT;

@@ -64,7 +64,7 @@ export default {
     time(cell, value) {
       const [date, clock] = String(value).replace("Z", "").split("T");
       const day = document.createElement("span");
-      day.textContent = `${date} `;
+      day.textContent = date === new Date().toISOString().slice(0, 10) ? "" : `${date} `;
       cell.append(day, (clock ?? "").slice(0, 12));
       cell.title = value;
       cell.classList.add("nm-time");

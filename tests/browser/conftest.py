@@ -1,0 +1,80 @@
+"""One real server and one real browser for all tests of the console."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.visit import WAIT, Visit
+from tests.server_at_work import ServerAtWork, server_at_work
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDE = (1280, 860)
+NARROW = (390, 844)
+_CAMERAS = """CREATE STREAM Camera{n} (ts TIMESTAMP, obj_id INT, speed DOUBLE, TIME ts)
+FROM synthetic WITH (rate = 6, values = 'obj_id=uniform(1,12), speed=normal({n}0,2)')"""
+_WEATHER = """CREATE STREAM Weather (station STRING, temperature DOUBLE, wind DOUBLE)
+FROM synthetic WITH (rate = 20,
+  values = 'station=choice(harbour,hill,roof), temperature=normal(18,1.5), wind=walk(12,0.3)')"""
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAtWork]:
+    """A server with three cameras and a weather station."""
+    with server_at_work(tmp_path_factory.mktemp("console")) as running:
+        running.sql(_WEATHER)
+        for number in (1, 2, 3):
+            running.sql(_CAMERAS.format(n=number))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium."""
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser: one of {', '.join(_BROWSERS)} is needed")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+Visiting = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(server: ServerAtWork, browser: Browser) -> Iterator[Visiting]:
+    """Logs somebody in: `visit(scope="admin", size=WIDE, theme="light", guided=True)`.
+
+    A test fails if one of its pages complained, or called another host.
+    """
+    visits: list[Visit] = []
+
+    def begin(
+        scope: str = "admin",
+        size: tuple[int, int] = WIDE,
+        theme: str = "light",
+        *,
+        guided: bool = True,
+    ) -> Visit:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme="dark" if theme == "dark" else "light",
+        )
+        context.set_default_timeout(WAIT)
+        context.request.post(f"{server.url}/login", form={"token": server.tokens[scope]})
+        if guided:
+            cookie = {"name": "nilometer_guided", "value": "yes", "url": server.url}
+            context.add_cookies([cookie])  # type: ignore[list-item]
+        made = Visit(server.url, context, context.new_page())
+        visits.append(made)
+        return made
+
+    yield begin
+    for one in visits:
+        one.context.close()
+    assert [said for one in visits for said in one.problems] == []

@@ -1,0 +1,101 @@
+"""A person at the console: a page in a browser that must not complain, and must not call others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Locator, Page, Request, expect
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+WAIT = 60_000
+"""Milliseconds that a busy machine may need for anything that Spark does."""
+expect.set_options(timeout=WAIT)
+_CHART = """(chart) => getElement(chart.id).chart.getOption().series
+    .map((one) => ({type: one.type, name: one.name, data: one.data}))"""
+
+
+@dataclass
+class Visit:
+    """One page, logged in, and what went wrong in it."""
+
+    url: str
+    context: BrowserContext
+    page: Page
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        host = urlsplit(self.url).netloc
+
+        def look(request: Request) -> None:
+            asked = urlsplit(request.url)
+            if asked.scheme in ("http", "https", "ws", "wss") and asked.netloc != host:
+                self.problems.append(f"asked another host: {request.url}")
+
+        self.context.on("request", look)
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on(
+            "console",
+            lambda said: (
+                self.problems.append(f"{said.type}: {said.text}")
+                if said.type in ("error", "warning")
+                else None
+            ),
+        )
+
+    def open(self, path: str) -> None:
+        """Go to a page, and wait until it is alive."""
+        self.page.goto(self.url + path)
+        self.page.wait_for_selector(".nm-main")
+        self.page.wait_for_function("window.socket?.connected")
+
+    def write(self, text: str) -> None:
+        """Put a text into the editor, as somebody who types."""
+        self.page.locator(".cm-content").click()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.insert_text(text)
+
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def wait_for_rows(self) -> None:
+        """Until the table has rows."""
+        expect(self.page.locator(".nm-table tbody tr").first).to_be_attached()
+
+    def rows_told(self) -> int:
+        """How many rows the query has made, as the page says."""
+        text = self.page.locator(".nm-figures").inner_text()
+        found = re.search(r"([\d ]+)\s+rows(?!/)", text)
+        return int(re.sub(r"\D", "", found[1])) if found else 0
+
+    def chart(self) -> list[dict[str, Any]]:
+        """The series that the chart shows now."""
+        found: list[dict[str, Any]] = self.page.locator(".nm-chart").evaluate(_CHART)
+        return found
+
+    def newest_point(self) -> float:
+        """The latest instant of any point of the chart; 0: there is none."""
+        instants = [_instant(one) for series in self.chart() for one in series["data"] or ()]
+        return max((one for one in instants if one is not None), default=0.0)
+
+    def wait_for_points(self, after: float = 0.0) -> float:
+        """Until the chart has a point later than this; that point's instant."""
+        for _ in range(150):
+            if (newest := self.newest_point()) > after:
+                return newest
+            self.page.wait_for_timeout(200)
+        raise AssertionError(f"the chart did not move: {self.chart()}")
+
+    def photograph(self, name: str) -> None:
+        """A picture for a person to look at."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
+
+
+def _instant(point: Any) -> float | None:
+    if isinstance(point, dict):
+        return max(float(time) for time, _ in point["coords"]) if "coords" in point else None
+    return float(point[0]) if point and isinstance(point[0], int | float) else None
