@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import uvicorn
 from pyspark.sql import SparkSession
@@ -32,12 +31,6 @@ from nilometer.server.tokens import Tokens
 from nilometer.spark.session import local_spark
 
 log = logging.getLogger("nilometer.server")
-
-_SPARK: Final = {
-    # ${env:HOME} in a statement would otherwise be what the server's environment says.
-    "spark.sql.variable.substitute": "false",
-}
-
 
 @dataclass(frozen=True)
 class DatabasePlace:
@@ -150,12 +143,11 @@ def _listen(settings: ServerSettings) -> Iterator[socket.socket]:
 @contextmanager
 def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
     """A session of our own; what it has to say goes to its log file."""
-    for name in ("py4j", "pyspark"):
+    for name in ("py4j", "pyspark", "SQLQueryContextLogger", "uvicorn"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spark = local_spark(name="nilometer serve", cores=cores, config=_SPARK)
+        spark = local_spark(name="nilometer serve", cores=cores)
         try:
             yield spark
         finally:

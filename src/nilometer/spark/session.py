@@ -40,6 +40,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.python.daemon.module": "nilometer.spark.daemon",
     "spark.sql.session.timeZone": "UTC",
+    # Otherwise '${env:HOME}' in a statement is what the environment says, not these characters.
+    "spark.sql.variable.substitute": "false",
     "spark.sql.catalogImplementation": "in-memory",
     # Queries that run side by side share the cores; each starts in a pool of its own.
     "spark.scheduler.mode": "FAIR",

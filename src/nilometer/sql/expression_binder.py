@@ -18,6 +18,7 @@ from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
 from nilometer.sql.scope import Scope, StarColumn, find_name, require_usable
+from nilometer.sql.unsafe_functions import refuse_unsafe
 
 _GENERATORS: Final = (
     "explode",
@@ -172,6 +173,8 @@ class ExpressionBinder:
                 hint = "call it before the stream is created, or over the result"
             case exp.AggFunc():
                 return self._aggregate(node)
+            case exp.Func():
+                return refuse_unsafe(node, place_of(node, self.scope.sql))
             case _:
                 return None
         return SqlError(message, place=place_of(node, self.scope.sql), hint=hint)
