@@ -11,10 +11,15 @@ from fastapi import FastAPI
 from nilometer.server.error_shape import add_error_shape
 from nilometer.server.guards import add_guards
 from nilometer.server.housekeeping import keep_house
+from nilometer.server.routes.api_page import api_page_router
+from nilometer.server.routes.deliveries import deliveries_router
+from nilometer.server.routes.metrics import metrics_router
 from nilometer.server.routes.probes import probes_router
 from nilometer.server.routes.queries import queries_router
 from nilometer.server.routes.results import results_router
 from nilometer.server.routes.statements import statements_router
+from nilometer.server.routes.streams import streams_router
+from nilometer.server.routes.tokens import tokens_router
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 from nilometer.server.tokens import Tokens
@@ -49,6 +54,11 @@ def make_app(service: Service, tokens: Tokens, sessions: Sessions | None = None)
     app.include_router(statements_router(service))
     app.include_router(queries_router(service))
     app.include_router(results_router(service))
+    app.include_router(streams_router(service))
+    app.include_router(deliveries_router(service))
+    app.include_router(tokens_router(service, tokens))
+    app.include_router(metrics_router(service))
+    app.include_router(api_page_router())
     if sessions is not None:
         from nilometer.server.console.shell import add_console  # noqa: PLC0415  NiceGUI is large
 

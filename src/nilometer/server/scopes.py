@@ -6,6 +6,7 @@ from collections.abc import Set
 from enum import StrEnum
 
 from nilometer.sql.ddl.nodes import (
+    AlterQuery,
     CreateQuery,
     CreateTable,
     Delete,
@@ -45,7 +46,7 @@ def scope_needed(statement: AnyStatement) -> Scope:
             return Scope.READ
         case CreateQuery() | CreateTable() | Insert() | Update() | Delete():
             return Scope.WRITE
-        case StartQuery() | StopQuery() | Drop(kind=Kind.QUERY | Kind.TABLE):
+        case StartQuery() | StopQuery() | AlterQuery() | Drop(kind=Kind.QUERY | Kind.TABLE):
             return Scope.WRITE
         case _:
             return Scope.ADMIN

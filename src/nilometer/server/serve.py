@@ -19,6 +19,7 @@ from nilometer.database import Database, connect
 from nilometer.database.home import CATALOG_FILE
 from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server.app import make_app
 from nilometer.server.config import ServerConfig
 from nilometer.server.guards import is_loopback
@@ -31,6 +32,7 @@ from nilometer.server.tokens import Tokens
 from nilometer.spark.session import local_spark
 
 log = logging.getLogger("nilometer.server")
+
 
 @dataclass(frozen=True)
 class DatabasePlace:
@@ -156,6 +158,7 @@ def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
 
 
 def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Database:
+    allow_files(config.files)
     database = connect(
         spark,
         path=place.folder,
@@ -163,10 +166,13 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
         logs=place.logs,
         limits=config.limits,
         most_queries=config.settings.most_queries,
+        delivery_folders=config.delivery_folders,
     )
     try:
         for name, one in config.functions.items():
             database.create_function(name, one.function, one.returns, by_row=one.by_row)
+        for name, unit in config.units.items():
+            database.register_unit(name, unit)
     except BaseException:
         database.close()
         raise

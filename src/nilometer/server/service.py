@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from nilometer.database import Database
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
     ClosedError,
     ForbiddenError,
@@ -34,7 +35,9 @@ from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.scopes import Scope, allows, scope_needed
 from nilometer.server.settings import ServerSettings
 from nilometer.spark.failures import told_in_words
+from nilometer.sql.ddl.nodes import Delete, Insert, Update
 from nilometer.sql.picture import QueryPicture
+from nilometer.sql.scalars import quote_name
 from nilometer.sql.statements import AnyStatement, Statement, read_one
 
 _STATEMENTS: Final = 8
@@ -84,6 +87,8 @@ class Service:
         """Run one statement, if these scopes allow it."""
         statement = self._read(text)
         _require(scopes, scope_needed(statement))
+        if isinstance(statement, Insert | Update | Delete):
+            await self._require_for_rows(statement.table, scopes)
         if isinstance(statement, Statement):
             return await self.change(lambda: self._select(text))
         return await self.change(lambda: self._run(text))
@@ -193,7 +198,19 @@ class Service:
 
     async def sensors(self, stream: str | None = None) -> list[SensorStatus]:
         """The sensors that some query needs at present; of one stream, or of all."""
+        if stream is not None:
+            stream = await self._declared(stream)
         return await self.look(lambda: self.database.sensors(stream))
+
+    async def describe_stream(self, name: str) -> Executed:
+        """The columns of a stream or sensor table, and how it was declared."""
+        known = await self._declared(name)
+        return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
+
+    async def dead_letters(self, stream: str) -> Executed:
+        """What the sensors of a stream sent that could not be stored, with the reason."""
+        known = await self._declared(stream)
+        return await self.look(lambda: self._run(f"SHOW DEAD LETTERS FROM {quote_name(known)}"))
 
     async def declarations(self) -> list[Declared]:
         """All streams and sensor tables with all their sensors."""
@@ -212,7 +229,19 @@ class Service:
         return found if self.is_ready else [*found, "queries"]
 
     def _has_spark(self) -> bool:
-        return True
+        try:
+            return not self.database.spark.sparkContext._jsc.sc().isStopped()
+        except Exception:  # whatever it is: there is no Spark that could be asked
+            return False
+
+    @property
+    def statements_taken(self) -> int:
+        """How many statements run or wait."""
+        return self._room.taken
+
+    async def deliveries(self) -> list[DeliveryStatus]:
+        """How all deliveries are doing."""
+        return await self.look(self.database.deliveries)
 
     # Threads
 
@@ -245,6 +274,19 @@ class Service:
         except RuntimeError:
             raise ClosedError("the server is stopping") from None
         return await running
+
+    async def _require_for_rows(self, table: str, scopes: Set[Scope]) -> None:
+        """Rows of sensor tables say whom the server contacts: that is more than writing."""
+        if table.lower() in {one.name.lower() for one in await self.streams()}:
+            _require(scopes, Scope.ADMIN)
+
+    async def _declared(self, name: str) -> str:
+        """A stream or sensor table as it is spelt; NotFoundError if there is none."""
+        names = [one.name for one in await self.streams()]
+        found = next((one for one in names if one.lower() == name.lower()), None)
+        if found is None:
+            raise NotFoundError(f"there is no stream {name}", hint=nearest(name, names))
+        return found
 
     def _read(self, text: str) -> AnyStatement:
         most = self.settings.most_statement_characters
