@@ -16,6 +16,7 @@ from rich.text import Text
 from nilometer.database.home import CATALOG_FILE, STATUS_FILE
 from nilometer.log.clock import now_micros
 from nilometer.model.names import count
+from nilometer.model.secrets import shown_address
 from nilometer.model.time import format_duration, format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.manager.status import read_status
@@ -108,11 +109,11 @@ class Overview:
                 continue
             if declared.is_sensor_table:
                 found = [
-                    (one.number, one.name, one.address)
+                    (one.number, one.name, shown_address(one.address))
                     for one in self._catalog.sensors(declared.name)
                 ]
             else:
-                found = [(0, "", declared.only_sensor.address)]
+                found = [(0, "", shown_address(declared.only_sensor.address))]
             for number, sensor, address in found:
                 doing = known.get((declared.name, number))
                 order = (doing is None, declared.name, number)

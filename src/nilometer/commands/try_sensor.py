@@ -18,6 +18,7 @@ from nilometer.log.clock import now_micros
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register
 from nilometer.model.names import count, nearest
+from nilometer.model.secrets import shown_address
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_letters
@@ -86,7 +87,7 @@ def _try(
         manager.watch(declared)
         log = LogReader.open(place / declared.name)
         register(place / declared.name, _READER, log.start, {}, now=now_micros(), named=True)
-        console.print(f"reading {sensor.address or declared.name} for {seconds:g} s")
+        console.print(f"reading {shown_address(sensor.address) or declared.name} for {seconds:g} s")
         shown = _show_readings(log, seconds, most, console)
         statuses = manager.status(declared.name)
     finally:

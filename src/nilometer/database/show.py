@@ -13,6 +13,7 @@ from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIMESTAMP
 from nilometer.log.registrations import registrations
 from nilometer.model.names import count
+from nilometer.model.secrets import shown_address
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration
@@ -94,7 +95,7 @@ def _sensors_of(declared: Declaration, home: Home) -> Iterator[tuple[Any, ...]]:
     for sensor in home.sensors(declared.name):
         name = sensor.name or declared.name
         known = statuses.get(sensor.number)
-        yield declared.name, name, sensor.address, *_doing(known)
+        yield declared.name, name, shown_address(sensor.address), *_doing(known)
 
 
 def _doing(one: SensorStatus | None) -> tuple[Any, ...]:

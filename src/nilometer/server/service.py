@@ -7,9 +7,9 @@ looks has threads of its own, so that it never waits for statements.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from nilometer.errors import (
 )
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import nearest
+from nilometer.model.secrets import shown_address, shown_options
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.limits import Followers, Room
@@ -217,7 +218,7 @@ class Service:
 
         def read() -> list[Declared]:
             found = self.database.declarations()
-            return [Declared(one, tuple(sensors)) for one, sensors in found]
+            return [_without_secrets(one, sensors) for one, sensors in found]
 
         return await self.look(read)
 
@@ -314,6 +315,14 @@ class Service:
         if rows is None or rows.num_rows <= most:
             return Executed(outcome.message, rows)
         return Executed(outcome.message, rows.slice(0, most), is_cut=True)
+
+
+def _without_secrets(declared: Declaration, sensors: Sequence[Sensor]) -> Declared:
+    """A declaration for everybody who may look: without passwords in options and addresses."""
+    return Declared(
+        replace(declared, options=shown_options(declared.options)),
+        tuple(replace(one, address=shown_address(one.address)) for one in sensors),
+    )
 
 
 def _require(scopes: Set[Scope], needed: Scope) -> None:

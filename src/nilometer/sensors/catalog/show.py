@@ -9,6 +9,7 @@ import pyarrow as pa
 from nilometer.errors import InternalError
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import count
+from nilometer.model.secrets import shown_options
 from nilometer.model.time import FOREVER, format_duration, format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Outcome, placed
@@ -116,7 +117,9 @@ def _reading_rows(declared: Declaration, prefix: str) -> list[tuple[str, str, st
 
 def _stream_sentence(declared: Declaration) -> str:
     kind = "sensor table" if declared.is_sensor_table else "stream"
-    options = ", ".join(f"{name} = {value!r}" for name, value in declared.options.items())
+    options = ", ".join(
+        f"{name} = {value!r}" for name, value in shown_options(declared.options).items()
+    )
     given = f" WITH ({options})" if options else ""
     return f"{kind} {declared.name} FROM {declared.stream_type}{given}"
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nilometer.errors import in_one_line
+from nilometer.model.secrets import shown_address, shown_text
 from nilometer.sensors.manager.status import SensorState, SensorStatus
 
 _SMOOTHING: Final = 0.2
@@ -67,7 +68,7 @@ class SensorRecord:
             stream=self.stream,
             number=self.number,
             sensor=self.name,
-            address=self.address,
+            address=shown_address(self.address),
             state=self.state,
             since=self.since,
             readings=self.readings,
@@ -77,7 +78,7 @@ class SensorRecord:
             last_arrival=self.last_arrival,
             lag=lag,
             errors=self.errors,
-            last_error=self.last_error,
+            last_error=None if self.last_error is None else shown_text(self.last_error),
             dead_letters=self.dead_letters,
             duplicates=getattr(self.source, "duplicates", 0),
             dropped=self.dropped + getattr(self.source, "dropped", 0),

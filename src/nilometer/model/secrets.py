@@ -1,0 +1,71 @@
+"""What is never shown of options and addresses: passwords, tokens, keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+HIDDEN: Final = "…"
+_NAMES: Final = re.compile(
+    r"pass(word|phrase|wd)?|secret|token|api_?key|access_?key|credential|authorization|headers?$",
+    re.IGNORECASE,
+)
+_ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s@'\"]*(?=@)")
+_QUERY: Final = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s'\"]*)")
+_ADDRESS: Final = "address"
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option of this name has a value that is not to be shown."""
+    return _NAMES.search(name) is not None
+
+
+def shown_text(text: str) -> str:
+    """A text without the passwords in its URLs.
+
+    >>> shown_text("cannot reach mqtt://ann:pass@host/x?token=abc&n=1")
+    'cannot reach mqtt://ann:…@host/x?token=…&n=1'
+    """
+    text = _ACCOUNT.sub(rf"\1:{HIDDEN}", text)
+    return _QUERY.sub(lambda one: f"{one[1]}={HIDDEN if is_secret(one[1]) else one[2]}", text)
+
+
+def shown_address(address: str) -> str:
+    """The value of a stream column, an address or a JSON object of options, fit to be shown.
+
+    >>> shown_address('{"address": "tcp://h:1", "password": "x"}')
+    '{"address": "tcp://h:1", "password": "…"}'
+    """
+    if address.lstrip().startswith("{"):
+        try:
+            found = json.loads(address)
+        except ValueError:
+            return HIDDEN
+        return json.dumps(
+            {name: _shown_value(name, value) for name, value in found.items()}, ensure_ascii=False
+        )
+    return shown_text(address)
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options as they were given, fit to be shown.
+
+    >>> shown_options({"user": "ann", "password": "x"})
+    {'user': 'ann', 'password': '…'}
+    """
+    return {
+        name: HIDDEN
+        if is_secret(name)
+        else shown_address(text)
+        if name.lower() == _ADDRESS
+        else shown_text(text)
+        for name, text in options.items()
+    }
+
+
+def _shown_value(name: str, value: object) -> object:
+    if is_secret(name):
+        return HIDDEN
+    return shown_text(value) if isinstance(value, str) else value
