@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from nilometer.database import running
+from nilometer.database import lifecycle, running
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading
-from nilometer.database.running import RunningQueries, RunSettings
+from nilometer.database.lifecycle import RunSettings
+from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
 from nilometer.log.writer import LogWriter
@@ -133,7 +134,7 @@ def open_queries(
     folder: Path, starts: Starts, patch: pytest.MonkeyPatch, settings: RunSettings | None = None
 ) -> Iterator[tuple[Home, RunningQueries]]:
     """A database's queries over handles of ours; the supervisor looks only when told to."""
-    patch.setattr(running, "start_query", starts)
+    patch.setattr(lifecycle, "start_query", starts)
     patch.setattr(running, "reads_streams", lambda plan: True)
     home = Home(folder, None, None, lambda rows, where: set())
     queries = RunningQueries(home, no_plan, 1, settings or RunSettings(look_every=3600))

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from nilometer.database import running
 from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
+from nilometer.database.lifecycle import RunSettings
 from nilometer.database.query_status import QueryLimits, QueryPhase
-from nilometer.database.running import RunningQueries, RunSettings
+from nilometer.database.running import RunningQueries
 from nilometer.errors import (
     CheckpointError,
     InputError,
@@ -33,6 +35,7 @@ from tests.manager_streams import wait_for
 from tests.running_queries import (
     SECOND,
     Clock,
+    Planned,
     Starts,
     append_results,
     create,
@@ -241,7 +244,7 @@ def test_one_that_cannot_be_resumed_does_not_keep_others_from_it(
 
 
 def test_results_that_reach_their_limit_stop_their_query_alone(bench: Bench) -> None:
-    create(bench.queries, "q", limits=QueryLimits(results=1 << 20))
+    create(bench.queries, "q", limits=lambda _: QueryLimits(results=1 << 20))
     create(bench.queries, "r")
     assert bench.starts.handles["q"].destination.options.disk == 1 << 20
     bench.fails("q", worker_error("LogFullError: the log is full\n  detail: of 1 byte"))
@@ -259,7 +262,7 @@ def test_results_that_reach_their_limit_stop_their_query_alone(bench: Bench) -> 
 
 
 def test_state_that_reaches_its_limit_stops_its_query_alone(bench: Bench) -> None:
-    create(bench.queries, "q", limits=QueryLimits(state=1000))
+    create(bench.queries, "q", limits=lambda _: QueryLimits(state=1000))
     create(bench.queries, "r")
     for name in "qr":
         bench.starts.handles[name].report(0, bench.clock.now, state=1000)
@@ -277,7 +280,7 @@ def test_state_that_reaches_its_limit_stops_its_query_alone(bench: Bench) -> Non
 
 
 def test_a_query_that_runs_is_started_again_with_its_new_limits(bench: Bench) -> None:
-    create(bench.queries, "q", limits=QueryLimits(state=5, history=7))
+    create(bench.queries, "q", limits=lambda _: QueryLimits(state=5, history=7))
     first = bench.starts.handles["q"]
     assert first.destination.options.history == 7
     bench.queries.alter("q", lambda before: QueryLimits(before.results, 9, 11))
@@ -345,7 +348,11 @@ def test_no_more_queries_run_than_may(bench: Bench) -> None:
     bench.fails("c", lost_worker())  # it is tried again, so its place is not free
     with pytest.raises(LimitError):
         bench.queries.start("b")
+    with pytest.raises(LimitError):
+        create(bench.queries, "b")
     bench.queries.drop("c")
+    with pytest.raises(NameTakenError):
+        create(bench.queries, "b")
     assert bench.queries.start("b")
     assert sorted(run.place or 0 for run in bench.queries._runs) == [0, 1, 2, 3]
 
@@ -441,7 +448,21 @@ def test_nothing_is_begun_once_it_is_closed(bench: Bench) -> None:
     assert stored.state is QueryState.RUNNING
 
 
-def test_changes_cannot_be_forgotten(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_usual_holds_where_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = RunSettings(limits=QueryLimits(results=5, history=6), look_every=3600)
+    with open_queries(tmp_path, Starts(), monkeypatch, settings) as (_, queries):
+        create(queries, "a")
+        create(queries, "b", limits=lambda usual: QueryLimits(usual.results, 7))
+        monkeypatch.setattr(running, "ChangesPlan", Planned)
+        create(queries, "c")
+        assert [one.limits for one in queries.statuses()] == [
+            QueryLimits(results=5, history=6),
+            QueryLimits(results=5, state=7),
+            QueryLimits(results=5),
+        ]
+
+
+def test_changes_cannot_be_forgotten(bench: Bench) -> None:
     bench.home.catalog.create_query("q", "SELECT COUNT(*) FROM A", "changelog")
     with pytest.raises(InputError, match="the results of this query are changes"):
         bench.queries.alter("q", lambda before: QueryLimits(history=5))

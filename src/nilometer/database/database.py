@@ -18,9 +18,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.database.at_exit import close_at_exit
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading, everything_known
+from nilometer.database.lifecycle import RunSettings
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
-from nilometer.database.running import RunningQueries, RunSettings
+from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query, run_statement
 from nilometer.database.units import Units
@@ -314,7 +315,8 @@ class Database:
         statement = read_query(text)
         if statement.explain is not None:
             raise InputError("a query is kept, not its explanation", hint="leave out EXPLAIN")
-        queries.create(name, statement.sql, statement, limits=limits, temporary=temporary)
+        change = None if limits is None else lambda _: limits
+        queries.create(name, text, statement, limits=change, temporary=temporary)
         return queries.status(name)
 
     def start_query(self, name: str) -> bool:

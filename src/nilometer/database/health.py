@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -43,9 +43,10 @@ class HealthHistory:
         for report in fresh:
             began = _began(report)
             rate = rows / seconds
-            made.append(_sample(report, self._seconds(began, budget), rate, size, now, budget))
+            one = _sample(report, self._seconds(began, budget), rate, size, now, budget)
+            made.append(self._with_what_lasts(one))
+            self.samples.append(made[-1])
             self.last_batch, self.last_time = int(report["batchId"]), began
-        self.samples.extend(made)
         while self.samples[0].time < now - KEPT and len(self.samples) > len(made):
             self.samples.popleft()
         return made
@@ -65,6 +66,13 @@ class HealthHistory:
         """
         is_done = "addBatch" in report["durationMs"]
         return is_done and (self.last_time is None or _began(report) > self.last_time)
+
+    def _with_what_lasts(self, one: HealthSample) -> HealthSample:
+        """A micro-batch that had no rows for anybody says nothing of the state, which is there."""
+        if one.streams or not self.samples:
+            return one
+        before = self.samples[-1]
+        return replace(one, state_bytes=before.state_bytes, late_rows=before.late_rows)
 
     def _seconds(self, began: int, budget: float) -> float:
         """For how long rows were gathered that a micro-batch works through."""

@@ -47,6 +47,8 @@ class RunTable:
                 finally:
                     if run.state is None:
                         self.forget(run)
+                    elif not run.is_active:
+                        self.leave_place(run)
                 return
 
     def _found(self, name: str) -> QueryRun:

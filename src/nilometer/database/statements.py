@@ -143,14 +143,13 @@ def _is_delivery(name: str, home: Home) -> bool:
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries) -> Outcome:
-    limits = read_limits(statement.options, queries.limits)
     with placed(statement.place):
         made = queries.create(
             statement.name,
             statement.text,
             statement.query,
             if_not_exists=statement.if_not_exists,
-            limits=limits,
+            limits=lambda usual: read_limits(statement.options, usual),
         )
     if not made:
         return Outcome(f"query {statement.name} is there already")

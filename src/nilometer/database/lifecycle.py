@@ -1,0 +1,214 @@
+"""What is done about one named query at a time: it begins, fails, is tried again, is stopped.
+
+Whoever calls these holds the lock of the run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nilometer.database.back_off import BackOff
+from nilometer.database.curable import may_be_cured
+from nilometer.database.home import Home
+from nilometer.database.known import Known, Reading
+from nilometer.database.limits import limits_of, results_error, state_error
+from nilometer.database.query_run import QueryRun, RunState
+from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.database.result_size import result_size
+from nilometer.database.run_table import RunTable
+from nilometer.database.supervisor import EVERY
+from nilometer.errors import InputError, LimitError, NilometerError, in_one_line
+from nilometer.log.clock import now_micros
+from nilometer.log.options import LogOptions
+from nilometer.log.registrations import forget_readers, hold_readers, release_readers
+from nilometer.model.time import FOREVER
+from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.spark.failures import explain_failure
+from nilometer.spark.pools import started_in_pool
+from nilometer.spark.start_query import Destination, start_query
+from nilometer.sql.changes_plan import Plan
+from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.query_text import Statement
+from nilometer.sql.statements import read_query
+
+_STOP_WITHIN: Final = 30
+_BUDGET: Final = 500
+"""At most so often (milliseconds) a query looks for more: what comes in between is worked
+through together."""
+
+Planned = tuple[Plan, Known]
+Planner = Callable[[Statement, Reading], Planned]
+"""Compiles a statement, and says what it reads."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How named queries are run."""
+
+    session: SparkSession | None = None
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    """Of queries that say nothing else."""
+    most: int | None = None
+    """How many may run at one time."""
+    back_off: BackOff = field(default_factory=BackOff)
+    look_every: float = EVERY
+    clock: Callable[[], int] = now_micros
+    chance: Callable[[], float] = random.random
+
+
+class QueryLifecycle:
+    """Brings runs from one phase to the next, in Spark and in the catalog."""
+
+    def __init__(
+        self, home: Home, plan: Planner, beats: int, settings: RunSettings, runs: RunTable
+    ) -> None:
+        self._home = home
+        self._plan = plan
+        self._beats = beats
+        self._settings = settings
+        self._runs = runs
+
+    def require(self, name: str) -> NamedQuery:
+        """The query of this name."""
+        found = self._home.catalog.query(name)
+        if found is None:
+            raise unknown_query(name)
+        return found
+
+    def plan(self, name: str, statement: Statement) -> Planned:
+        """The plan of a query of this name."""
+        return self._plan(statement, Reading(name, True, statement.from_start))
+
+    def plan_text(self, name: str, text: str) -> Planned:
+        """Plan a query from its text alone, as every start does: its state belongs to that."""
+        return self.plan(name, read_query(text))
+
+    def begin(
+        self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
+    ) -> None:
+        """Start a query; without what was before, earlier failures count no more."""
+        self._runs.take_place(run)
+        location = self._home.log_of(query.name)
+        destination = self._destination(query, location)
+        with started_in_pool(self._settings.session, f"query {run.place}"):
+            plan, known = planned
+            run.handle = start_query(plan, known.frames, destination, self._beats)
+        run.has_worked = False
+        run.health.size = result_size(location)
+        run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
+        self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=run.state.error)
+
+    def _destination(self, query: NamedQuery, location: str) -> Destination:
+        limits = limits_of(query)
+        history = FOREVER if limits.history is None else limits.history
+        return Destination(
+            location,
+            str(self._home.checkpoint_of(query.name)),
+            LogOptions(history=history, disk=limits.results),
+            {"processingTime": f"{_BUDGET} milliseconds"},
+            query.name,
+        )
+
+    def attempt(self, run: QueryRun) -> NilometerError | None:
+        """Start a query that ran before; what went wrong, if something did."""
+        query = self.require(run.name)
+        try:
+            self._runs.take_place(run)
+            self.begin(run, query, self.plan_text(query.name, query.text), run.state)
+        except LimitError as error:
+            return error
+        except Exception as error:
+            told = error if isinstance(error, NilometerError) else explain_failure(error)
+            self._failed(run, told)
+            return told
+        return None
+
+    def look_at(self, run: QueryRun) -> bool:
+        """See how a query is doing; whether it is time to try it again."""
+        assert run.state is not None
+        handle = run.handle
+        if handle is None:
+            return run.state.is_due(self._settings.clock())
+        if handle.isActive:
+            self._watch(run, handle)
+        elif (error := handle.exception()) is not None:
+            self._failed(run, explain_failure(error, "a stream"))
+        else:  # somebody has stopped it in Spark: here it is still wanted
+            self.halt(run)
+            run.state = RunState(QueryPhase.WAITING)
+        return False
+
+    def _watch(self, run: QueryRun, handle: StreamingQuery) -> None:
+        """Take in what Spark reports of a query that runs."""
+        last, now = handle.lastProgress, self._settings.clock()
+        if last is None:
+            return
+        reports = handle.recentProgress if run.health.wants_all(last) else [last]
+        size = result_size(self._home.log_of(run.name))
+        for sample in run.health.add(reports, size, now, _BUDGET):
+            run.has_worked = True
+            limits = limits_of(self.require(run.name))
+            if (error := state_error(run.name, sample.state_bytes, limits)) is not None:
+                self._failed(run, error)
+                return
+        assert run.state is not None
+        if run.state.is_well_again(now, run.has_worked, self._settings.back_off):
+            run.state = RunState(QueryPhase.RUNNING, run.state.started)
+            self._home.catalog.set_query_state(run.name, QueryState.RUNNING)
+
+    def _failed(self, run: QueryRun, error: NilometerError) -> None:
+        """A query has failed: it is tried again later, or not at all."""
+        query, settings = self.require(run.name), self._settings
+        error = results_error(query.name, error, limits_of(query))
+        why, now = in_one_line(error), settings.clock()
+        before = run.state or RunState(QueryPhase.WAITING)
+        if may_be_cured(error):
+            self._stop_in_spark(run)
+            self._hold(query.name)
+            run.state = before.failed(why, now, settings.back_off, settings.chance())
+            self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=why)
+        else:
+            self.halt(run)
+            run.state = before.given_up(why)
+            self._home.catalog.set_query_state(query.name, QueryState.FAILED, error=why)
+
+    def remove(self, run: QueryRun) -> None:
+        """Stop a query, and delete its results and all that it has kept."""
+        self.halt(run)
+        for declared in self._home.catalog.names():
+            forget_readers(self._home.log_of(declared.name), run.name)
+        self._home.remove_query(run.name)
+        self._home.catalog.drop(Kind.QUERY, run.name)
+        self._runs.forget(run)
+
+    def halt(self, run: QueryRun) -> None:
+        """Let a query run no more, nor be tried again."""
+        was_active = run.is_active
+        self._stop_in_spark(run)
+        self._runs.leave_place(run)
+        run.health.size = result_size(self._home.log_of(run.name))
+        if was_active:
+            for named in self._home.catalog.names():
+                release_readers(self._home.log_of(named.name), run.name, now=now_micros())
+
+    def _stop_in_spark(self, run: QueryRun) -> None:
+        handle, run.handle = run.handle, None
+        if handle is not None and handle.isActive:
+            handle.stop()
+            handle.awaitTermination(_STOP_WITHIN)
+
+    def _hold(self, name: str) -> None:
+        """Keep the sensors of a query that waits to be tried again."""
+        for named in self._home.catalog.names():
+            hold_readers(self._home.log_of(named.name), name, now=now_micros())
+
+
+def unknown_query(name: str) -> InputError:
+    """What is said to whoever names a query that is not there."""
+    return InputError(f"there is no query {name}", hint="SHOW QUERIES lists them")

@@ -1,0 +1,176 @@
+"""Named queries on Spark: they fail and go on, reach limits, and run side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.errors import InputError, NilometerError
+from nilometer.log.registrations import registrations
+from tests.spark.log_harness import rows_of
+
+PATIENCE = 200.0
+ROWS = 3_000
+TEXT = "SELECT k, v FROM A WHERE v >= 0 FROM START"
+
+
+@pytest.fixture
+def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
+    with nm.connect(spark, path=tmp_path / "plant") as opened:
+        yield opened
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def declare(db: nm.Database, folder: Path, rows: int = ROWS) -> Path:
+    """A stream over a file that is followed, with some rows."""
+    file = folder / "a.jsonl"
+    write_rows(file, range(rows))
+    db.execute(
+        "CREATE STREAM A (k INT, v INT, HISTORY FOREVER) FROM file "
+        f"WITH (address = '{file}', speed = 'max', follow = true)"
+    )
+    return file
+
+
+def write_rows(file: Path, numbers: range) -> None:
+    with file.open("a") as lines:
+        lines.writelines(json.dumps({"k": n % 7, "v": n}) + "\n" for n in numbers)
+
+
+def results(db: nm.Database, query: str) -> list[int]:
+    return sorted(value for (value,) in rows_of(Path(db.log_of(query)), ["v"]))
+
+
+def phase(db: nm.Database, query: str) -> QueryPhase:
+    return db.query_status(query).phase
+
+
+def test_a_query_whose_worker_is_killed_goes_on_with_every_result_once(
+    db: nm.Database, tmp_path: Path
+) -> None:
+    file = declare(db, tmp_path)
+    db.create_query("q", TEXT)
+    wait_until(lambda: len(results(db, "q")) == ROWS)
+    [reader] = registrations(db.log_of("A"))
+    assert reader.pid is not None
+    os.kill(reader.pid, signal.SIGKILL)
+    write_rows(file, range(ROWS, 2 * ROWS))
+    wait_until(lambda: db.query_status("q").failures > 0)
+    failed = db.query_status("q")
+    assert failed.phase in (QueryPhase.RESTARTING, QueryPhase.RUNNING)
+    assert failed.error is not None
+    wait_until(lambda: len(results(db, "q")) >= 2 * ROWS)
+    assert results(db, "q") == list(range(2 * ROWS))
+    assert phase(db, "q") is QueryPhase.RUNNING
+    wait_until(lambda: db.query_status("q").result_rows == 2 * ROWS)
+    health = [one for one in db.query_health("q") if "A" in one.streams]
+    assert sum(one.streams["A"].rows for one in health) >= ROWS
+    shown = db.execute("SHOW QUERIES").rows
+    assert shown is not None
+    assert shown.column("rows").to_pylist() == [2 * ROWS]
+
+
+def test_a_limit_stops_one_query_alone_and_it_goes_on_when_there_is_more_room(
+    db: nm.Database, tmp_path: Path
+) -> None:
+    file = declare(db, tmp_path)
+    db.execute(f"CREATE QUERY small WITH (results = '30kB') AS {TEXT}")
+    db.create_query("large", TEXT)
+    count = ROWS
+    while phase(db, "small") is not QueryPhase.FAILED:
+        write_rows(file, range(count, count + ROWS))
+        count += ROWS
+        wait_until(
+            lambda: (
+                len(results(db, "large")) >= count  # noqa: B023
+                and (phase(db, "small") is QueryPhase.FAILED or len(results(db, "small")) >= count)  # noqa: B023
+            )
+        )
+    stopped = db.query_status("small")
+    assert stopped.error is not None
+    assert stopped.error.startswith("query small was stopped: its results have reached 30 kB")
+    assert stopped.result_bytes <= 30 << 10
+    assert len(results(db, "small")) < count
+    assert phase(db, "large") is QueryPhase.RUNNING
+    write_rows(file, range(count, count + ROWS))
+    db.execute("ALTER QUERY small SET (results = '1 GB')")
+    assert db.execute("START QUERY small").message == "query small started"
+    wait_until(lambda: len(results(db, "small")) >= count + ROWS)
+    for name in ("small", "large"):
+        wait_until(lambda: len(results(db, name)) >= count + ROWS)  # noqa: B023
+        assert results(db, name) == list(range(count + ROWS))
+    assert db.query_status("small").limits == QueryLimits(results=1 << 30)
+
+
+def test_a_limit_on_state_stops_a_query(db: nm.Database, tmp_path: Path) -> None:
+    declare(db, tmp_path)
+    text = "SELECT X.v AS v FROM A X, A Y WINDOW = 1 HOUR WHERE X.v = Y.v FROM START"
+    db.create_query("q", text, limits=QueryLimits(state=100))
+    wait_until(lambda: phase(db, "q") is QueryPhase.FAILED)
+    assert "its state has reached 100 bytes" in str(db.query_status("q").error)
+    db.execute("ALTER QUERY q SET (state = none)")
+    assert db.start_query("q")
+    wait_until(lambda: len(results(db, "q")) == ROWS)
+    assert results(db, "q") == list(range(ROWS))
+    wait_until(lambda: (db.query_status("q").state_bytes or 0) > 100)
+
+
+def test_queries_are_made_and_dropped_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
+    with nm.connect(spark, path=tmp_path / "plant", most_queries=5) as db:
+        declare(db, tmp_path)
+        with ThreadPoolExecutor(6) as threads:
+            made = list(threads.map(lambda _: _made(db), range(6)))
+        refused = [one for one in made if isinstance(one, NilometerError)]
+        names = [one for one in made if isinstance(one, str)]
+        assert [str(one.message) for one in refused] == [
+            "5 queries run already, and no more are allowed"
+        ]
+        assert all(name.startswith("run_") for name in names)
+        for name in names:
+            wait_until(lambda: len(results(db, name)) >= ROWS)  # noqa: B023
+            assert results(db, name) == list(range(ROWS))
+        pools = {_pool(spark, db, name) for name in names}
+        assert pools == {f"query {place}" for place in range(5)}
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(db.drop_query, names[:2]))
+        assert sorted(one.name for one in db.query_statuses()) == sorted(names[2:])
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 10
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        assert db.query_statuses() == []
+        assert registrations(db.log_of("A")) == []
+        with pytest.raises(InputError, match="there is no query"):
+            db.drop_query(names[3])
+
+
+def _made(db: nm.Database) -> str | NilometerError:
+    try:
+        return db.create_query(None, TEXT, temporary=True).name
+    except NilometerError as error:
+        return error
+
+
+def _pool(spark: SparkSession, db: nm.Database, name: str) -> str:
+    """The scheduler's pool in which the jobs of a query run."""
+    run = db.queries[name].runId
+    tracker = spark.sparkContext._jsc.sc().statusTracker()
+    stores = spark.sparkContext._jsc.sc().statusStore()
+    jobs = list(tracker.getJobIdsForGroup(run))
+    stage = stores.job(jobs[-1]).stageIds().head()
+    return str(stores.lastStageAttempt(stage).schedulingPool())
