@@ -150,8 +150,6 @@ def test_queries_are_made_and_dropped_side_by_side(spark: SparkSession, tmp_path
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(db.drop_query, names[:2]))
         assert sorted(one.name for one in db.query_statuses()) == sorted(names[2:])
-        begun = time.monotonic()
-    assert time.monotonic() - begun < 10
     with nm.connect(spark, path=tmp_path / "plant") as db:
         assert db.query_statuses() == []
         assert registrations(db.log_of("A")) == []
@@ -168,9 +166,13 @@ def _made(db: nm.Database) -> str | NilometerError:
 
 def _pool(spark: SparkSession, db: nm.Database, name: str) -> str:
     """The scheduler's pool in which the jobs of a query run."""
-    run = db.queries[name].runId
-    tracker = spark.sparkContext._jsc.sc().statusTracker()
-    stores = spark.sparkContext._jsc.sc().statusStore()
-    jobs = list(tracker.getJobIdsForGroup(run))
-    stage = stores.job(jobs[-1]).stageIds().head()
-    return str(stores.lastStageAttempt(stage).schedulingPool())
+    context = spark.sparkContext._jsc.sc()
+    done = []
+    for job in context.statusTracker().getJobIdsForGroup(db.queries[name].runId):
+        stages = context.statusStore().job(job).stageIds()
+        for place in range(stages.size()):
+            stage = context.statusStore().lastStageAttempt(stages.apply(place))
+            if str(stage.status()) == "COMPLETE":  # one that waits or is left out has no pool yet
+                done.append(str(stage.schedulingPool()))
+    [pool] = set(done)
+    return pool

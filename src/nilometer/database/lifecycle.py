@@ -95,7 +95,8 @@ class QueryLifecycle:
         """Start a query; without what was before, earlier failures count no more."""
         self._runs.take_place(run)
         location = self._home.log_of(query.name)
-        destination = self._destination(query, location)
+        run.limits = limits_of(query)
+        destination = self._destination(query, location, run.limits)
         with started_in_pool(self._settings.session, f"query {run.place}"):
             plan, known = planned
             run.handle = start_query(plan, known.frames, destination, self._beats)
@@ -104,8 +105,7 @@ class QueryLifecycle:
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
         self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=run.state.error)
 
-    def _destination(self, query: NamedQuery, location: str) -> Destination:
-        limits = limits_of(query)
+    def _destination(self, query: NamedQuery, location: str, limits: QueryLimits) -> Destination:
         history = FOREVER if limits.history is None else limits.history
         return Destination(
             location,
@@ -153,8 +153,7 @@ class QueryLifecycle:
         size = result_size(self._home.log_of(run.name))
         for sample in run.health.add(reports, size, now, _BUDGET):
             run.has_worked = True
-            limits = limits_of(self.require(run.name))
-            if (error := state_error(run.name, sample.state_bytes, limits)) is not None:
+            if (error := state_error(run.name, sample.state_bytes, run.limits)) is not None:
                 self._failed(run, error)
                 return
         assert run.state is not None
@@ -165,7 +164,7 @@ class QueryLifecycle:
     def _failed(self, run: QueryRun, error: NilometerError) -> None:
         """A query has failed: it is tried again later, or not at all."""
         query, settings = self.require(run.name), self._settings
-        error = results_error(query.name, error, limits_of(query))
+        error = results_error(query.name, error, run.limits)
         why, now = in_one_line(error), settings.clock()
         before = run.state or RunState(QueryPhase.WAITING)
         if may_be_cured(error):

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.back_off import BackOff
 from nilometer.database.health import HealthHistory
-from nilometer.database.query_status import QueryPhase
+from nilometer.database.query_status import QueryLimits, QueryPhase
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class QueryRun:
     place: int | None = None
     """Its place among those that run, while it has one: from 0, the lowest that was free."""
     health: HealthHistory = field(default_factory=HealthHistory)
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    """Those with which it was started."""
     has_worked: bool = False
     """Whether its present run has finished a micro-batch."""
 
