@@ -9,7 +9,7 @@ from nicegui import ui
 
 from nilometer.model.time import format_duration
 from nilometer.server.console.drawing import Drawing, Shape, shape, shortened, svg, table
-from nilometer.server.console.graph_layout import Box, frame, place_labels, place_nodes
+from nilometer.server.console.graph_layout import Box, frame, lay_out
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.picture_graph import (
     ConstraintGraph,
@@ -34,14 +34,14 @@ def constraint_graph(picture: QueryPicture) -> None:
         if graph.title:
             ui.label(graph.title).classes("nm-soft")
         with ui.element("div").classes("nm-graph"):
-            Drawing(draw_graph(graph, is_cycle=picture.cycle is not None), _NOTE).classes(
-                "nm-scroll"
-            )
+            with ui.element("div"):
+                drawn = draw_graph(graph, is_cycle=picture.cycle is not None)
+                Drawing(drawn, _NOTE).classes("nm-scroll")
+                Drawing(_legend(graph))
             with ui.element("div"):
                 Drawing(_streams_table(graph)).classes("nm-scroll")
                 if graph.windows:
                     Drawing(_windows_table(graph)).classes("nm-scroll")
-                    Drawing(_legend(graph))
     if not picture.graphs:
         ui.label("This query reads no stream.").classes("nm-soft")
 
@@ -49,10 +49,9 @@ def constraint_graph(picture: QueryPicture) -> None:
 def draw_graph(graph: ConstraintGraph, *, is_cycle: bool = False) -> Shape:
     """The streams as boxes, the windows as labelled lines."""
     names = [one.name for one in graph.streams]
-    nodes = place_nodes([_size(one) for one in graph.streams])
     edges = [(names.index(one.first), names.index(one.second)) for one in graph.windows]
     widths = [(len(window_label(one)) * _LETTER + 16, 24.0) for one in graph.windows]
-    labels = place_labels(nodes, edges, widths)
+    nodes, labels = lay_out([_size(one) for one in graph.streams], edges, widths)
     right, down, width, height = frame([*nodes, *labels], 14)
     nodes = [one.moved(right, down) for one in nodes]
     labels = [one.moved(right, down) for one in labels]
@@ -157,8 +156,7 @@ def _edge(window: PicturedWindow, first: Box, second: Box, label: Box, kind: str
     x1, y1 = first.edge_towards(second.x, second.y)
     x2, y2 = second.edge_towards(first.x, first.y)
     parts = [shape("line", x1=x1, y1=y1, x2=x2, y2=y2)]
-    low, high = _oriented(window)
-    if low is None or high is None or low != -high:
+    if _has_arrow(window):
         parts.append(_arrow(x1, y1, x2, y2))
     back = shape(
         "rect",
@@ -181,6 +179,11 @@ def _edge(window: PicturedWindow, first: Box, second: Box, label: Box, kind: str
         aria_label=note,
         data_note=note,
     )
+
+
+def _has_arrow(window: PicturedWindow) -> bool:
+    low, high = _oriented(window)
+    return low is None or high is None or low != -high
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float) -> Shape:
@@ -231,7 +234,8 @@ def _legend(graph: ConstraintGraph) -> Shape:
     kinds = {window_kind(one) for one in graph.windows}
     swatches = [_swatch(kind, told) for kind, told in words.items() if kind in kinds]
     arrow = "an arrow: how much later the stream at its head is"
-    return shape("p", *swatches, shape("span", arrow), class_="nm-legend nm-small nm-soft")
+    words_of_arrows = [shape("span", arrow)] if any(map(_has_arrow, graph.windows)) else []
+    return shape("p", *swatches, *words_of_arrows, class_="nm-legend nm-small nm-soft")
 
 
 def _swatch(kind: str, words: str) -> Shape:

@@ -8,6 +8,8 @@ from math import cos, pi, sin
 from typing import Final
 
 _GAP: Final = 26.0
+_WIDEST: Final = 420.0
+"""Nodes are moved apart up to so far from the middle, to make room for labels."""
 _ALONG: Final = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72)
 """Where on its edge a label may stand, the best place first."""
 
@@ -37,6 +39,25 @@ class Box:
         return Box(self.x + x, self.y + y, self.width, self.height)
 
 
+def lay_out(
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[tuple[int, int]],
+    label_sizes: Sequence[tuple[float, float]],
+) -> tuple[list[Box], list[Box]]:
+    """Nodes and labels, further apart until labels have room, as long as that is reasonable."""
+    nodes = place_nodes(sizes)
+    while True:
+        labels = place_labels(nodes, edges, label_sizes)
+        wide = max((one.x for one in nodes), default=0.0)
+        if wide > _WIDEST or not _collide([*nodes, *labels]):
+            return nodes, labels
+        nodes = [Box(one.x * 1.07, one.y * 1.1, one.width, one.height) for one in nodes]
+
+
+def _collide(boxes: Sequence[Box], gap: float = 0.0) -> bool:
+    return any(a.overlaps(b, gap) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
 def place_nodes(sizes: Sequence[tuple[float, float]]) -> list[Box]:
     """Boxes of these sizes around an ellipse, as small a one as keeps them apart."""
     if len(sizes) < 2:
@@ -44,7 +65,7 @@ def place_nodes(sizes: Sequence[tuple[float, float]]) -> list[Box]:
     wide, high = (190.0, 0.0) if len(sizes) == 2 else (150.0 + 20 * len(sizes), 110.0)
     while True:
         boxes = _around(sizes, wide, high)
-        if not any(a.overlaps(b, _GAP) for i, a in enumerate(boxes) for b in boxes[:i]):
+        if not _collide(boxes, _GAP):
             return boxes
         wide, high = wide * 1.08, high * 1.12
 

@@ -45,6 +45,10 @@ def _lag(sample: HealthSample) -> float | None:
     return None if sample.watermark_lag is None else sample.watermark_lag / 1e6
 
 
+def _kept(sample: HealthSample) -> float:
+    return sum(one.buffered for one in sample.streams.values())
+
+
 CHARTS: Final = (
     ChartKind(
         "Rows per second",
@@ -63,6 +67,7 @@ CHARTS: Final = (
         ),
     ),
     ChartKind("Watermark behind the clock", "s", (Line("lag", "#7c6cf0", _lag),)),
+    ChartKind("Rows kept because they may still count", "rows", (Line("kept", "#3a9d5d", _kept),)),
     ChartKind("State", "kB", (Line("state", "#3a9d5d", lambda one: one.state_bytes / 1024),)),
     ChartKind(
         "Late rows, dropped so far", "rows", (Line("late", "#d6453d", lambda one: one.late_rows),)
@@ -107,15 +112,22 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _options(kind: ChartKind) -> dict[str, Any]:
-    axis = {"axisLabel": {"color": _TEXT, "fontSize": 11}, "axisTick": {"show": False}}
+    axis = {
+        "axisLabel": {"color": _TEXT, "fontSize": 11, "hideOverlap": True},
+        "axisTick": {"show": False},
+    }
     return {
         "animation": False,
+        "textStyle": {"fontFamily": "Roboto, system-ui, sans-serif"},
         "grid": {"left": 8, "right": 14, "top": 30, "bottom": 4, "containLabel": True},
         "tooltip": {"trigger": "axis", "confine": True, "renderMode": "richText"},
         "legend": {
             "show": len(kind.lines) > 1,
             "top": 0,
             "right": 8,
+            "icon": "roundRect",
+            "itemWidth": 14,
+            "itemHeight": 4,
             "textStyle": {"color": _TEXT},
         },
         "xAxis": axis

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 from nicegui import ui
@@ -23,6 +23,7 @@ from nilometer.server.console.query_actions import QueryActions
 from nilometer.server.console.query_list import query_figures, query_head, query_problem
 from nilometer.server.console.styles import add_styles
 from nilometer.server.console.wording import bytes_words, instant_words, length_words
+from nilometer.sql.picture import QueryPicture
 from nilometer.sql.query_text import names_read
 from nilometer.sql.statements import read_query
 
@@ -68,6 +69,7 @@ class QueryView:
     ) -> None:
         self._console = console
         self._name = status.name
+        self._text = status.text
         self._reads = names_read(read_query(status.text))
         self._content = content
         self._health: HealthCharts | None = None
@@ -115,55 +117,51 @@ class QueryView:
             self._advice = Drawing(_advice([]))
 
     def _draw_tabs(self, status: QueryStatus, tab: str) -> None:
-        draw: dict[str, Callable[[QueryStatus], Awaitable[None]]] = {
-            "results": self._draw_results,
-            "windows": self._draw_windows,
-            "plan": self._draw_plan,
-            "health": self._draw_health,
-        }
+        """Tabs over places of which one is seen; all stay, so that results go on coming."""
+        self._drawn = {tab}
+        self._places: dict[str, ui.element] = {}
         with ui.element("section").classes("nm-card nm-tabs"):
-            with ui.tabs().props("no-caps align=left inline-label") as self._tabs:
+            with ui.tabs(on_change=self._turn).props("no-caps align=left inline-label") as tabs:
                 for name, icon in _TABS.items():
                     ui.tab(name, label=name.capitalize(), icon=icon)
-            places = {}
-            with ui.tab_panels(self._tabs, value=tab, animated=False):
-                for name in _TABS:
-                    with ui.tab_panel(name).classes("nm-panel") as places[name]:
-                        pass
-        drawn: set[str] = set()
+            for name in _TABS:
+                place = ui.element("div").classes("nm-panel").props("role=tabpanel")
+                place._props["aria-label"] = name
+                place.set_visibility(name == tab)
+                self._places[name] = place
+        self._tabs = tabs
+        with self._places[tab]:
+            if tab == "results":
+                live_results(self._console.service, status.name)
+            else:
+                ui.timer(0, lambda: self._draw(tab), once=True)
+        tabs.set_value(tab)
 
-        async def show() -> None:
-            """What a tab holds is made when it is looked at first."""
-            chosen = str(self._tabs.value)
-            if chosen not in drawn:
-                drawn.add(chosen)
-                with places[chosen]:
-                    await draw[chosen](status)
-            await self.refresh()
+    async def _turn(self) -> None:
+        """Another tab is looked at; what it holds is made when that happens first."""
+        chosen = str(self._tabs.value)
+        for name, place in self._places.items():
+            place.set_visibility(name == chosen)
+        if chosen not in self._drawn:
+            self._drawn.add(chosen)
+            await self._draw(chosen)
+        await self.refresh()
 
-        self._tabs.on_value_change(show)
-        with self._content:
-            ui.timer(0, show, once=True)
+    async def _draw(self, tab: str) -> None:
+        draw = {"windows": constraint_graph, "plan": plan_tree}.get(tab)
+        with self._places[tab]:
+            if draw is not None:
+                await self._draw_picture(draw)
+            elif tab == "health":
+                self._health = HealthCharts()
+            else:
+                live_results(self._console.service, self._name)
 
-    async def _draw_results(self, status: QueryStatus) -> None:
-        live_results(self._console.service, status.name)
-
-    async def _draw_windows(self, status: QueryStatus) -> None:
-        await self._draw_picture(status, constraint_graph)
-
-    async def _draw_plan(self, status: QueryStatus) -> None:
-        await self._draw_picture(status, plan_tree)
-
-    async def _draw_health(self, status: QueryStatus) -> None:
-        self._health = HealthCharts()
-
-    async def _draw_picture(self, status: QueryStatus, draw: Callable[..., None]) -> None:
+    async def _draw_picture(self, draw: Callable[[QueryPicture], None]) -> None:
         try:
-            picture = await self._console.service.picture(status.text)
+            draw(await self._console.service.picture(self._text))
         except NilometerError as error:
             Drawing(shape("div", error.message, class_="nm-problem", role="alert"))
-            return
-        draw(picture)
 
 
 def _facts(status: QueryStatus) -> Shape:

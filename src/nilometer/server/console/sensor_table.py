@@ -147,7 +147,7 @@ def _row(one: NetworkSensor) -> Sequence[Shape | str]:
         one.stream,
         state_words(SENSORS[one.state], one.state),
         shortened(one.last_value or "—", 120),
-        instant_words(one.last_time),
+        shape("span", instant_words(one.last_time), class_="nm-nowrap"),
         rate_words(one.rate) if one.readings else "—",
         count_text(one.readings),
         count_text(one.errors),
