@@ -370,3 +370,15 @@ def test_units_by_name() -> None:
     assert refused.value.hint == "did you mean webhook?"
     shown = shown_options("webhook", {"url": "https://x/key", "secret": "s", "rows": "5"})
     assert shown == {"url": "…", "secret": "…", "rows": "5"}
+
+
+@pytest.mark.parametrize("unit", known_units())
+def test_every_option_is_documented(unit: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "units.md").read_text()
+    section = text.partition(f"### {unit}\n")[2].partition("\n### ")[0]
+    rows = "".join(line.partition("|")[2].partition("|")[0] for line in section.splitlines())
+    assert [one.name for one in unit_class(unit).options if f"`{one.name}`" not in rows] == []
+    shared = text.partition("Options of every unit:")[2].partition("### ")[0]
+    own = {one.name for one in unit_class(unit).options}
+    others = [name for name in read_unit_options(unit, {}) if name not in own]
+    assert [name for name in others if f"\n| `{name}` |" not in shared] == []
