@@ -150,6 +150,8 @@ async def _framework_refused(request: Request, error: Exception) -> JSONResponse
             )
         case 405:
             told = errors.InputError(f"{request.method} is not possible here")
+        case 413:
+            told = errors.TooLargeError("the request is too long")
         case _:
             told = errors.InputError(str(error.detail).lower())
     return JSONResponse(shape_of(told), error.status_code, dict(error.headers or {}))

@@ -13,6 +13,7 @@ from nilometer.server.results.formats import MEDIA_TYPES, Format, whole_arrow_st
 from nilometer.server.service import Executed, Service
 from nilometer.server.shapes import (
     CheckedShape,
+    ColumnShape,
     ExecutedShape,
     ExplainRequest,
     PlanShape,
@@ -65,9 +66,9 @@ def shape_of_executed(done: Executed) -> ExecutedShape:
     """What a statement did, as JSON."""
     if done.rows is None:
         return ExecutedShape(message=done.message, columns=[], rows=[], is_cut=False)
-    return ExecutedShape.model_construct(
+    return ExecutedShape.model_construct(  # rows are as they should be: thousands, perhaps
         message=done.message,
-        columns=columns_of(done.rows.schema),
+        columns=[ColumnShape(**one) for one in columns_of(done.rows.schema)],
         rows=rows_of(done.rows),
         is_cut=done.is_cut,
     )

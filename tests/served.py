@@ -1,0 +1,174 @@
+"""The web application over a database without Spark, for tests of the server itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pyarrow as pa
+from fastapi import FastAPI
+
+from nilometer.database import Database
+from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
+from nilometer.errors import NameTakenError
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.execute import execute
+from nilometer.sensors.catalog.outcome import Outcome
+from nilometer.server.app import make_app
+from nilometer.server.scopes import Scope
+from nilometer.server.service import Service
+from nilometer.server.settings import ServerSettings
+from nilometer.server.tokens import Tokens
+from nilometer.sql.ddl.nodes import Show, Shown
+from nilometer.sql.statements import Statement, read_one
+
+
+class StoredOnly:
+    """A database that has a catalog and queries that do nothing; to a service, a Database."""
+
+    def __init__(self, catalog: SensorCatalog) -> None:
+        self.catalog = catalog
+        self.spark = None
+        self.kept: dict[str, QueryStatus] = {}
+        self.gate = threading.Event()
+        """What statements wait for."""
+        self.gate.set()
+        self.answer = pa.table({"v": ["<script>alert(1)</script>"]})
+        self.failure: Exception | None = None
+
+    def execute(self, text: str) -> Outcome:
+        self.gate.wait(20)
+        if self.failure is not None:
+            raise self.failure
+        statement = read_one(text)
+        assert not isinstance(statement, Statement)
+        if isinstance(statement, Show) and statement.what is Shown.DEAD_LETTERS:
+            return Outcome("no dead letters")
+        return execute(self.catalog, statement)
+
+    def sql(self, text: str) -> Any:
+        read_one(text)
+        answer = self.answer
+        limited = SimpleNamespace(toArrow=lambda: answer)
+        return SimpleNamespace(isStreaming="STREAM" in text, limit=lambda most: limited)
+
+    def explain(self, text: str, *, form: str = "text") -> str:
+        read_one(text)
+        return f"a plan as {form}"
+
+    def create_query(
+        self, name: str | None, text: str, *, limits: QueryLimits | None, temporary: bool
+    ) -> QueryStatus:
+        read_one(text)
+        chosen = name or "run_00000000"
+        if chosen.lower() in self.kept:
+            raise NameTakenError(f"there is a query {chosen} already")
+        made = QueryStatus(
+            chosen, text, "append", QueryPhase.RUNNING, 0, 0, None, 0, None, temporary,
+            limits or QueryLimits(), 0, 0, None, None,
+        )  # fmt: skip
+        self.kept[chosen.lower()] = made
+        return made
+
+    def query_statuses(self) -> list[QueryStatus]:
+        return list(self.kept.values())
+
+    def query_health(self, name: str) -> list[Any]:
+        return []
+
+    def start_query(self, name: str) -> bool:
+        return False
+
+    def stop_query(self, name: str) -> bool:
+        return True
+
+    def drop_query(self, name: str) -> None:
+        del self.kept[name.lower()]
+
+    def streams(self) -> list[Any]:
+        zero = dict.fromkeys(("sensors", "connected", "readers", "rows", "stored_bytes"), 0)
+        none = dict.fromkeys(("watermark", "held_by", "error"))
+        more = {"full": False, "dead_letters": 0, "dropped": 0, "pending": 0}
+        return [
+            SimpleNamespace(name=one.name, **zero, **none, **more)
+            for one in self.catalog.declarations()
+        ]
+
+    def sensors(self, name: str | None = None) -> list[Any]:
+        return []
+
+    def deliveries(self) -> list[Any]:
+        return []
+
+    def log_of(self, name: str) -> str:
+        raise AssertionError("there are no results")
+
+
+class Served:
+    """An application, its tokens, and a client that asks it."""
+
+    def __init__(self, folder: Path, settings: ServerSettings, ticks: Callable[[], float]) -> None:
+        (folder / "catalog.sqlite").write_bytes(_empty_catalog())
+        self.catalog = SensorCatalog.open(folder / "catalog.sqlite")
+        self.database = StoredOnly(self.catalog)
+        self.tokens = Tokens(self.catalog, ticks=ticks)
+        self.secrets = {one.value: self.tokens.create(one.value, one) for one in Scope}
+        self.service = Service(cast(Database, self.database), settings)
+        self.service.is_ready = True
+        self.app: FastAPI = make_app(self.service, self.tokens)
+
+    def ask(
+        self, method: str, path: str, scope: str | None = "admin", **more: Any
+    ) -> httpx.Response:
+        """One request."""
+        return asyncio.run(self.ask_async(method, path, scope, **more))
+
+    async def ask_async(
+        self, method: str, path: str, scope: str | None = "admin", **more: Any
+    ) -> httpx.Response:
+        headers = dict(more.pop("headers", {}))
+        if scope is not None:
+            headers.setdefault("Authorization", f"Bearer {self.secrets.get(scope, scope)}")
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.request(method, path, headers=headers, **more)
+
+    def sql(self, statement: str, scope: str = "admin") -> httpx.Response:
+        return self.ask("POST", "/sql", scope, json={"statement": statement})
+
+    def close(self) -> None:
+        self.database.gate.set()
+        self.service.close()
+        self.catalog.close()
+
+
+@cache
+def _empty_catalog() -> bytes:
+    """The file of a catalog in which nothing is: to make one takes longer than to copy it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "catalog.sqlite"
+        SensorCatalog.open(path).close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return path.read_bytes()
+
+
+@contextmanager
+def served(
+    folder: Path, settings: ServerSettings | None = None, ticks: Callable[[], float] | None = None
+) -> Iterator[Served]:
+    """An application over a database in a folder."""
+    found = Served(folder, settings or ServerSettings(), ticks or (lambda: 0.0))
+    try:
+        yield found
+    finally:
+        found.close()
