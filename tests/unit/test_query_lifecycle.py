@@ -16,7 +16,9 @@ from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.lifecycle import RunSettings
+from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.database.run_table import RunTable
 from nilometer.database.running import RunningQueries
 from nilometer.errors import (
     CheckpointError,
@@ -29,7 +31,7 @@ from nilometer.errors import (
     SessionError,
 )
 from nilometer.log.reader import LogReader
-from nilometer.log.registrations import register, registrations
+from nilometer.log.registrations import register, registrations, release
 from nilometer.sensors.catalog.stored_queries import QueryState
 from tests.manager_streams import wait_for
 from tests.running_queries import (
@@ -132,9 +134,10 @@ def test_a_minute_of_good_work_makes_up_for_failures(bench: Bench) -> None:
     bench.clock.go_on(1)
     bench.is_tried("q")
     bench.clock.go_on(70)
+    bench.starts.handles["q"].report_nothing(0, bench.clock.now)
     bench.queries.look()
     assert bench.queries.status("q").failures == 1  # it has not finished a micro-batch yet
-    bench.starts.handles["q"].report(0, bench.clock.now)
+    bench.starts.handles["q"].report(0, bench.clock.now + 1)
     bench.queries.look()
     status = bench.queries.status("q")
     assert (status.failures, status.error) == (0, None)
@@ -201,6 +204,7 @@ def test_its_sensors_are_kept_while_a_query_waits_and_let_go_when_it_is_stopped(
     create(bench.queries, "q", "SELECT k FROM a")
     log = bench.home.log_of("a")
     register(log, "q", LogReader.open(log).start, {"query": "q"}, now=1, named=True)
+    release(log, "q", now=2)  # as Spark's reader does when its query ends
     bench.fails("q", lost_worker())
     assert [one.active for one in registrations(log)] == [True]
     bench.queries.stop("q")
@@ -353,6 +357,8 @@ def test_no_more_queries_run_than_may(bench: Bench) -> None:
     bench.queries.drop("c")
     with pytest.raises(NameTakenError):
         create(bench.queries, "b")
+    create(bench.queries, "f")
+    bench.queries.drop("f")
     assert bench.queries.start("b")
     assert sorted(run.place or 0 for run in bench.queries._runs) == [0, 1, 2, 3]
 
@@ -396,6 +402,26 @@ def test_many_threads_may_do_everything_at_once(bench: Bench) -> None:
     assert list(bench.queries._runs) == []
 
 
+def test_who_waits_for_a_run_that_is_dropped_gets_a_new_one() -> None:
+    runs = RunTable(None)
+    waits = threading.Event()
+
+    def other() -> QueryRun:
+        waits.set()
+        with runs.alone("Q") as found:
+            found.state = RunState(QueryPhase.RUNNING)
+            return found
+
+    with ThreadPoolExecutor(1) as threads:
+        with runs.alone("q") as first:
+            waiting = threads.submit(other)
+            assert waits.wait(20)
+            time.sleep(0.05)  # until it waits for the lock; if it does not yet, nothing is tested
+            runs.forget(first)
+        assert waiting.result(20) is not first
+    assert list(runs) == [waiting.result()]
+
+
 def test_looking_waits_for_nobody(bench: Bench) -> None:
     create(bench.queries, "q")
     create(bench.queries, "r")
@@ -414,6 +440,7 @@ def test_looking_waits_for_nobody(bench: Bench) -> None:
         bench.queries.look()
         assert bench.phase("q") is QueryPhase.RUNNING
         assert bench.phase("r") is QueryPhase.RESTARTING
+        assert thread.is_alive()
     finally:
         may_end.set()
         thread.join()

@@ -29,6 +29,7 @@ from nilometer.operators.stage import Stage
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.log_cursor import LogCursor, LogRange
 from nilometer.spark.pack import PACKED, Pack, empty_envelopes, gather
+from nilometer.spark.register_source import register_source
 from nilometer.spark.ship import pickle_work, unpack_work
 from nilometer.spark.shown_rows import ShownRows
 
@@ -60,7 +61,7 @@ class LogFeeds:
 
     def load(self, session: SparkSession) -> DataFrame:
         """The envelopes as a streaming DataFrame."""
-        session.dataSource.register(EnvelopeSource)
+        register_source(session, EnvelopeSource)
         work = base64.b64encode(pickle_work(self)).decode()
         return session.readStream.format(_NAME).option("work", work).load()
 

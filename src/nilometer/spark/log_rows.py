@@ -32,6 +32,7 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
 from nilometer.spark.pack import WATERMARK
+from nilometer.spark.register_source import register_source
 from nilometer.spark.shown_rows import ShownRows
 from nilometer.spark.write_rows import RowsWriter, read_writing
 
@@ -44,7 +45,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def register_log_sources(session: SparkSession) -> None:
     """Let a session read and write logs by `format("nilometer")`; once more does no harm."""
-    session.dataSource.register(LogSource)
+    register_source(session, LogSource)
 
 
 class LogSource(DataSource):

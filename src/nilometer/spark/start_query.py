@@ -22,6 +22,7 @@ from nilometer.spark.emit import METRICS, EmitEnvelopes, Emitter
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.log_stream import ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query
+from nilometer.spark.register_source import register_source
 from nilometer.spark.result_log import EmitParts, ResultLog, ResultRows, ResultSink
 from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages
@@ -95,7 +96,7 @@ def _write_by_host(
     hosted = _host_all(
         queries, frames, beats, lambda number: EmitParts(log.parts, found[number].rows, number)
     )
-    hosted[0].sparkSession.dataSource.register(ResultSink)
+    register_source(hosted[0].sparkSession, ResultSink)
     work = base64.b64encode(pickle_work(log)).decode()
     return union(hosted).writeStream.format(ResultSink.name()).option("work", work)
 
