@@ -108,10 +108,16 @@ def root(
 
 @app.command()
 def demo(
-    seconds: Annotated[int, typer.Option(min=1, help="How long the cameras run.")] = 30,
+    seconds: Annotated[
+        int | None,
+        typer.Option(min=1, help="How long the cameras run; until Ctrl-C unless given."),
+    ] = None,
     rate: Annotated[int, typer.Option(min=1, help="How many objects enter per second.")] = 1000,
 ) -> None:
-    """Track objects past four cameras, and count those on their way, live and checked."""
+    """Start a server that tracks objects past four cameras, to be looked at in a browser.
+
+    With --seconds it ends by itself, and every answer is checked against the true one.
+    """
     from nilometer.apps.cameras.demo import run_demo  # noqa: PLC0415  Spark takes its time to load
 
     if not run_demo(seconds, rate, Console(highlight=False)):

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from nilometer.apps.cameras.changing_counts import Change, are_right, changes_in
 from nilometer.apps.cameras.declare import HALL, YARD
-from nilometer.apps.cameras.on_the_way import Change, OnTheWay, statement
+from nilometer.apps.cameras.questions import BUSY_WINDOW, busy, on_the_way
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, LONGEST_DELAY, SECOND, World
 from nilometer.local.database import LocalDatabase
@@ -86,34 +87,46 @@ def table_of(cameras: tuple[int, int]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def counted_changes(last: int) -> list[Change]:
-    """What the demo's statement answers, up to an instant."""
+def counted_changes(statement: str, last: int) -> list[Change]:
+    """What a statement of the demo answers, up to an instant."""
     db = LocalDatabase()
     for name, cameras in ((HALL, (1, 2)), (YARD, (3, 4))):
         db.create_stream(name, table_of(cameras), time="_time", lateness="400ms")
-    found = db.sql(statement())
-    times = found["_time"].cast(pa.int64()).to_pylist()
-    rows = zip(times, *(found[n].to_pylist() for n in ("camera", "objects", "_diff")), strict=True)
-    return [Change(*row) for row in rows if row[0] <= last]
+    return [one for one in changes_in(db.sql(statement)) if one.time <= last]
 
 
-def test_what_is_on_the_way_is_checked_at_every_second() -> None:
-    truth = WORLD.on_the_way(END, 4 * SECOND, SECOND)
-    changes = counted_changes(max(truth))
-    right = OnTheWay()
-    right.add(changes)
-    assert right.is_right(truth)
-    assert right.current() == truth[max(truth)]
-    assert right.time == max(truth)
+def test_the_truth_of_how_busy_it_is_is_counted_one_by_one() -> None:
+    found = WORLD.busy(END, BUSY_WINDOW, SECOND, 2)
+    assert len(found) > 10
+    for instant, counts in found.items():
+        for number, name in enumerate(CAMERAS[:2]):
+            times = [time for _, time in seen(number, [0, END])]
+            within = sum(instant - BUSY_WINDOW <= time <= instant for time in times)
+            assert counts.get(name, 0) == within
+
+
+@pytest.mark.parametrize(
+    ("statement", "truth"),
+    [
+        (on_the_way(), WORLD.on_the_way(END, 4 * SECOND, SECOND)),
+        (busy(), WORLD.busy(END, BUSY_WINDOW, SECOND, 2)),
+    ],
+)
+def test_counts_are_checked_at_every_second(
+    statement: str, truth: dict[int, dict[str, int]]
+) -> None:
+    changes = counted_changes(statement, max(truth))
+    assert are_right(changes, truth)
     late = Change(max(truth) + SECOND, "Camera1", 1, 1)
     for wrong in (changes[1:], [*changes, late], [changes[0], *changes]):
-        other = OnTheWay()
-        other.add(wrong)
-        assert not other.is_right(truth)
+        assert not are_right(wrong, truth)
 
 
-def test_a_tally_counts_every_report_once() -> None:
+def test_a_tally_counts_every_micro_batch_once() -> None:
     tally = Tally(["A"])
-    report = {"batchId": 0, "observedMetrics": {}, "durationMs": {}}
-    tally.take([report, report])
-    assert (tally.rows_in, tally.batches) == (0, 0)
+    samples = [
+        {"time": f"2026-01-01T00:00:0{n}Z", "streams": {"A": {"rows": n}}} for n in (1, 2, 3)
+    ]
+    tally.take(samples[:2], 5)
+    tally.take(samples, 7)
+    assert (tally.rows_in, tally.batches, tally.results) == (6, 3, 7)

@@ -1,8 +1,8 @@
 """The cameras at work: a process of its own that answers over HTTP and publishes over MQTT.
 
-python -m nilometer.apps.cameras.at_work RATE SECONDS HTTP-CAMERAS [BROKER-PORT MQTT-CAMERAS]
+python -m nilometer.apps.cameras.at_work RATE SECONDS|0 HTTP-CAMERAS [BROKER-PORT MQTT-CAMERAS]
 prints the port it listens on, waits for a line, prints when it has begun (microseconds), and
-works until its input ends.
+works until its input ends. After SECONDS nothing moves any more; 0: they move for ever.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
 from nilometer.apps.cameras.world import SECOND, World
+from nilometer.model.time import FOREVER
 
 TOPIC: Final = "cameras/{}/sightings"
 _PUBLISH_EVERY: Final = 0.05
@@ -30,7 +31,7 @@ class Camera:
     def __init__(self, number: int, seconds: int) -> None:
         self.world: World | None = None
         self._number = number
-        self._end = seconds * SECOND
+        self._end = seconds * SECOND or FOREVER
         self._told = 0
 
     def news(self) -> list[bytes]:

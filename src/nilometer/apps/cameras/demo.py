@@ -1,54 +1,79 @@
-"""`nilometer demo`: four cameras as sensors, two queries on Spark, every answer checked."""
+"""`nilometer demo`: a server, four cameras as its sensors, three queries, every answer checked."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from itertools import pairwise
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from rich.console import Console
 
-import nilometer as nm
 from nilometer.apps.cameras.cameras import Cameras, broker_at_work, cameras_at_work
-from nilometer.apps.cameras.declare import HALL, YARD, declarations
-from nilometer.apps.cameras.display import Checks, Screen, show_summary
-from nilometer.apps.cameras.on_the_way import EVERY, WINDOW, OnTheWay
-from nilometer.apps.cameras.on_the_way import statement as on_the_way_statement
+from nilometer.apps.cameras.changing_counts import Counts, are_right, changes_in
+from nilometer.apps.cameras.declare import declarations
+from nilometer.apps.cameras.display import Checks, Queries, Screen, show_checks, show_summary
+from nilometer.apps.cameras.questions import (
+    BUSY,
+    BUSY_WINDOW,
+    EVERY,
+    LONGEST_LEG,
+    ON_THE_WAY,
+    TRACKS,
+    WINDOW,
+    questions,
+)
+from nilometer.apps.cameras.server import DemoServer, server_for_demo
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, SECOND, World
+from nilometer.client import Client
 from nilometer.errors import SessionError
 
-LONGEST_LEG: Final = 3 * SECOND
-TRACKS: Final = "tracks"
-ON_THE_WAY: Final = "on_the_way"
-_LOOK_EVERY: Final = 0.25
-_PATIENCE: Final = 30.0
+_LOOK_EVERY: Final = 0.5
+_PATIENCE: Final = 120.0
+_STARTING: Final = "Starting the server, with Spark (some ten seconds)"
+UNWATCHED: Final = 60
+"""For so many seconds it runs where no terminal is there to end it, unless told otherwise."""
 
 
-def run_demo(seconds: int, rate: int, console: Console) -> bool:
-    """Show the demo; True if every track was found, once, no other, and all counts are right."""
-    starting = "Starting Spark (some ten seconds)"
+def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
+    """Show the demo; True if every track was found, once, no other, and all counts are right.
+
+    `seconds` None: in a terminal until Ctrl-C, and then nothing is checked.
+    """
+    if seconds is None and not console.is_terminal:
+        seconds = UNWATCHED
+    starting = console.status(_STARTING)
     if not console.is_terminal:
-        console.print(starting)
-    with console.status(starting):
-        spark = nm.local_spark(name="nilometer demo")
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder,
-            broker_at_work(Path(folder)) as broker,
-            cameras_at_work(rate, seconds, *_by_way(broker)) as cameras,
-            nm.connect(spark, path=Path(folder, "corridor")) as db,
-        ):
-            if broker is None:
-                console.print("mosquitto is not installed: all cameras speak HTTP\n", style="dim")
-            for text in declarations(cameras.port, broker):
-                console.print(f"{text};\n", style="cyan", soft_wrap=True)
-                db.sql(text)
-            return _run(db, cameras, rate, seconds, console)
-    finally:
-        spark.stop()
+        console.print(_STARTING)
+    with (
+        tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder,
+        broker_at_work(Path(folder)) as broker,
+        cameras_at_work(rate, seconds or 0, *_by_way(broker)) as cameras,
+        starting,
+        server_for_demo(Path(folder, "corridor")) as server,
+        Client(server.url, server.token) as client,
+    ):
+        starting.stop()
+        if broker is None:
+            console.print("mosquitto is not installed: all cameras speak HTTP\n", style="dim")
+        for text in declarations(cameras.port, broker):
+            console.print(f"{text};\n", style="cyan", soft_wrap=True)
+            client.execute(text)
+        return _run(Demo(server, client, console), cameras, rate, seconds)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A server, how it is talked to, and where its news are shown."""
+
+    server: DemoServer
+    client: Client
+    console: Console
 
 
 def _by_way(broker: int | None) -> tuple[str, int | None, str]:
@@ -59,90 +84,98 @@ def _by_way(broker: int | None) -> tuple[str, int | None, str]:
     return ",".join(numbers[:2]), broker, ",".join(numbers[2:])
 
 
-def _run(db: nm.Database, cameras: Cameras, rate: int, seconds: int, console: Console) -> bool:
-    queries = {TRACKS: statement(), ON_THE_WAY: on_the_way_statement()}
-    for name, text in queries.items():
+def _run(demo: Demo, cameras: Cameras, rate: int, seconds: int | None) -> bool:
+    console = demo.console
+    for name, text in questions().items():
         console.print(f"CREATE QUERY {name} AS\n{text};\n", style="cyan", soft_wrap=True)
     with console.status("Starting the queries, which contact the cameras they need"):
-        for name, text in queries.items():
-            db.sql(f"CREATE QUERY {name} AS\n{text}")
-        _wait_for_cameras(db)
+        for name, text in questions().items():
+            demo.client.execute(f"CREATE QUERY {name} AS\n{text}")
+        _wait_for_cameras(demo.client)
+    console.print(f"Look at it in a browser: [bold]{demo.server.link}[/]", soft_wrap=True)
+    console.print(f"[dim]the link works once; later: {demo.server.url}/login[/]", soft_wrap=True)
+    console.print(f"[dim]with the token {demo.server.token}[/]\n", soft_wrap=True)
     world = World(cameras.begin(), rate)
-    tally, on_the_way = Tally(CAMERAS), OnTheWay(db.log_of(ON_THE_WAY))
-    _watch(db, world, Screen(console, seconds, tally, on_the_way), seconds)
+    found = Queries(Tally(CAMERAS))
+    passed = _watch(demo, found, seconds)
+    if seconds is None:
+        show_summary(console, found, passed)
+        return True
     with console.status("Checking every track and every count against the true ones"):
-        checks = _check(db, world, seconds, on_the_way)
-    show_summary(console, tally, seconds, on_the_way, checks)
+        _wait_for_readings(demo.client, world, seconds)
+        checks = _check_when_done(demo.client, world, seconds)
+    _look(demo.client, found)
+    show_summary(console, found, seconds)
+    show_checks(console, checks, found.tally.results)
     return checks.all_right
 
 
-def statement() -> str:
-    """Objects that pass all four cameras in order, at most three seconds for each leg."""
-    seconds = LONGEST_LEG // SECOND
-    legs = list(pairwise(CAMERAS))
-    places = ", ".join(
-        f"{table} {name}" for table, name in zip((HALL, HALL, YARD, YARD), CAMERAS, strict=True)
-    )
-    times = ", ".join(f"{name}._time AS {name}" for name in CAMERAS)
-    windows = "\n   AND ".join(f"DWINDOW({a}, {b}) = {seconds} SECONDS" for a, b in legs)
-    chosen = " AND ".join(f"{name}.camera = {i}" for i, name in enumerate(CAMERAS, 1))
-    keys = "\n   AND ".join(f"{a}.seen.obj_id = {b}.seen.obj_id" for a, b in legs)
-    return (
-        f"SELECT {CAMERAS[0]}.seen.obj_id, {times}\n"
-        f"FROM   {places}\n"
-        f"{windows}\n"
-        f"WHERE  {chosen}\n   AND {keys}"
-    )
-
-
-def _wait_for_cameras(db: nm.Database) -> None:
+def _wait_for_cameras(client: Client) -> None:
     """Return once the queries have made the database contact all cameras."""
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
-        if sum(one.state == "connected" for one in db.sensors()) == len(CAMERAS):
+        if sum(one["state"] == "connected" for one in client.sensors()) == len(CAMERAS):
             return
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise SessionError("the cameras do not answer")
 
 
-def _watch(db: nm.Database, world: World, screen: Screen, seconds: int) -> None:
-    """Show both queries at work until all that the cameras tell has been worked through."""
+def _watch(demo: Demo, found: Queries, seconds: int | None) -> float:
+    """Show the queries at work until the time is over or somebody ends it; how long that was."""
     started = time.monotonic()
-    tracks, counts = (db.queries[name] for name in (TRACKS, ON_THE_WAY))
-    with screen:
-        while (passed := time.monotonic() - started) < seconds:
-            screen.update(passed, tracks.recentProgress)
-            if any(query.exception() is not None for query in (tracks, counts)):
-                break
+    with suppress(KeyboardInterrupt), Screen(demo.console, seconds, found) as screen:
+        while seconds is None or time.monotonic() - started < seconds:
+            _look(demo.client, found)
+            screen.update(time.monotonic() - started)
             time.sleep(_LOOK_EVERY)
-        _wait_for_readings(db, world, seconds)
-        for query in (tracks, counts):
-            query.processAllAvailable()
-        screen.update(seconds, tracks.recentProgress)
+    return time.monotonic() - started
 
 
-def _wait_for_readings(db: nm.Database, world: World, seconds: int) -> None:
+def _look(client: Client, found: Queries) -> None:
+    """Ask the server how the queries are doing."""
+    tracks = client.query(TRACKS)
+    found.tally.take(tracks.health(), tracks.status()["result_rows"])
+    found.busy = _counts(client.query(BUSY).answer().to_arrow())
+    answer = client.query(ON_THE_WAY).answer()
+    found.on_the_way, found.instant = _counts(answer.to_arrow()), answer.instant
+
+
+def _counts(answer: pa.Table) -> Counts:
+    cameras, counts = (column.to_pylist() for column in answer.columns[:2])
+    return dict(zip(cameras, counts, strict=True))
+
+
+def _wait_for_readings(client: Client, world: World, seconds: int) -> None:
     """Return once everything that the cameras have seen is stored."""
     told = [world.arrivals(number, 0, seconds * SECOND) for number in range(len(CAMERAS))]
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
-        if sum(one.readings for one in db.sensors()) >= sum(map(len, told)):
+        if sum(one["readings"] for one in client.sensors()) >= sum(map(len, told)):
             return
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
-def _check(db: nm.Database, world: World, seconds: int, on_the_way: OnTheWay) -> Checks:
-    """What was found against what is true."""
-    tracks = world.tracks(seconds * SECOND, LONGEST_LEG)
-    counts = world.on_the_way(seconds * SECOND, WINDOW, EVERY)
-    return Checks(
-        len(tracks),
-        sorted(_read_tracks(db)) == sorted(tracks),
-        sum(map(len, counts.values())),
-        on_the_way.is_right(counts),
-    )
+def _check_when_done(client: Client, world: World, seconds: int) -> Checks:
+    """What was found against what is true, once the queries have worked through all of it."""
+    tracks = sorted(world.tracks(seconds * SECOND, LONGEST_LEG))
+    away = world.on_the_way(seconds * SECOND, WINDOW, EVERY)
+    busy = world.busy(seconds * SECOND, BUSY_WINDOW, EVERY, 2)
+    until = time.monotonic() + _PATIENCE
+    while True:
+        found = _tracks(client)
+        counts_right = _is_right(client, ON_THE_WAY, away) and _is_right(client, BUSY, busy)
+        if (found == tracks and counts_right) or time.monotonic() > until:
+            counts = sum(len(one) for truth in (away, busy) for one in truth.values())
+            return Checks(len(tracks), found == tracks, counts, counts_right)
+        time.sleep(_LOOK_EVERY)
 
 
-def _read_tracks(db: nm.Database) -> list[tuple[int, ...]]:
-    columns = [f"unix_micros({name})" for name in CAMERAS]
-    return [tuple(row) for row in db.history(TRACKS).selectExpr("obj_id", *columns).collect()]
+def _is_right(client: Client, query: str, truth: Mapping[int, Counts]) -> bool:
+    return are_right(changes_in(client.query(query).to_arrow()), truth)
+
+
+def _tracks(client: Client) -> list[tuple[int, ...]]:
+    """Every track that was found: its object, and when each camera saw it."""
+    found = client.query(TRACKS).to_arrow()
+    columns = [found[name].cast(pa.int64()).to_pylist() for name in ("obj_id", *CAMERAS)]
+    return sorted(zip(*columns, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
@@ -95,19 +95,37 @@ class World:
         Worked out instant by instant, up to where nothing that arrives after `end` can matter.
         """
         seen = [self._all_seen(camera, end) for camera in range(len(CAMERAS))]
-        if not all(map(len, seen)):
-            return {}
-        known = min(int(camera.times[-1]) for camera in seen) - LONGEST_DELAY
         answers = {}
-        for instant in range(-(-self.started // every) * every, known, every):
+        for instant in self._instants(seen, every):
             near = [camera.objects[camera.within(instant - window, instant)] for camera in seen]
             counts = [len(np.setdiff1d(here, there)) for here, there in pairwise(near)]
-            answers[instant] = {c: n for c, n in zip(CAMERAS[:-1], counts, strict=True) if n}
+            answers[instant] = _counted(CAMERAS[:-1], counts)
         return answers
+
+    def busy(self, end: int, window: int, every: int, cameras: int) -> dict[int, dict[str, int]]:
+        """The true answer at each multiple of `every`: how often each of the first `cameras` has
+        seen something within `window`, where it has."""
+        seen = [self._all_seen(camera, end) for camera in range(cameras)]
+        answers = {}
+        for instant in self._instants(seen, every):
+            near = [len(camera.times[camera.within(instant - window, instant)]) for camera in seen]
+            answers[instant] = _counted(CAMERAS[:cameras], near)
+        return answers
+
+    def _instants(self, seen: Sequence[Sightings], every: int) -> range:
+        """The multiples of `every` for which all that matters has arrived."""
+        if not all(map(len, seen)):
+            return range(0)
+        known = min(int(camera.times[-1]) for camera in seen) - LONGEST_DELAY
+        return range(-(-self.started // every) * every, known, every)
 
     def _all_seen(self, camera: int, end: int) -> Sightings:
         """What has arrived before `end`, in order of time."""
         return _in_order(list(self.sightings(camera, 0, end)), "times")
+
+
+def _counted(cameras: Sequence[str], counts: Sequence[int]) -> dict[str, int]:
+    return {camera: count for camera, count in zip(cameras, counts, strict=True) if count}
 
 
 def _in_order(parts: list[Sightings], by: str) -> Sightings:

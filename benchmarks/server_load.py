@@ -1,0 +1,195 @@
+"""A server under load: 100 clients follow results, 20 create and drop short queries.
+
+Run by itself: python -m benchmarks.server_load [SECONDS]. The server, with Spark and three queries
+that go on, is a process of its own; the clients are another one beside it. Told are all errors by
+kind (only the documented limits, status 429, are none), the memory of the server's processes from
+beginning to end, and how long `GET /queries` took meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import numpy as np
+import psutil
+
+from tests.server_at_work import ServerAtWork, server_at_work
+
+FOLLOWERS: Final = 100
+SUBMITTERS: Final = 20
+SECONDS: Final = 120
+LIMIT: Final = 429
+STREAM: Final = (
+    "CREATE STREAM {name} (k BIGINT, v DOUBLE) FROM synthetic "
+    "WITH (rate = {rate}, values = 'k=uniform(0,100), v=normal(20,5)')"
+)
+QUERIES: Final = {
+    "matches": "SELECT A.k, A.v AS va, B.v AS vb FROM A, B WINDOW(A, B) = 1 SECOND WHERE A.k = B.k",
+    "means": "SELECT k, AVG(v) AS mean FROM A [RANGE 5 SECONDS] GROUP BY k "
+    "EMIT CHANGES EVERY 1 SECOND",
+    "missing": "SELECT k FROM A [RANGE 2 SECONDS] EXCEPT SELECT k FROM B [RANGE 2 SECONDS]",
+}
+SHORT: Final = "SELECT k, v FROM A WHERE v > 20"
+
+
+@dataclass
+class Seen:
+    """What the clients met."""
+
+    answers: Counter[str] = field(default_factory=Counter)
+    """How often each request ended how: "GET 200"."""
+    errors: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    """Chunks of results that followers got."""
+    silent: int = 0
+    """Followers that never got any."""
+    listing: list[float] = field(default_factory=list)
+    """How long each GET /queries took (seconds)."""
+    memory: list[int] = field(default_factory=list)
+    """Bytes of the server's own process, every second."""
+    memory_of_all: list[int] = field(default_factory=list)
+    """Those of Java and of Spark's workers, too."""
+
+    def note(self, what: str, answer: httpx.Response) -> None:
+        self.answers[f"{what} {answer.status_code}"] += 1
+        if answer.is_error and answer.status_code != LIMIT:
+            with suppress(httpx.ResponseNotRead):
+                self.errors[f"{what} {answer.status_code}: {answer.text[:200]}"] += 1
+
+
+def run(seconds: int = SECONDS) -> Seen:
+    """Put a server under load for so long."""
+    with (
+        tempfile.TemporaryDirectory(prefix="nilometer-load-") as folder,
+        server_at_work(Path(folder)) as server,
+    ):
+        return asyncio.run(_load(server, seconds))
+
+
+async def _load(server: ServerAtWork, seconds: int) -> Seen:
+    seen = Seen()
+    headers = server.headers()
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(
+        base_url=server.url, headers=headers, limits=limits, timeout=120
+    ) as client:
+        await _prepare(client)
+        end = time.monotonic() + seconds
+        names = list(QUERIES)
+        tasks = [_follow(client, names[i % 3], end, seen) for i in range(FOLLOWERS)]
+        tasks += [_submit(client, end, seen) for _ in range(SUBMITTERS)]
+        tasks += [_list(client, end, seen), _watch(server.pid, end, seen)]
+        await asyncio.gather(*tasks)
+    return seen
+
+
+async def _prepare(client: httpx.AsyncClient) -> None:
+    """Streams, and three queries that go on; all of them have results."""
+    for name in ("A", "B"):
+        text = STREAM.format(name=name, rate=200)
+        (await client.post("/sql", json={"statement": text})).raise_for_status()
+    for name, text in QUERIES.items():
+        made = await client.post("/queries", json={"name": name, "statement": text})
+        made.raise_for_status()
+    for name in QUERIES:
+        while not (await client.get(f"/queries/{name}")).json()["result_rows"]:
+            await asyncio.sleep(0.2)
+
+
+async def _follow(client: httpx.AsyncClient, name: str, end: float, seen: Seen) -> None:
+    """Follow a query's results as server-sent events."""
+    got = 0
+    try:
+        async with (
+            asyncio.timeout(max(1.0, end - time.monotonic())),
+            client.stream(
+                "GET", f"/queries/{name}/results", params={"follow": "true", "format": "sse"}
+            ) as answer,
+        ):
+            seen.note("FOLLOW", answer)
+            async for line in answer.aiter_lines():
+                if line.startswith("data:"):
+                    json.loads(line[5:])
+                    got += 1
+    except TimeoutError:
+        pass
+    except httpx.HTTPError as error:
+        seen.errors[f"FOLLOW {type(error).__name__}"] += 1
+    seen.rows += got
+    seen.silent += not got
+
+
+async def _submit(client: httpx.AsyncClient, end: float, seen: Seen) -> None:
+    """Create a query, look at its first rows, drop it, again and again."""
+    while time.monotonic() < end:
+        try:
+            made = await client.post("/queries", json={"statement": SHORT, "temporary": True})
+            seen.note("CREATE", made)
+            if made.is_error:
+                await asyncio.sleep(float(made.headers.get("Retry-After", 1)))
+                continue
+            name = made.json()["name"]
+            await asyncio.sleep(1)
+            seen.note("PAGE", await client.get(f"/queries/{name}/results"))
+            seen.note("DROP", await client.delete(f"/queries/{name}"))
+        except httpx.HTTPError as error:
+            seen.errors[f"SUBMIT {type(error).__name__}"] += 1
+
+
+async def _list(client: httpx.AsyncClient, end: float, seen: Seen) -> None:
+    while time.monotonic() < end:
+        begun = time.perf_counter()
+        seen.note("LIST", await client.get("/queries"))
+        seen.listing.append(time.perf_counter() - begun)
+        await asyncio.sleep(0.1)
+
+
+async def _watch(pid: int, end: float, seen: Seen) -> None:
+    server = psutil.Process(pid)
+    while time.monotonic() < end:
+        own = server.memory_info().rss
+        others = 0
+        for child in server.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                others += child.memory_info().rss
+        seen.memory.append(own)
+        seen.memory_of_all.append(own + others)
+        await asyncio.sleep(1)
+
+
+def report(seen: Seen) -> dict[str, Any]:
+    """The figures of a run."""
+    millis = np.array(seen.listing) * 1000
+    quarter = max(1, len(seen.memory) // 4)
+    return {
+        "answers": dict(seen.answers),
+        "errors": dict(seen.errors),
+        "chunks followed": seen.rows,
+        "followers without any": seen.silent,
+        "GET /queries, ms": {
+            name: round(float(np.percentile(millis, at)), 1)
+            for name, at in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
+        },
+        "server process, MB": [round(m / 1e6) for m in seen.memory[::quarter]],
+        "all processes, MB": [round(m / 1e6) for m in seen.memory_of_all[::quarter]],
+    }
+
+
+def main() -> None:
+    seconds = int(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
+    for name, value in report(run(seconds)).items():
+        print(f"{name:22}  {value}")
+
+
+if __name__ == "__main__":
+    main()
