@@ -165,6 +165,9 @@ class ExpressionBinder:
             case exp.Window():
                 message = "OVER is not part of this dialect"
                 hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"
+            case exp.QueryTransform():
+                message = "TRANSFORM … USING is not part of this dialect"
+                hint = "register a function: db.create_function"
             case exp.Placeholder() | exp.Parameter() | exp.SessionParameter():
                 message = "statements have no parameters"
                 hint = "write the value itself"

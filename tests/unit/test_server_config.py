@@ -1,0 +1,109 @@
+"""The configuration of a server: what it reads, and how it names what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from nilometer.errors import InputError
+from nilometer.server.config import ServerConfig, read_config
+from nilometer.server.settings import ServerSettings
+
+WHOLE = """
+[server]
+port = 9000
+allowed_hosts = ["plant.example"]
+certificate = "tls/cert.pem"
+temporary_after = 5
+
+[limits]
+results = "1GB"
+history = "1 day"
+
+[functions]
+near = "math:isclose"
+[functions.root]
+function = "math:sqrt"
+returns = "double"
+by_row = true
+
+[units]
+celsius = "math:floor"
+
+[files]
+allowed = ["recordings"]
+
+[deliveries]
+folders = ["out"]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "nilometer.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    found = read_config(write(tmp_path, WHOLE))
+    settings = found.settings
+    assert (settings.port, settings.allowed_hosts) == (9000, ("plant.example",))
+    assert settings.certificate == tmp_path / "tls/cert.pem"
+    assert settings.temporary_after == 5.0
+    assert settings.host == "127.0.0.1"
+    assert (found.limits.results, found.limits.history) == (1 << 30, 86_400_000_000)
+    assert found.functions["near"].returns == "boolean"
+    assert found.functions["root"].function(9) == 3
+    assert found.functions["root"].by_row
+    assert found.units["celsius"](1.5) == 1
+    assert found.files == (tmp_path / "recordings",)
+    assert found.delivery_folders == (tmp_path / "out",)
+
+
+def test_without_a_file_the_defaults_hold() -> None:
+    assert read_config(None) == ServerConfig()
+
+
+def test_every_setting_can_be_given(tmp_path: Path) -> None:
+    usual = ServerSettings()
+    lines = []
+    for one in fields(ServerSettings):
+        value = getattr(usual, one.name)
+        shown = {"None": '"x"', "()": "[]", "False": "false"}.get(str(value), repr(value))
+        lines.append(f"{one.name} = {shown}")
+    read_config(write(tmp_path, "[server]\n" + "\n".join(lines).replace("'", '"')))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[sever]", "the configuration has no sever"),
+        ("[server]\nprot = 1", "the configuration has no server.prot"),
+        ('[server]\nport = "x"', "server.port cannot be 'x'"),
+        ("[server]\nport = true", "server.port cannot be True"),
+        ("[server]\nmost_rows = 0", "server.most_rows cannot be 0"),
+        ("[server]\nallowed_hosts = 'x'", "server.allowed_hosts cannot be 'x'"),
+        ("server = 1", "server is no table"),
+        ("[limits]\nresults = 'much'", "limits.results: cannot read a size"),
+        ("[limits]\nrows = 1", "the configuration has no limits.rows"),
+        ("[functions]\nf = 'math'", "functions.f names no function"),
+        ("[functions]\nf = 'math:nothing'", "functions.f: math:nothing cannot be loaded"),
+        ("[functions]\nf = 'math:pi'", "functions.f: math:pi is no function"),
+        ("[functions.f]\nreturn = 'int'", "the configuration has no functions.f.return"),
+        ("[units]\nu = 'no_such_module_x:f'", "units.u: no_such_module_x:f cannot be loaded"),
+        ("[files]\nallowed = 'x'", "files.allowed is a list of folders"),
+        ("[deliveries]\nfolder = []", "the configuration has no deliveries.folder"),
+        ("[server", "is no TOML file"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_config(write(tmp_path, text))
+    assert said in caught.value.message
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        read_config(tmp_path / "none.toml")
