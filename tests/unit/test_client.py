@@ -122,7 +122,26 @@ def test_the_offset_is_always_that_after_the_last_row(
 def test_every_row_once_while_the_server_is_started_again_and_again(
     queries: StoredQueries, server: WebServer, client: nm.Client, batches: bool
 ) -> None:
-    choose, total, restarts = random.Random(batches), 1500, 4
+    follow_over_restarts(queries, server, client, batches, total=1500, restarts=4)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("batches", [False, True])
+def test_every_row_once_over_many_restarts(
+    queries: StoredQueries, server: WebServer, client: nm.Client, batches: bool
+) -> None:
+    follow_over_restarts(queries, server, client, batches, total=60_000, restarts=100)
+
+
+def follow_over_restarts(
+    queries: StoredQueries,
+    server: WebServer,
+    client: nm.Client,
+    batches: bool,
+    total: int,
+    restarts: int,
+) -> None:
+    choose = random.Random(batches)
     log = queries.create("q")
 
     def write() -> None:

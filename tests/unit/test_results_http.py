@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 from nilometer.database.query_status import QueryPhase
 from nilometer.log.options import Fsync, LogOptions
+from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.told import Heartbeat, tell
 from tests.results_server import (
     CHANGES,
@@ -342,3 +343,25 @@ def test_followers_that_come_and_go_while_rows_come(
     stop.set()
     writer.join()
     assert got == list(range(300))
+
+
+def test_a_client_that_takes_nothing_is_let_go_in_the_end() -> None:
+    closed: list[str] = []
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield b"x"
+        finally:
+            closed.append("pieces")
+
+    async def stuck(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(60)
+
+    async def silent() -> Any:
+        await asyncio.sleep(60)
+
+    response = FollowingResponse(pieces(), "text/plain", lambda: closed.append("place"), 0.05)
+    asyncio.run(response({"type": "http"}, silent, stuck))
+    assert closed == ["pieces", "place"]
