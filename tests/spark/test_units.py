@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -15,17 +16,20 @@ from nilometer.deliveries.status import DeliveryState
 from nilometer.errors import SqlError
 from tests.manager_streams import wait_for
 
-PATIENCE = 200.0
+PATIENCE = 100.0
 STREAM = (
     "CREATE STREAM Rooms (room STRING, c DOUBLE, ts TIMESTAMP, TIME ts) "
-    "FROM file WITH (address = '{}', unit = 'celsius')"
+    "FROM file WITH (address = '{}', unit = 'celsius', "
+    "unit_reads = 'room STRING, f DOUBLE, ts TIMESTAMP')"
 )
 
 
-def celsius(one: dict[str, Any]) -> dict[str, Any] | None:
-    if one["f"] < 0:
-        return None
-    return {"room": one["room"], "c": round((one["f"] - 32) / 1.8, 3), "ts": one["ts"]}
+def celsius(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    return [
+        {"room": one["room"], "c": round((one["f"] - 32) / 1.8, 3), "ts": one["ts"]}
+        for one in rows.to_pylist()
+        if one["f"] >= 0
+    ]
 
 
 def connect(spark: SparkSession, tmp_path: Path) -> nm.Database:

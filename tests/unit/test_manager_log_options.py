@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from nilometer.errors import InputError
 from nilometer.log.options import Fsync, LogOptions, WhenFull
 from nilometer.sensors.log_options import OPTIONS, StreamOptions, read_stream_options
+
+READS = pa.schema([("f", pa.float64())])
 
 
 def test_every_option() -> None:
@@ -24,6 +27,7 @@ def test_every_option() -> None:
             "linger": "5ms",
             "epoch": "ms",
             "unit": " celsius ",
+            "unit_reads": "f DOUBLE",
             "interval": "1s",
         },
         history=7,
@@ -37,8 +41,10 @@ def test_every_option() -> None:
         when_full=WhenFull.DROP_OLDEST,
         history=7,
     )
-    assert found == StreamOptions(log, 600_000_000, 5_000, 1_000, "celsius", {"interval": "1s"})
-    assert len(OPTIONS) == 10
+    assert found == StreamOptions(
+        log, 600_000_000, 5_000, 1_000, "celsius", READS, {"interval": "1s"}
+    )
+    assert len(OPTIONS) == 11
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,15 @@ def test_keys_are_kept_also_of_readings_that_give_nothing(site: Site) -> None:
         assert keys.delivered(0) == {b"k0", b"k1", b"k2"}
 
 
+def test_a_stream_type_may_be_told_what_the_unit_reads(site: Site) -> None:
+    options = {"unit": "u", "unit_reads": "f DOUBLE, room STRING"}
+    with site.manager(stream(options=options), find_unit=Units(u=float).find):
+        site.read("S")
+        wait_for(lambda: site.lines["a0"].addresses)
+    address = site.lines["a0"].addresses[0]
+    assert address.columns == pa.schema([("f", pa.float64()), ("room", pa.string())])
+
+
 def test_a_unit_that_is_not_there_yet(site: Site) -> None:
     units = Units()
     with site.manager(stream(options={"unit": "u"}), find_unit=units.find) as manager:

@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from nilometer.errors import DurationError, InputError
+import pyarrow as pa
+
+from nilometer.errors import DurationError, InputError, SqlError
 from nilometer.log.options import Fsync, LogOptions, WhenFull
 from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
+from nilometer.sql.ddl.nodes import CreateTable
+from nilometer.sql.statements import read_one
 
 HOUR: Final = 3_600_000_000
+_COLUMNS: Final = "write them as in CREATE TABLE: 'room STRING, f DOUBLE'"
 _EPOCHS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -28,6 +33,8 @@ class StreamOptions:
     """How long one is, where a number stands for a TIMESTAMP."""
     unit: str | None = None
     """The name of the pre-processing unit that readings go through."""
+    unit_reads: pa.Schema | None = None
+    """The columns of a reading as the unit gets it; None: those that are declared."""
     of_type: Mapping[str, str] | None = None
     """The others, which are the stream type's."""
 
@@ -75,6 +82,17 @@ def _name(text: str) -> str:
     return text.strip()
 
 
+def _columns(text: str) -> pa.Schema:
+    """Columns as CREATE TABLE has them."""
+    try:
+        read = read_one(f"CREATE TABLE t ({text})")
+    except SqlError as error:
+        raise InputError(error.message, hint=_COLUMNS) from error
+    if not isinstance(read, CreateTable):
+        raise InputError("are no columns", hint=_COLUMNS)
+    return pa.schema([pa.field(one.name, one.kind) for one in read.columns])
+
+
 def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
     def parse_positive(text: str) -> int:
         if (found := parse(text)) <= 0:
@@ -97,6 +115,7 @@ _OWN: Final[dict[str, Callable[[str], Any]]] = {
     "linger": parse_duration,
     "epoch": _one_of(_EPOCHS),
     "unit": _name,
+    "unit_reads": _columns,
 }
 OPTIONS: Final = (*_LOG, *_OWN)
 """The names of these options."""

@@ -171,14 +171,15 @@ class ManagedStream:
     def _address_of(self, record: SensorRecord) -> SensorAddress:
         address, own = read_address(record.address)
         table = self.declaration.name
+        columns = self._options.unit_reads or self.declaration.readings
         owner = f"{self._settings.identity}-{table}"
         return SensorAddress(
             table=table,
             sensor=record.name,
             address=address,
             options={**(self._options.of_type or {}), **own},
-            columns=self.declaration.readings,
-            time=self.declaration.time,
+            columns=columns,
+            time=self.declaration.time if self.declaration.time in columns.names else None,
             identity=f"{owner}-{record.number}",
             delivered=self.store.keys.delivered(record.number),
             owner=owner,
