@@ -93,7 +93,7 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if pat.is_nested(kind) and len(column) == column.null_count:
         return [None] * len(column)
     convert = _converter(kind)
-    found = column.to_pylist()
+    found: list[Any] = column.to_pylist()
     if convert is None:
         return found
     return [None if value is None else convert(value) for value in found]
