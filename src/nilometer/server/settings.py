@@ -31,8 +31,6 @@ class ServerSettings:
     """Named queries that run at one time."""
     most_rows: int = 10_000
     """Rows that one answer or page holds."""
-    statement_seconds: float = 60.0
-    """How long a SELECT over tables may take."""
     header_seconds: float = 10.0
     """Within which time the head of a request has to arrive."""
     body_seconds: float = 30.0
