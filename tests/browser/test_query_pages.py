@@ -1,0 +1,169 @@
+"""Queries, their windows and health, and the sensor network, in a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NARROW, WIDE, Visiting
+from tests.browser.visit import WAIT
+from tests.server_at_work import ServerAtWork
+
+_EVIL = "<img src=x onerror=bad>"
+_JOIN = """SELECT A.obj_id, A.ts AS first, C.ts AS third FROM Camera1 A, Camera2 B, Camera3 C
+WINDOW (A, B) = 2 SECONDS AND DWINDOW (B, C) = 3 SECONDS
+WHERE A.obj_id = B.obj_id AND B.obj_id = C.obj_id"""
+_FARM = """CREATE SENSOR TABLE Farm (place STRING, Reading STREAM(temperature DOUBLE)
+FROM http WITH (interval = '1s'))"""
+_READ = "SELECT place, Reading.temperature FROM Farm"
+_POINTS = """(chart) => getElement(chart.id).chart.getOption().series
+    .map((one) => (one.data ?? []).length)"""
+
+
+class _NoNumber(BaseHTTPRequestHandler):
+    """A sensor whose temperature is no number."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"temperature": _EVIL}).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def network(server: ServerAtWork) -> Iterator[ServerAtWork]:
+    """A join that runs, a sensor that cannot be reached, and one whose readings are no numbers."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _NoNumber) as odd:
+        Thread(target=odd.serve_forever, daemon=True).start()
+        server.sql(_FARM)
+        server.sql(
+            "INSERT INTO Farm VALUES ('barn', 'http://127.0.0.1:9/'), "
+            f"('{_EVIL}', 'http://127.0.0.1:{odd.server_port}/')"
+        )
+        server.sql(f"CREATE QUERY passing AS {_JOIN}")
+        server.sql(f"CREATE QUERY trouble AS {_READ}")
+        yield server
+        server.sql("DROP QUERY trouble")
+        odd.shutdown()
+
+
+def tab(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=name).click()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_pages_fit(
+    network: ServerAtWork, visit: Visiting, theme: str, size: tuple[int, int]
+) -> None:
+    at = visit(size=size, theme=theme)
+    for name, path, seen in (
+        ("queries", "/console/queries", "li.nm-query"),
+        ("windows", "/console/queries/passing?tab=windows", ".edge.derived"),
+        ("plan", "/console/queries/passing?tab=plan", ".nm-step"),
+        ("health", "/console/queries/passing?tab=health", ".nm-gauge canvas"),
+        ("sensors", "/console/sensors", ".nm-svg .item"),
+    ):
+        at.open(path)
+        at.page.wait_for_selector(seen)
+        too_wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert at.page.evaluate(too_wide) is False
+        at.photograph(f"{name}-{theme}-{size[0]}")
+
+
+def test_a_sensor_in_trouble_is_seen_and_texts_stay_texts(
+    network: ServerAtWork, visit: Visiting
+) -> None:
+    at = visit()
+    at.open("/console/sensors")
+    rows = at.page.locator(".nm-sheet tbody tr")
+    barn = rows.filter(has_text="barn")
+    expect(barn.locator(".nm-state")).to_have_text("waiting", timeout=WAIT)
+    expect(barn).to_contain_text("ConnectionRefusedError")
+    expect(rows.filter(has_text=_EVIL).first).to_be_visible()
+    mark = at.page.locator(".item", has_text="barn")
+    mark.focus()
+    expect(at.page.locator(".nm-note")).to_contain_text("Sensor barn of Farm: waiting")
+    expect(at.page.locator("a[href='/console/queries/passing']")).to_have_count(1)
+
+    at.page.get_by_label("Name, reading or error").fill("barn")
+    expect(rows).to_have_count(1)
+    letters = at.page.get_by_role("button", name="Dead letters")
+    expect(letters).to_be_enabled(timeout=WAIT)
+    letters.click()
+    expect(at.page.get_by_role("dialog").locator("pre", has_text=_EVIL).first).to_be_visible()
+    at.photograph("dead-letters-light-1280")
+    assert at.page.locator("img[src=x]").count() == 0
+
+
+def test_who_may_only_read_is_told_so(network: ServerAtWork, visit: Visiting) -> None:
+    at = visit(scope="read")
+    at.open("/console/queries")
+    for name in ("Stop passing", "Drop passing"):
+        expect(at.button(name)).to_be_disabled()
+
+
+def test_a_query_that_is_not_there(visit: Visiting) -> None:
+    at = visit()
+    at.open("/console/queries/nothing%3Cb%3E")
+    expect(at.page.locator(".nm-empty")).to_contain_text("there is no query nothing<b>")
+    at.page.get_by_role("link", name="All queries").click()
+    at.page.wait_for_url("**/console/queries")
+
+
+def test_a_join_is_watched_stopped_started_and_dropped(
+    network: ServerAtWork, visit: Visiting
+) -> None:
+    at = visit()
+    at.open("/console/queries")
+    at.page.get_by_role("link", name="passing").click()
+    at.wait_for_rows()
+
+    tab(at.page, "Windows")
+    derived = at.page.locator(".edge.derived[tabindex]")
+    expect(derived).to_have_count(1)
+    expect(derived.locator("text")).to_have_text("−2s … 5s")
+    expect(at.page.locator(".edge.written[tabindex]")).to_have_count(2)
+    derived.focus()
+    note = at.page.locator(".nm-note")
+    expect(note).to_contain_text("C at most 5s after A, which follows from B at most 2s after A")
+    expect(at.page.locator(".nm-sheet", has_text="Follows from")).to_contain_text("derived")
+    tab(at.page, "Plan")
+    expect(at.page.locator(".nm-step", has_text="Window join of 3 sources")).to_be_visible()
+
+    tab(at.page, "Health")
+    chart = at.page.locator(".nm-gauge .nm-echart").first
+    expect(chart.locator("canvas")).to_be_visible()
+    points = _wait_for_points(at.page, 1)
+    assert len(set(points)) == 1  # rows in and rows out
+    _wait_for_points(at.page, points[0] + 1)
+    expect(at.page.locator(".nm-sheet", has_text="Buffered")).to_contain_text("B")
+
+    phase = at.page.locator(".nm-query-head .nm-state")
+    at.button("Stop passing").click()
+    expect(phase).to_have_text("stopped", timeout=WAIT)
+    at.button("Start passing").click()
+    expect(phase).to_have_text("running", timeout=WAIT)
+    at.button("Drop passing").click()
+    at.button("Keep it").click()
+    expect(at.page.get_by_role("dialog")).to_have_count(0)
+    at.button("Drop passing").click()
+    at.button("Drop it").click()
+    expect(at.page.locator(".nm-empty")).to_contain_text("there is no query passing", timeout=WAIT)
+
+
+def _wait_for_points(page: Page, least: int) -> list[int]:
+    """Until every line of the first chart has so many points; how many each has."""
+    for _ in range(150):
+        found: list[int] = page.locator(".nm-gauge .nm-echart").first.evaluate(_POINTS)
+        if min(found, default=0) >= least:
+            return found
+        page.wait_for_timeout(200)
+    raise AssertionError(f"the chart did not get {least} points")
