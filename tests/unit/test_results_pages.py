@@ -7,11 +7,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.errors import InputError, LogGapError, ResultsGoneError
+from nilometer.log.layout import TIME, TIMESTAMP
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -159,6 +161,19 @@ def test_rows_that_are_gone_are_not_passed_over_in_silence(queries: StoredQuerie
 def test_a_query_that_has_never_been_started_has_no_results(queries: StoredQueries) -> None:
     with pytest.raises(InputError, match="query q has no results yet"):
         queries.results("q")
+
+
+def test_a_page_of_large_rows_ends_before_it_is_too_large(queries: StoredQueries) -> None:
+    schema = pa.schema([("n", pa.int64()), ("text", pa.string()), (TIME, TIMESTAMP)])
+    with queries.create("q", schema) as log:
+        for first in range(0, 60, 6):
+            rows = numbered(first, 6)
+            texts = pa.array(["x" * 1_000_000] * 6)
+            columns = [rows.column("n"), texts, rows.column(TIME)]
+            log.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+        found, pages = asyncio.run(pages_from(queries.results("q"), None, 1000))
+        assert found == list(range(60))
+        assert max(page.rows.nbytes for page in pages) < 24_000_000
 
 
 def test_results_in_use_are_shared(queries: StoredQueries) -> None:

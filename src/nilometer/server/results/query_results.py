@@ -45,6 +45,7 @@ class QueryResults:
         self._reader = reader
         self._threads = threads
         self._fold = fold
+        self._last_seen: Seen | None = None
         self.shared = SharedWork(_KEPT_BYTES)
         self.watcher = LogWatcher(self._look)
 
@@ -127,6 +128,9 @@ class QueryResults:
 
     def _see(self) -> Seen:
         """How far the log has come, if it is still the same one."""
+        seen = Seen.of(self._reader)
+        if seen == self._last_seen:
+            return seen
         try:
             is_same = LogReader.open(self._location).log_id == self.log_id
         except LogError:
@@ -135,7 +139,8 @@ class QueryResults:
             raise ResultsGoneError(
                 f"query {self.name} was dropped", hint="create it again: CREATE QUERY"
             )
-        return Seen.of(self._reader)
+        self._last_seen = seen
+        return seen
 
     async def _in_thread(self, work: Callable[[], _Outcome]) -> _Outcome:
         try:

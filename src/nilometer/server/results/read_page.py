@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,9 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.server.results.chunk import Page
 from nilometer.server.results.offset import Offset
+
+MOST_BYTES: Final = 16 << 20
+"""After so many bytes a page ends, however few rows it has."""
 
 
 @dataclass(frozen=True, order=True)
@@ -32,22 +36,26 @@ class Seen:
 
 
 def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
-    """At most so many rows after an offset, up to the end that was seen.
+    """At most so many rows after an offset, up to the end that was seen; fewer if they are large.
 
     The same arguments give the same page for ever. Raises LogGapError if rows are gone.
     """
     place, told = offset.position, offset.told
-    left, watermark = most + offset.taken, None
+    left, room, watermark = most + offset.taken, MOST_BYTES, None
     batches: list[pa.RecordBatch] = []
-    while left > 0 and place < seen.end:
+    while left > 0 and room > 0 and place < seen.end:
         stop = min(reader.limit(place, left), seen.end)
         for frame in reader.read(place, stop):
             rows = frame.rows if told is None else _from(frame.rows, told)
             batches.append(rows)
             left -= len(rows)
+            room -= rows.nbytes
             watermark = frame.watermark
             if told is not None and watermark is not None and watermark >= told:
                 told = None  # no later row is older
+            if room <= 0:
+                stop = frame.end
+                break
         place = stop if stop > place else seen.end  # where no frames are, segments begin
     table = pa.Table.from_batches(batches, schema=reader.layout.stored)
     at_end = place >= seen.end

@@ -35,6 +35,7 @@ class SharedWork:
         task = self._under_way.get(key)
         if task is None:
             task = asyncio.ensure_future(self._make(key, make, size))
+            task.add_done_callback(_look_at)
             self._under_way[key] = task
         # One who goes away must not end what others wait for.
         made: _Outcome = await asyncio.shield(task)
@@ -56,3 +57,9 @@ class SharedWork:
         while self.size > self._most:
             self.size -= self._kept.popitem(last=False)[1][1]
         return made
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Take note of a failure that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
