@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from nilometer.database import running
 from nilometer.database.back_off import BackOff
@@ -158,6 +159,19 @@ def test_an_attempt_that_does_not_even_start_counts_like_a_failure(bench: Bench)
     bench.is_tried("q")
     status = bench.queries.status("q")
     assert (status.phase, status.error) == (QueryPhase.FAILED, "there is no stream A")
+
+
+def test_who_waits_for_a_start_is_not_troubled_by_one_failure(bench: Bench) -> None:
+    bench.starts.errors["q"] = [lost_worker()]
+    create(bench.queries, "q")
+    assert (bench.phase("q"), bench.starts.count) == (QueryPhase.RUNNING, 2)
+    bench.starts.errors["r"] = [lost_worker(), lost_worker()]
+    with pytest.raises(PySparkException, match="crashed"):
+        create(bench.queries, "r")
+    bench.starts.errors["r"] = [InputError("no"), lost_worker()]
+    with pytest.raises(InputError, match="no"):
+        create(bench.queries, "r")
+    assert [one.name for one in bench.queries.statuses()] == ["q"]
 
 
 def test_what_cannot_be_cured_is_given_up_and_can_be_started_by_hand(bench: Bench) -> None:

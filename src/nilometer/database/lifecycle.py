@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -104,6 +106,15 @@ class QueryLifecycle:
         run.health.size = result_size(location)
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
         self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=run.state.error)
+
+    def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:
+        """Start a query for somebody who waits; what may be cured is tried once more."""
+        try:
+            self.begin(run, query, planned)
+        except (PySparkException, Py4JError) as error:
+            if not may_be_cured(explain_failure(error)):
+                raise
+            self.begin(run, query, planned)
 
     def _destination(self, query: NamedQuery, location: str, limits: QueryLimits) -> Destination:
         history = FOREVER if limits.history is None else limits.history

@@ -96,7 +96,7 @@ class RunningQueries:
             self._runs.take_place(run)
             catalog.create_query(name, text, kind, options=options)
             try:
-                self._lifecycle.begin(run, self._lifecycle.require(name), planned)
+                self._lifecycle.begin_now(run, self._lifecycle.require(name), planned)
             except BaseException:
                 with suppress(Exception):
                     self._lifecycle.remove(run)
@@ -133,7 +133,7 @@ class RunningQueries:
     def _begin(self, run: QueryRun) -> None:
         query = self._lifecycle.require(run.name)
         planned = self._lifecycle.plan_text(query.name, query.text)
-        self._lifecycle.begin(run, query, planned)
+        self._lifecycle.begin_now(run, query, planned)
         self._supervisor.start()
 
     def stop(self, name: str) -> bool:
