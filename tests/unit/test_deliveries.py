@@ -18,8 +18,10 @@ from nilometer.deliveries.reading import Reading, begin, end, read_progress, row
 from nilometer.deliveries.status import DeliveryState
 from nilometer.deliveries.unit import Chunk, ChunkSize, ReceiverError, ReceiverGoneError
 from nilometer.errors import LogGapError
+from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
+from nilometer.log.writer import LogWriter
 from tests.delivery_receivers import QUICK, Into, Results, delivering
 from tests.manager_streams import wait_for
 
@@ -300,3 +302,15 @@ def test_columns_are_those_of_the_log(tmp_path: Path) -> None:
     assert chunk is not None
     assert chunk.rows.schema == LogReader.open(results.location).layout.stored
     assert isinstance(chunk.rows, pa.Table)
+
+
+def test_columns_have_different_names(tmp_path: Path) -> None:
+    schema = pa.schema([("_id", pa.int64()), ("v", pa.int64()), ("v", pa.int64())])
+    rows = pa.RecordBatch.from_arrays([pa.array([one]) for one in (1, 2, 3)], schema=schema)
+    with LogWriter.open(tmp_path / "q", LogLayout(schema, None)) as log:
+        log.append(rows)
+    one = Reading(str(tmp_path / "q"), "d", "q", ChunkSize(), lambda: 0)
+    chunk = one.next_chunk()
+    assert chunk is not None
+    row = {"_id_2": 1, "v": 2, "v_2": 3, "_id": chunk.row_id(0)}
+    assert chunk.with_ids().to_pylist() == [row]

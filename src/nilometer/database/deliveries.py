@@ -166,6 +166,8 @@ class Deliveries:
     def close(self) -> None:
         """Stop them all; they count as running still, and `resume` starts them again."""
         with self._changing:
+            for running in self._running.values():
+                running.ask_to_stop()
             for name in list(self._running):
                 self._halt(name)
 

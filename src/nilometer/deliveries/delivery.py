@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -65,6 +67,7 @@ class Delivery:
         self._wake = threading.Event()
         self._committing = threading.Lock()
         self._is_abandoned = False
+        self._stop_by = math.inf
         self._thread = threading.Thread(target=self._run, name=f"delivery {name}", daemon=True)
 
     def start(self) -> None:
@@ -74,11 +77,16 @@ class Delivery:
         """Make the next attempt now."""
         self._wake.set()
 
-    def stop(self) -> None:
-        """End; what a receiver has not taken by then will be delivered again."""
+    def ask_to_stop(self) -> None:
+        """Let it end as soon as it can."""
+        self._stop_by = min(self._stop_by, time.monotonic() + self._settings.stop_within)
         self._stopping.set()
         self._wake.set()
-        self._thread.join(self._settings.stop_within)
+
+    def stop(self) -> None:
+        """End; what a receiver has not taken by then will be delivered again."""
+        self.ask_to_stop()
+        self._thread.join(max(0.0, self._stop_by - time.monotonic()))
         with self._committing:  # whoever goes on in the thread must not speak for it any more
             self._is_abandoned = True
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from nilometer.deliveries.unit import Chunk, ChunkSize
+from nilometer.deliveries.unit import ID, Chunk, ChunkSize
 from nilometer.errors import LogError, LogGapError
+from nilometer.kernels.json_values import unique_names
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import Registration, commit, find_reader, forget, register, release
@@ -157,14 +158,18 @@ class Reading:
         return now - self._waiting_since >= self._size.every * 1e6
 
     def _read(self, start: Position, stop: Position | None, most: int | None = None) -> pa.Table:
-        """Rows from one place to another, but no more once there are so many bytes."""
+        """Rows from one place to another, but no more once there are so many bytes.
+
+        Their columns have different names, none of which is that of the id.
+        """
         batches: list[pa.RecordBatch] = []
         for frame in self._log.read(start, stop):
             if len(frame.rows):
                 batches.append(frame.rows)
             if most is not None and sum(one.nbytes for one in batches) >= most:
                 break
-        return pa.Table.from_batches(batches, self._log.layout.stored)
+        table = pa.Table.from_batches(batches, self._log.layout.stored)
+        return table.rename_columns(unique_names([ID, *table.schema.names])[1:])
 
     def _chunk(self, rows: pa.Table) -> Chunk:
         first = self.progress.position.row

@@ -155,8 +155,8 @@ def hold_readers(location: str | Path, query: str, *, now: int) -> None:
     for reader in _readers_of(location, query):
         with storage.exclusive(_LOCK):
             before = _registered(storage, reader)
-            own = {"pid": os.getpid(), "host": socket.gethostname()}
-            _write(storage, replace(before, seen=now, active=True, **own))
+            pid, host = os.getpid(), socket.gethostname()
+            _write(storage, replace(before, seen=now, active=True, pid=pid, host=host))
 
 
 def _readers_of(location: str | Path, query: str) -> list[str]:

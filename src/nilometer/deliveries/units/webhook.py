@@ -7,6 +7,7 @@ answer, the same chunk comes again with the same id; only 410 (gone) ends the de
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Callable
 from hashlib import sha256
 from typing import ClassVar, Final
@@ -23,6 +24,7 @@ from nilometer.version import VERSION
 ID_HEADER: Final = "Nilometer-Id"
 TIME_HEADER: Final = "Nilometer-Timestamp"
 SIGNATURE_HEADER: Final = "Nilometer-Signature"
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells URLs, which may hold keys
 _GONE: Final = 410
 _BUSY: Final = (429, 503)
 _REFUSED_WAIT: Final = 30.0
