@@ -30,9 +30,7 @@ def test_a_query_is_written_corrected_watched_and_stopped(visit: Visiting) -> No
     assert kinds == ["lines", "scatter", "scatter", "scatter"]  # matches between three lanes
     first = at.wait_for_points()
     assert at.wait_for_points(after=first) > first
-    rows = at.rows_told()
-    at.page.wait_for_timeout(1500)
-    assert at.rows_told() > rows
+    at.wait_for_more_rows()
     at.photograph("editor-matches-dark-1280")
 
     at.button("Lines").click()
@@ -136,4 +134,4 @@ def test_a_query_is_kept_under_a_name(visit: Visiting) -> None:
     at.wait_for_rows()
     at.write("DROP QUERY Windy")
     at.button("Run").click()
-    expect(at.page.locator("#outcome")).to_contain_text("dropped query Windy")
+    expect(at.page.locator("#outcome")).to_contain_text("query Windy dropped")

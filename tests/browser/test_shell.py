@@ -79,9 +79,7 @@ def test_everything_is_reached_by_keyboard(visit: Visiting) -> None:
     names = []
     for _ in range(20):
         at.page.keyboard.press("Tab")
-        focused = at.page.evaluate(
-            "(document.activeElement.ariaLabel || document.activeElement.innerText).split('\\n').at(-1)"
-        )
+        focused = at.page.evaluate(_FOCUSED)
         names.append(focused)
         if focused.startswith("SQL statement"):
             break
@@ -122,6 +120,10 @@ def test_the_theme_is_chosen_and_kept(visit: Visiting) -> None:
     expect(at.page.get_by_role("button", name="Theme: dark")).to_be_visible()
 
 
+_FOCUSED = """() => {
+  const one = document.activeElement;
+  return (one.ariaLabel || one.innerText).split("\\n").at(-1);
+}"""
 _LEAST_CONTRAST = """() => {
   const rgba = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)

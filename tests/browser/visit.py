@@ -14,7 +14,9 @@ SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 WAIT = 60_000
 """Milliseconds that a busy machine may need for anything that Spark does."""
 expect.set_options(timeout=WAIT)
-_CHART = """(chart) => getElement(chart.id).chart.getOption().series
+_LOOKS = 300
+_LOOK_MILLIS = 200
+_CHART = """(chart) => getElement(chart.id.slice(1)).chart.getOption().series
     .map((one) => ({type: one.type, name: one.name, data: one.data}))"""
 
 
@@ -54,7 +56,7 @@ class Visit:
 
     def write(self, text: str) -> None:
         """Put a text into the editor, as somebody who types."""
-        self.page.locator(".cm-content").click()
+        self.page.locator(".cm-content[aria-label^='SQL statement']").click()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.insert_text(text)
 
@@ -71,6 +73,15 @@ class Visit:
         found = re.search(r"([\d ]+)\s+rows(?!/)", text)
         return int(re.sub(r"\D", "", found[1])) if found else 0
 
+    def wait_for_more_rows(self) -> None:
+        """Until the page tells of more rows than it does now."""
+        before = self.rows_told()
+        for _ in range(_LOOKS):
+            if self.rows_told() > before:
+                return
+            self.page.wait_for_timeout(_LOOK_MILLIS)
+        raise AssertionError(f"no more rows than {before} came")
+
     def chart(self) -> list[dict[str, Any]]:
         """The series that the chart shows now."""
         found: list[dict[str, Any]] = self.page.locator(".nm-chart").evaluate(_CHART)
@@ -83,10 +94,10 @@ class Visit:
 
     def wait_for_points(self, after: float = 0.0) -> float:
         """Until the chart has a point later than this; that point's instant."""
-        for _ in range(150):
+        for _ in range(_LOOKS):
             if (newest := self.newest_point()) > after:
                 return newest
-            self.page.wait_for_timeout(200)
+            self.page.wait_for_timeout(_LOOK_MILLIS)
         raise AssertionError(f"the chart did not move: {self.chart()}")
 
     def photograph(self, name: str) -> None:

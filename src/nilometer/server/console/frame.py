@@ -32,8 +32,9 @@ _DARK: Final = {"auto": None, "light": False, "dark": True}
 def page_frame(title: str, console: Console) -> Iterator[ui.element]:
     """Build a page's own content within this; its title stands in the header and the tab."""
     _add_head(title)
-    ui.html('<a class="nm-skip" href="#content">Skip to content</a>', sanitize=False)
     with ui.header(elevated=False).classes("nm-header"):
+        with ui.element("a").props('href="#content"').classes("nm-skip"):
+            ui.label("Skip to content")
         _draw_header(title, console)
     with ui.element("div").classes("nm-main").props("id=content tabindex=-1") as content:
         yield content
