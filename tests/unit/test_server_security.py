@@ -257,6 +257,14 @@ def test_tricks_in_names(server: Served, name: str) -> None:
         assert error_of(answer)["kind"] == "NotFoundError"
 
 
+def test_a_query_can_be_found_by_its_name(server: Served) -> None:
+    body = {"statement": "SELECT v FROM S", "name": "../../evil"}
+    assert server.ask("POST", "/queries", json=body).status_code == 400
+    made = server.ask("POST", "/queries", json=body | {"name": "a ?#é"})
+    assert made.status_code == 201
+    assert server.ask("GET", made.headers["Location"]).json()["name"] == "a ?#é"
+
+
 def test_unforeseen_errors_are_told_by_an_id(
     server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:

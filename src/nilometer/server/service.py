@@ -20,6 +20,7 @@ from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
     ClosedError,
     ForbiddenError,
+    InputError,
     NilometerError,
     NotFoundError,
     SqlError,
@@ -141,6 +142,12 @@ class Service:
         """Start a query and keep it; one without a name gets one, and is temporary."""
         _require(scopes, Scope.WRITE)
         self._read(text)
+        if name is not None and "/" in name:
+            raise InputError(
+                "the name of a query cannot have a slash here",
+                detail=f"got {name!r}",
+                hint="it stands in addresses: /queries/name",
+            )
         made = await self.change(
             lambda: self.database.create_query(
                 name, text, limits=limits, temporary=temporary or name is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Response
 
@@ -45,7 +46,7 @@ def queries_router(service: Service) -> APIRouter:
             temporary=request.temporary,
             limits=None if request.limits is None else request.limits.read(),
         )
-        response.headers["Location"] = f"/queries/{made.name}"
+        response.headers["Location"] = f"/queries/{quote(made.name)}"
         return shape(made)
 
     @router.get("/{name}", operation_id="getQuery", responses=responses(404))
