@@ -251,7 +251,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(STEPS)
 def test_wherever_it_is_killed_every_row_comes_with_its_id(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, str]]
