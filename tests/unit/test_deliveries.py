@@ -260,7 +260,7 @@ def test_wherever_it_is_killed_every_row_comes_with_its_id(
 
 
 @pytest.mark.soak
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_wherever_it_is_killed_often(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, str]]
