@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, Locator, Page, Request, expect
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-WAIT = 60_000
+WAIT = 120_000
 """Milliseconds that a busy machine may need for anything that Spark does."""
 expect.set_options(timeout=WAIT)
 _LOOKS = 300

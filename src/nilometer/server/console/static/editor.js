@@ -18,10 +18,11 @@ export async function install(id, options) {
   const isKnown = Boolean(view.nilometer); // a page that was cut off and has come back
   view.nilometer = options;
   if (isKnown) return;
+  const names = [{ autocomplete: (context) => complete(view, context) }]; // known by its identity
   view.dispatch({
     effects: CM.StateEffect.appendConfig.of([
       marks,
-      CM.EditorState.languageData.of(() => [{ autocomplete: (context) => complete(view, context) }]),
+      CM.EditorState.languageData.of(() => names),
       CM.EditorView.contentAttributes.of({ "aria-label": options.label, "aria-describedby": options.help }),
     ]),
   });
