@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -21,7 +23,7 @@ WHERE A.obj_id = B.obj_id AND B.obj_id = C.obj_id"""
 _FARM = """CREATE SENSOR TABLE Farm (place STRING, Reading STREAM(temperature DOUBLE)
 FROM http WITH (interval = '1s'))"""
 _READ = "SELECT place, Reading.temperature FROM Farm"
-_POINTS = """(chart) => getElement(chart.id).chart.getOption().series
+_POINTS = """(chart) => getElement(chart).chart.getOption().series
     .map((one) => (one.data ?? []).length)"""
 
 
@@ -33,8 +35,8 @@ class _NoNumber(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(json.dumps({"temperature": _EVIL}).encode())
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+    def log_request(self, *_: object) -> None:
+        """Say nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +51,20 @@ def network(server: ServerAtWork) -> Iterator[ServerAtWork]:
         )
         server.sql(f"CREATE QUERY passing AS {_JOIN}")
         server.sql(f"CREATE QUERY trouble AS {_READ}")
+        _wait_for_health(server)
         yield server
         server.sql("DROP QUERY trouble")
         odd.shutdown()
+
+
+def _wait_for_health(server: ServerAtWork) -> None:
+    """Until the join has finished a micro-batch: from then on there is something to see."""
+    for _ in range(600):
+        found = httpx.get(f"{server.url}/queries/passing/health", headers=server.headers())
+        if len(found.json()) > 1:
+            return
+        time.sleep(0.2)
+    raise AssertionError("no micro-batch has finished")
 
 
 def tab(page: Page, name: str) -> None:

@@ -223,7 +223,7 @@ def test_the_status_is_there_for_other_processes(site: Site) -> None:
         found = wait_for(told)
     assert found["pid"] == os.getpid()
     assert found["streams"][0]["name"] == "S"
-    assert found["sensors"][0]["last_value"] == "{'x': 1.5}"
+    assert found["sensors"][0]["last_value"] == "x = 1.5"
     assert found["sensors"][0]["state"] == "connected"
 
 

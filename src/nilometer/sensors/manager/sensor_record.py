@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,7 +74,7 @@ class SensorRecord:
             since=self.since,
             readings=self.readings,
             rate=round(self.rate, 3),
-            last_value=None if self.last_value is None else str(self.last_value)[:_SHOWN],
+            last_value=None if self.last_value is None else _reading_text(self.last_value),
             last_time=self.last_time,
             last_arrival=self.last_arrival,
             lag=lag,
@@ -83,3 +84,14 @@ class SensorRecord:
             duplicates=getattr(self.source, "duplicates", 0),
             dropped=self.dropped + getattr(self.source, "dropped", 0),
         )
+
+
+def _reading_text(value: Any) -> str:
+    """A reading as people read it: its fields by name, times as texts.
+
+    >>> _reading_text({"x": 1.5, "place": "hall"})
+    'x = 1.5, place = hall'
+    """
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{name} = {one}" for name, one in value.items())
+    return str(value)[:_SHOWN]
