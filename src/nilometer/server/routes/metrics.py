@@ -60,7 +60,7 @@ def written(metrics: Iterable[Metric]) -> bytes:
     """Metrics, and those of this process, as text."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    registry.register(Collected(metrics))  # type: ignore[arg-type]
+    registry.register(Collected(metrics))
     return generate_latest(registry)
 
 
