@@ -13,6 +13,8 @@ from nicegui import ui
 from nilometer.server.console.access import Console
 from nilometer.server.console.guard import STATIC
 
+_SESSION_SECONDS: Final = 5.0
+"""How soon a page goes whose session has ended."""
 THEME_COOKIE: Final = "nilometer_theme"
 FOLDER: Final = Path(__file__).parent / "static"
 _PLACES: Final = (
@@ -67,6 +69,13 @@ def _draw_header(title: str, console: Console) -> None:
         ui.label("live")
     _draw_theme_switch()
     _draw_log_out(console)
+    visitor = console.visitor()
+
+    def leave_when_ended() -> None:
+        if not visitor.scopes:
+            ui.navigate.to("/login")
+
+    ui.timer(_SESSION_SECONDS, leave_when_ended)
 
 
 def _draw_places(title: str) -> None:

@@ -17,6 +17,10 @@ _PATIENCE: Final = 20.0
 """Seconds for which a slow browser is waited for."""
 
 
+TOGGLE: Final = "unelevated dense no-caps toggle-color=chosen toggle-text-color=chosen"
+"""Properties of a choice between views; its colours come from our style sheet."""
+
+
 class LiveTable(ui.element, component="static/live_table.js"):
     """The newest rows, as text."""
 

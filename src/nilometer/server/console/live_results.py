@@ -12,7 +12,7 @@ from nicegui import background_tasks, ui
 from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
 from nilometer.server.console.chart_points import DIFF, TIME
-from nilometer.server.console.live_elements import TABLE_ROWS, LiveTable
+from nilometer.server.console.live_elements import TABLE_ROWS, TOGGLE, LiveTable
 from nilometer.server.console.result_chart import ResultChart
 from nilometer.server.console.result_figures import ResultFigures
 from nilometer.server.console.table_rows import table_columns, table_rows
@@ -61,7 +61,7 @@ class LiveResults:
             self._figures = ResultFigures(self._service, self.name, now_micros)
             ui.element("div").classes("nm-grow")
             self._form = ui.toggle([_ANSWER, _CHANGES], value=_ANSWER).props(
-                'unelevated dense no-caps toggle-color=chosen aria-label="What the table shows"'
+                f'{TOGGLE} aria-label="What the table shows"'
             )
             self._form.classes("nm-toggle").on_value_change(self._begin_anew)
             self._form.visible = False

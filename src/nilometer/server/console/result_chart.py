@@ -10,7 +10,7 @@ from nicegui import ui
 
 from nilometer.server.console.chart_points import MOST_LINES, Drawable, Lines, matches
 from nilometer.server.console.chart_points import Choice as Chosen
-from nilometer.server.console.live_elements import CHART_MATCHES, LiveChart
+from nilometer.server.console.live_elements import CHART_MATCHES, TOGGLE, LiveChart
 
 _LINES: Final = "Lines"
 _MATCHES: Final = "Matches"
@@ -26,9 +26,7 @@ class ResultChart:
         self._lines = Lines(Chosen((), None))
         with ui.element("div").classes("nm-choices"):
             self._form = ui.toggle([_LINES, _MATCHES], value=_LINES).classes("nm-toggle")
-            self._form.props(
-                'unelevated dense no-caps toggle-color=chosen aria-label="Kind of chart"'
-            )
+            self._form.props(f'{TOGGLE} aria-label="Kind of chart"')
             self._values = ui.select([], multiple=True, label="values").classes("nm-choice")
             self._key = ui.select([_NOTHING], value=_NOTHING, label="a line for each")
             self._key.classes("nm-choice")

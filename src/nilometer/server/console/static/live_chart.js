@@ -81,7 +81,7 @@ export default {
     lines(axis, colour) {
       const names = Array.from(this.series.keys());
       return {
-        grid: { left: 12, right: 18, top: names.length > 1 ? 44 : 20, bottom: 8, containLabel: true },
+        grid: { left: 12, right: 34, top: names.length > 1 ? 44 : 20, bottom: 8, containLabel: true },
         legend: { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 4, textStyle: { color: colour("ink") }, pageIconColor: colour("accent"), pageTextStyle: { color: colour("soft") } },
         xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK }, splitLine: { show: false } },
         yAxis: { type: "value", scale: true, ...axis, axisLine: { show: false } },
@@ -104,7 +104,7 @@ export default {
         data: this.results.map((times) => [times[number], lane]),
       }));
       return {
-        grid: { left: 12, right: 22, top: 20, bottom: 8, containLabel: true },
+        grid: { left: 12, right: 34, top: 20, bottom: 8, containLabel: true },
         legend: { show: false },
         xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK } },
         yAxis: { type: "category", data: this.lanes, inverse: true, boundaryGap: true, ...axis, axisLabel: { ...axis.axisLabel, color: colour("ink"), fontSize: 13 } },
