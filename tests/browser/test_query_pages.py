@@ -126,7 +126,7 @@ def test_who_may_only_read_is_told_so(network: ServerAtWork, visit: Visiting) ->
 def test_a_query_that_is_not_there(visit: Visiting) -> None:
     at = visit()
     at.open("/console/queries/nothing%3Cb%3E")
-    expect(at.page.locator(".nm-empty")).to_contain_text("there is no query nothing<b>")
+    expect(at.page.locator(".nm-card.nm-empty")).to_contain_text("there is no query nothing<b>")
     at.page.get_by_role("link", name="All queries").click()
     at.page.wait_for_url("**/console/queries")
 
@@ -169,7 +169,9 @@ def test_a_join_is_watched_stopped_started_and_dropped(
     expect(at.page.get_by_role("dialog")).to_have_count(0)
     at.button("Drop passing").click()
     at.button("Drop it").click()
-    expect(at.page.locator(".nm-empty")).to_contain_text("there is no query passing", timeout=WAIT)
+    expect(at.page.locator(".nm-card.nm-empty")).to_contain_text(
+        "there is no query passing", timeout=WAIT
+    )
 
 
 def _wait_for_points(page: Page, least: int) -> list[int]:
