@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from nicegui import ui
@@ -92,7 +93,8 @@ class SensorTable:
         self._table.show(sensors_as_table(shown))
         told = f"{count_text(first + 1)} to {count_text(first + len(shown))} of " if last else ""
         of = "" if len(passing) == len(found) else f", {count_text(len(found))} in all"
-        self._told.set_text(f"{told}{count_text(len(passing))} sensors{of}")
+        sensors = "1 sensor" if len(passing) == 1 else f"{count_text(len(passing))} sensors"
+        self._told.set_text(f"{told}{sensors}{of}")
         self._back.set_enabled(self._page > 0)
         self._on.set_enabled(self._page < last)
 
@@ -120,7 +122,7 @@ class SensorTable:
             tell_problem(error)
             return
         letters = [row for one in found if one.rows is not None for row in one.rows.to_pylist()]
-        with ui.dialog() as dialog, ui.card().classes("nm-dialog"):
+        with ui.dialog() as dialog, ui.card().classes("nm-dialog nm-letters"):
             ui.label("Dead letters").classes("nm-title")
             ui.label("What sensors sent that could not be stored, the newest first.")
             Drawing(letters_as_table(letters)).classes("nm-scroll")
@@ -165,4 +167,5 @@ def letters_as_table(letters: Sequence[dict[str, object]]) -> Shape:
 
 
 def _cell(value: object) -> Shape:
-    return shape("pre", shortened("—" if value is None else str(value), 500), class_="nm-pre")
+    text = f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
+    return shape("pre", shortened("—" if value is None else text, 500), class_="nm-pre")
