@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import nilometer as nm
 from nilometer.database.query_status import QueryLimits, QueryPhase
 from nilometer.errors import InputError, NilometerError
+from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from tests.spark.log_harness import rows_of
 
@@ -176,3 +177,14 @@ def _pool(spark: SparkSession, db: nm.Database, name: str) -> str:
                 done.append(str(stage.schedulingPool()))
     [pool] = set(done)
     return pool
+
+
+def test_a_query_begins_with_what_comes_after_its_statement(db: nm.Database) -> None:
+    """Not later, when Spark first looks: a client may have been told of the query by then."""
+    db.execute("CREATE STREAM N (v INT) FROM synthetic WITH (rate = 200, values = 'v=counter(0,1)')")
+    db.execute("CREATE QUERY first AS SELECT v FROM N")
+    wait_until(lambda: bool(results(db, "first")))
+    db.execute("CREATE QUERY second AS SELECT v FROM N")
+    end = LogReader.open(db.log_of("N")).end.row
+    wait_until(lambda: bool(results(db, "second")))
+    assert results(db, "second")[0] <= end

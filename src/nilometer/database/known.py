@@ -61,6 +61,8 @@ class Reading:
     """Whether the logs keep what it has not read for as long as it is known."""
     from_start: bool = False
     """Whether it begins at the oldest row that is kept, not at the end."""
+    begins_now: bool = False
+    """Whether it is started at once, and so begins with what comes from now on."""
 
 
 def everything_known(
@@ -154,4 +156,5 @@ def _log(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStr
         start=EARLIEST if reading.from_start else LATEST,
         reader=reading.reader,
         is_named=reading.is_named,
+        begins_now=reading.begins_now,
     )

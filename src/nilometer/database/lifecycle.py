@@ -85,7 +85,7 @@ class QueryLifecycle:
 
     def plan(self, name: str, statement: Statement) -> Planned:
         """The plan of a query of this name."""
-        return self._plan(statement, Reading(name, True, statement.from_start))
+        return self._plan(statement, Reading(name, True, statement.from_start, begins_now=True))
 
     def plan_text(self, name: str, text: str) -> Planned:
         """Plan a query from its text alone, as every start does: its state belongs to that."""

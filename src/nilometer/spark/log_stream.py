@@ -16,7 +16,7 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
-from nilometer.spark.log_cursor import LATEST, LogRange
+from nilometer.spark.log_cursor import LATEST, LogCursor, LogRange
 from nilometer.spark.log_rows import FORMAT, register_log_sources
 from nilometer.spark.relations import arrow_types
 from nilometer.sql.catalog import Relation
@@ -40,6 +40,8 @@ class LogStream:
     """The most rows of a micro-batch."""
     may_lose: bool = False
     """Whether to go on where rows have been deleted before they were read."""
+    begins_now: bool = False
+    """Whether a new query begins where the log ends when it is planned, not when Spark looks."""
 
     @cached_property
     def layout(self) -> LogLayout:
@@ -70,7 +72,7 @@ class LogStream:
         self, reader: str | None, where: str | None = None, needs: str | None = None
     ) -> LogRange:
         """What is read, under a name of its own, of the sensors that satisfy conditions."""
-        return LogRange(
+        found = LogRange(
             self.location,
             self.start,
             reader,
@@ -80,12 +82,16 @@ class LogStream:
             self.is_named,
             self.may_lose,
         )
+        if self.begins_now:
+            LogCursor(found).initial()  # the place is kept for the reader
+        return found
 
     def rows(
         self, reader: str | None, where: str | None = None, needs: str | None = None
     ) -> DataFrame:
         """The rows as Spark sees them, with those that tell watermarks."""
         register_log_sources(self.sparkSession)
+        self.range_for(reader, where, needs)
         start = self.start
         options = {
             "path": self.location,
