@@ -22,6 +22,7 @@ import numpy as np
 
 import nilometer as nm
 from nilometer.log.reader import LogReader
+from nilometer.server.results.offset import Offset
 from tests.server_at_work import server_at_work
 
 SECONDS: Final = 60
@@ -87,11 +88,12 @@ def _follow(query: Any, seconds: int) -> list[tuple[float, int, float]]:
     """For every chunk: when it came, how many rows the log has up to there, its last time."""
     told = []
     end = time.time() + seconds
-    for batch in query.follow(batches=True):
+    following = query.follow(batches=True)
+    for batch in following:
         now = time.time()
         if batch.num_rows:
             newest = max(one.timestamp() for one in batch.column("_time").to_pylist())
-            told.append((now, query.offset.row, newest))
+            told.append((now, Offset.read(following.offset).position.row, newest))
         if now > end:
             return told
     return told

@@ -14,8 +14,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,10 +57,13 @@ class Seen:
     """Followers that never got any."""
     listing: list[float] = field(default_factory=list)
     """How long each GET /queries took (seconds)."""
+    said: str = ""
+    """What the server wrote to its standard error."""
     memory: list[int] = field(default_factory=list)
-    """Bytes of the server's own process, every second."""
-    memory_of_all: list[int] = field(default_factory=list)
-    """Those of Java and of Spark's workers, too."""
+    """Bytes of the server's own process, every two seconds; so below."""
+    java: list[int] = field(default_factory=list)
+    workers: list[tuple[int, int]] = field(default_factory=list)
+    """How many Python workers Spark has, and their bytes."""
 
     def note(self, what: str, answer: httpx.Response) -> None:
         self.answers[f"{what} {answer.status_code}"] += 1
@@ -73,7 +78,15 @@ def run(seconds: int = SECONDS) -> Seen:
         tempfile.TemporaryDirectory(prefix="nilometer-load-") as folder,
         server_at_work(Path(folder)) as server,
     ):
-        return asyncio.run(_load(server, seconds))
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
+            # The one whose waits are measured is not to wait for the other clients.
+            listing = beside.submit(_list_in_process, server.url, server.headers(), seconds)
+            seen = asyncio.run(_load(server, seconds))
+            times, statuses = listing.result()
+        seen.listing = times
+        seen.answers.update(statuses)
+        seen.said = server.errors.read_text()
+        return seen
 
 
 async def _load(server: ServerAtWork, seconds: int) -> Seen:
@@ -88,7 +101,7 @@ async def _load(server: ServerAtWork, seconds: int) -> Seen:
         names = list(QUERIES)
         tasks = [_follow(client, names[i % 3], end, seen) for i in range(FOLLOWERS)]
         tasks += [_submit(client, end, seen) for _ in range(SUBMITTERS)]
-        tasks += [_list(client, end, seen), _watch(server.pid, end, seen)]
+        tasks += [_watch(server.pid, end, seen)]
         await asyncio.gather(*tasks)
     return seen
 
@@ -146,34 +159,47 @@ async def _submit(client: httpx.AsyncClient, end: float, seen: Seen) -> None:
             seen.errors[f"SUBMIT {type(error).__name__}"] += 1
 
 
-async def _list(client: httpx.AsyncClient, end: float, seen: Seen) -> None:
-    while time.monotonic() < end:
-        begun = time.perf_counter()
-        seen.note("LIST", await client.get("/queries"))
-        seen.listing.append(time.perf_counter() - begun)
-        await asyncio.sleep(0.1)
+def _list_in_process(
+    url: str, headers: dict[str, str], seconds: int
+) -> tuple[list[float], Counter[str]]:
+    """Ask for all queries ten times a second: how long each took, and the statuses."""
+    times: list[float] = []
+    statuses: Counter[str] = Counter()
+    with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            begun = time.perf_counter()
+            statuses[f"LIST {client.get('/queries').status_code}"] += 1
+            times.append(time.perf_counter() - begun)
+            time.sleep(0.1)
+    return times, statuses
 
 
 async def _watch(pid: int, end: float, seen: Seen) -> None:
     server = psutil.Process(pid)
     while time.monotonic() < end:
-        own = server.memory_info().rss
-        others = 0
+        seen.memory.append(server.memory_info().rss)
+        java, workers = 0, []
         for child in server.children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                others += child.memory_info().rss
-        seen.memory.append(own)
-        seen.memory_of_all.append(own + others)
-        await asyncio.sleep(1)
+            with suppress(psutil.Error):
+                memory = child.memory_full_info().pss  # what workers share is counted once
+                if child.name() == "java":
+                    java += memory
+                else:
+                    workers.append(memory)
+        seen.java.append(java)
+        seen.workers.append((len(workers), sum(workers)))
+        await asyncio.sleep(2)
 
 
 def report(seen: Seen) -> dict[str, Any]:
     """The figures of a run."""
     millis = np.array(seen.listing) * 1000
-    quarter = max(1, len(seen.memory) // 4)
+    quarter = max(1, len(seen.memory) // 8)
     return {
         "answers": dict(seen.answers),
         "errors": dict(seen.errors),
+        "said by the server": seen.said[-2000:],
         "chunks followed": seen.rows,
         "followers without any": seen.silent,
         "GET /queries, ms": {
@@ -181,7 +207,8 @@ def report(seen: Seen) -> dict[str, Any]:
             for name, at in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
         },
         "server process, MB": [round(m / 1e6) for m in seen.memory[::quarter]],
-        "all processes, MB": [round(m / 1e6) for m in seen.memory_of_all[::quarter]],
+        "Java, MB": [round(m / 1e6) for m in seen.java[::quarter]],
+        "workers: number, MB": [(n, round(m / 1e6)) for n, m in seen.workers[::quarter]],
     }
 
 

@@ -33,6 +33,7 @@ class Follower(threading.Thread):
         super().__init__(daemon=True)
         self.rows: list[dict[str, Any]] = []
         self.reconnects = 0
+        self.is_over = False
         self._client = nm.Client(url, token)
         self._query = query
 
@@ -42,9 +43,14 @@ class Follower(threading.Thread):
         )
         for row in follow:
             self.rows.append(row)
+            if self.is_over:
+                return
 
     def _note(self) -> None:
+        """Count a loss of the connection; in the end, stop trying."""
         self.reconnects += 1
+        if self.is_over:
+            raise SystemExit
 
 
 def declare(server: ServerAtWork) -> None:
@@ -110,6 +116,8 @@ def run_with_kills(folder: Path, kills: int, pause: tuple[float, float], seed: i
         wait_for(
             lambda: all(len(f.rows) >= stored(folder, n).num_rows for n, f in followers.items())
         )
+    for follower in followers.values():
+        follower.is_over = True
     for name, follower in followers.items():
         assert follower.reconnects
         log = stored(folder, name)

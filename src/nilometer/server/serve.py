@@ -6,11 +6,13 @@ import asyncio
 import logging
 import signal
 import socket
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import uvicorn
 from pyspark.sql import SparkSession
@@ -29,9 +31,13 @@ from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
+from nilometer.spark.priority import give_way
 from nilometer.spark.session import local_spark
 
 log = logging.getLogger("nilometer.server")
+
+_SWITCH_SECONDS: Final = 0.001
+"""After which time a thread that plans a statement lets another one answer a request."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,8 @@ def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spark = local_spark(name="nilometer serve", cores=cores)
+        give_way(spark)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         try:
             yield spark
         finally:
