@@ -181,7 +181,8 @@ def _pool(spark: SparkSession, db: nm.Database, name: str) -> str:
 
 def test_a_query_begins_with_what_comes_after_its_statement(db: nm.Database) -> None:
     """Not later, when Spark first looks: a client may have been told of the query by then."""
-    db.execute("CREATE STREAM N (v INT) FROM synthetic WITH (rate = 200, values = 'v=counter(0,1)')")
+    made_up = "synthetic WITH (rate = 200, values = 'v=counter(0,1)')"
+    db.execute(f"CREATE STREAM N (v INT) FROM {made_up}")
     db.execute("CREATE QUERY first AS SELECT v FROM N")
     wait_until(lambda: bool(results(db, "first")))
     db.execute("CREATE QUERY second AS SELECT v FROM N")
