@@ -45,7 +45,9 @@ class QueryStatuses:
             known = (generation, self._catalog.queries())
             self._known = known
             there = {(one.name, one.created) for one in known[1]}
-            self._sizes = {key: size for key, size in self._sizes.items() if key in there}
+            # Others add to it, or replace it, meanwhile: whoever uses it takes hold of it once.
+            sizes = self._sizes.copy()
+            self._sizes = {key: size for key, size in sizes.items() if key in there}
         return known[1]
 
     def _status(self, query: NamedQuery) -> QueryStatus:
@@ -77,10 +79,11 @@ class QueryStatuses:
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:
         """The results of a query that does not run: they do not change."""
-        key = (query.name, query.created)
-        if key not in self._sizes:
+        key, sizes = (query.name, query.created), self._sizes
+        found = sizes.get(key)
+        if found is None:
             try:
-                self._sizes[key] = result_size(self._log_of(query.name))
+                found = sizes[key] = result_size(self._log_of(query.name))
             except (LogError, OSError):
                 return ResultSize()
-        return self._sizes[key]
+        return found
