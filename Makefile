@@ -13,10 +13,10 @@ demo: $(READY)  ## a server with four cameras and three queries, to look at in a
 
 test: $(READY) $(TESTS_READY) check  ## run all tests (a few minutes)
 	@echo "Running the tests (about ten minutes): those with Spark here, the others beside them"
-	@$(RUN)/python -m pytest -q -p no:cacheprovider src tests/unit > build/unit-tests.log 2>&1 & unit=$$!; \
-	$(RUN)/python -m pytest -q tests/spark; spark=$$?; wait $$unit; unit=$$?; \
-	if [ $$unit -eq 0 ]; then tail -n 1 build/unit-tests.log; else cat build/unit-tests.log; fi; \
-	[ $$unit -eq 0 ] && [ $$spark -eq 0 ]
+	@$(RUN)/python -m pytest -q -p no:cacheprovider src tests/unit tests/browser > build/unit-tests.log 2>&1 & \
+	others=$$!; $(RUN)/python -m pytest -q tests/spark; spark=$$?; wait $$others; others=$$?; \
+	if [ $$others -eq 0 ]; then tail -n 1 build/unit-tests.log; else cat build/unit-tests.log; fi; \
+	[ $$others -eq 0 ] && [ $$spark -eq 0 ]
 
 check: $(READY)  ## lint, types, imports
 	@echo "Checking style, types and imports"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from enum import StrEnum
 
+from nilometer.errors import ForbiddenError
 from nilometer.sql.ddl.nodes import (
     AlterQuery,
     CreateQuery,
@@ -37,6 +38,15 @@ def allows(held: Set[Scope], needed: Scope) -> bool:
     """Whether these scopes are enough: write can read, and admin can do all."""
     order = list(Scope)
     return any(order.index(one) >= order.index(needed) for one in held)
+
+
+def require_scope(held: Set[Scope], needed: Scope) -> None:
+    """Refuse what these scopes do not allow."""
+    if not allows(held, needed):
+        raise ForbiddenError(
+            f"this needs the scope {needed}",
+            hint="use a token that has it: nilometer tokens create",
+        )
 
 
 def scope_needed(statement: AnyStatement) -> Scope:

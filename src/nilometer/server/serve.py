@@ -126,10 +126,9 @@ class _Server(uvicorn.Server):
 
     async def _resume(self) -> None:
         try:
-            await self._service.change(self._service.database.resume)
+            await self._service.resume()
         except NilometerError as error:
             log.warning("%s", in_one_line(error))
-        self._service.is_ready = True
 
 
 @contextmanager

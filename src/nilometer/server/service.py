@@ -6,45 +6,31 @@ looks has threads of its own, so that it never waits for statements.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
 from nilometer.database import Database
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.deliveries.status import DeliveryStatus
-from nilometer.errors import (
-    ClosedError,
-    ForbiddenError,
-    InputError,
-    NilometerError,
-    NotFoundError,
-    SqlError,
-    TooLargeError,
-)
+from nilometer.errors import InputError, NilometerError, NotFoundError, SqlError, TooLargeError
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import nearest
-from nilometer.model.secrets import shown_address, shown_options
-from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
-from nilometer.server.limits import Followers, Room
+from nilometer.server.declared import Declared, without_secrets
+from nilometer.server.limits import Followers
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.stored_results import StoredResults
-from nilometer.server.scopes import Scope, allows, scope_needed
+from nilometer.server.scopes import Scope, require_scope, scope_needed
 from nilometer.server.settings import ServerSettings
-from nilometer.spark.failures import told_in_words
+from nilometer.server.threads import Threads
 from nilometer.sql.ddl.nodes import Delete, Insert, Update
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
 from nilometer.sql.statements import AnyStatement, Statement, read_one
 
-_STATEMENTS: Final = 8
-_PLANS: Final = 4
-_LOOKS: Final = 4
 _Result = TypeVar("_Result")
 
 
@@ -58,19 +44,11 @@ class Executed:
     """Whether there were more rows."""
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A stream or sensor table with all its sensors, wanted now or not."""
-
-    declaration: Declaration
-    sensors: tuple[Sensor, ...]
-
-
 class Service:
     """A database that is served."""
 
     def __init__(self, database: Database, settings: ServerSettings) -> None:
-        self.database = database
+        self._database = database
         self.settings = settings
         self.followers = Followers(settings.most_followers)
         self.is_ready = False
@@ -78,48 +56,47 @@ class Service:
         self.is_closing = False
         """Whether the server is stopping: followers end, and come back to the next one."""
         self._results = StoredResults(database.log_of)
-        self._room = Room(settings.most_statements, "statements run or wait")
-        self._statements = ThreadPoolExecutor(_STATEMENTS, "statement")
-        self._plans = ThreadPoolExecutor(_PLANS, "plan")
-        self._looks = ThreadPoolExecutor(_LOOKS, "look")
+        self._threads = Threads(settings.most_statements)
 
     # Statements
 
+    async def read(self, text: str) -> AnyStatement:
+        """A statement, without looking at what it names."""
+        return await self._threads.plan(lambda: self._read(text))
+
     async def execute(self, text: str, scopes: Set[Scope]) -> Executed:
         """Run one statement, if these scopes allow it."""
-        statement = self._read(text)
-        _require(scopes, scope_needed(statement))
-        if isinstance(statement, Insert | Update | Delete):
-            await self._require_for_rows(statement.table, scopes)
-        if isinstance(statement, Statement):
-            return await self.change(lambda: self._select(text))
-        return await self.change(lambda: self._run(text))
+        return await self._threads.change(lambda: self._execute(text, scopes))
 
     async def check(self, text: str) -> NilometerError | None:
         """What is wrong with a statement, without running it."""
         try:
-            statement = self._read(text)
-            if isinstance(statement, Statement):
-                await self.plan(lambda: self.database.explain(text))
+            if isinstance(await self.read(text), Statement):
+                await self._threads.plan(lambda: self._database.explain(text))
         except NilometerError as error:
             return error
         return None
 
+    async def is_continuous(self, text: str) -> bool:
+        """Whether a query goes on for as long as its streams do."""
+        await self.read(text)
+        return await self._threads.plan(lambda: self._database.sql(text).isStreaming)
+
     async def explain(self, text: str, form: str = "text") -> str:
         """What a query would do."""
-        self._read(text)
-        return await self.plan(lambda: self.database.explain(text, form=form))
+        await self.read(text)
+        return await self._threads.plan(lambda: self._database.explain(text, form=form))
 
     async def picture(self, text: str) -> QueryPicture:
         """What a query would do, as data that can be drawn."""
-        self._read(text)
-        return await self.plan(lambda: self.database.picture(text))
+        await self.read(text)
+        return await self._threads.plan(lambda: self._database.picture(text))
 
     # Queries
 
     async def queries(self) -> list[QueryStatus]:
         """How all named queries are doing."""
-        return await self.look(self.database.query_statuses)
+        return await self.look(self._database.query_statuses)
 
     async def query(self, name: str) -> QueryStatus:
         """How one named query is doing."""
@@ -140,16 +117,16 @@ class Service:
         limits: QueryLimits | None = None,
     ) -> QueryStatus:
         """Start a query and keep it; one without a name gets one, and is temporary."""
-        _require(scopes, Scope.WRITE)
-        self._read(text)
+        require_scope(scopes, Scope.WRITE)
+        await self.read(text)
         if name is not None and "/" in name:
             raise InputError(
                 "the name of a query cannot have a slash here",
                 detail=f"got {name!r}",
                 hint="it stands in addresses: /queries/name",
             )
-        made = await self.change(
-            lambda: self.database.create_query(
+        made = await self._threads.change(
+            lambda: self._database.create_query(
                 name, text, limits=limits, temporary=temporary or name is None
             )
         )
@@ -158,26 +135,26 @@ class Service:
 
     async def start_query(self, name: str, scopes: Set[Scope]) -> bool:
         """Let a query go on; False if it runs already."""
-        _require(scopes, Scope.WRITE)
+        require_scope(scopes, Scope.WRITE)
         known = (await self.query(name)).name
-        return await self.change(lambda: self.database.start_query(known))
+        return await self._threads.change(lambda: self._database.start_query(known))
 
     async def stop_query(self, name: str, scopes: Set[Scope]) -> bool:
         """Stop a query until it is started again; False if it did not run."""
-        _require(scopes, Scope.WRITE)
+        require_scope(scopes, Scope.WRITE)
         known = (await self.query(name)).name
-        return await self.change(lambda: self.database.stop_query(known))
+        return await self._threads.change(lambda: self._database.stop_query(known))
 
     async def drop_query(self, name: str, scopes: Set[Scope]) -> None:
         """Forget a query and its results."""
-        _require(scopes, Scope.WRITE)
+        require_scope(scopes, Scope.WRITE)
         known = (await self.query(name)).name
-        await self.change(lambda: self.database.drop_query(known))
+        await self._threads.change(lambda: self._database.drop_query(known))
 
     async def health(self, name: str) -> list[HealthSample]:
         """How a query has been doing for the last minutes, oldest first."""
         known = (await self.query(name)).name
-        return await self.look(lambda: self.database.query_health(known))
+        return await self.look(lambda: self._database.query_health(known))
 
     def results(self, name: str) -> QueryResults:
         """The results of a query; reads a small file, so best called by `look`."""
@@ -189,7 +166,7 @@ class Service:
         """Everything that statements can read: columns with their SQL types, by name."""
 
         def read() -> dict[str, list[tuple[str, str]]]:
-            found = self.database.relations
+            found = self._database.relations
             return {
                 name: [
                     (column, type_name(kind))
@@ -202,13 +179,13 @@ class Service:
 
     async def streams(self) -> list[StreamStatus]:
         """How all streams and sensor tables are doing."""
-        return await self.look(self.database.streams)
+        return await self.look(self._database.streams)
 
     async def sensors(self, stream: str | None = None) -> list[SensorStatus]:
         """The sensors that some query needs at present; of one stream, or of all."""
         if stream is not None:
             stream = await self._declared(stream)
-        return await self.look(lambda: self.database.sensors(stream))
+        return await self.look(lambda: self._database.sensors(stream))
 
     async def describe_stream(self, name: str) -> Executed:
         """The columns of a stream or sensor table, and how it was declared."""
@@ -224,8 +201,8 @@ class Service:
         """All streams and sensor tables with all their sensors."""
 
         def read() -> list[Declared]:
-            found = self.database.declarations()
-            return [_without_secrets(one, sensors) for one, sensors in found]
+            found = self._database.declarations()
+            return [without_secrets(one, sensors) for one, sensors in found]
 
         return await self.look(read)
 
@@ -238,55 +215,34 @@ class Service:
 
     def _has_spark(self) -> bool:
         try:
-            return not self.database.spark.sparkContext._jsc.sc().isStopped()
+            return not self._database.spark.sparkContext._jsc.sc().isStopped()
         except Exception:  # whatever it is: there is no Spark that could be asked
             return False
 
     @property
     def statements_taken(self) -> int:
         """How many statements run or wait."""
-        return self._room.taken
+        return self._threads.statements_taken
 
     async def deliveries(self) -> list[DeliveryStatus]:
         """How all deliveries are doing."""
-        return await self.look(self.database.deliveries)
+        return await self.look(self._database.deliveries)
 
-    # Threads
-
-    async def change(self, work: Callable[[], _Result]) -> _Result:
-        """Run a statement, or wait for those before it; LimitError if too many wait."""
-        with self._room.one():
-            return await self._in(self._statements, work)
-
-    async def plan(self, work: Callable[[], _Result]) -> _Result:
-        """Do what needs the compiler, but runs nothing."""
-        return await self._in(self._plans, work)
+    async def resume(self) -> None:
+        """Start the queries and deliveries again that ran before; then the server is ready."""
+        try:
+            await self._threads.change(self._database.resume)
+        finally:
+            self.is_ready = True
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
         """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
-        return await self._in(self._looks, work)
+        return await self._threads.look(work)
 
     def close(self) -> None:
         """Do no more; what runs is not waited for."""
         self._results.close()
-        for pool in (self._statements, self._plans, self._looks):
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], _Result]) -> _Result:
-        def told() -> _Result:
-            with told_in_words():
-                return work()
-
-        try:
-            running = asyncio.get_running_loop().run_in_executor(threads, told)
-        except RuntimeError:
-            raise ClosedError("the server is stopping") from None
-        return await running
-
-    async def _require_for_rows(self, table: str, scopes: Set[Scope]) -> None:
-        """Rows of sensor tables say whom the server contacts: that is more than writing."""
-        if table.lower() in {one.name.lower() for one in await self.streams()}:
-            _require(scopes, Scope.ADMIN)
+        self._threads.close()
 
     async def _declared(self, name: str) -> str:
         """A stream or sensor table as it is spelt; NotFoundError if there is none."""
@@ -305,9 +261,21 @@ class Service:
             )
         return read_one(text)
 
+    def _execute(self, text: str, scopes: Set[Scope]) -> Executed:
+        statement = self._read(text)
+        require_scope(scopes, scope_needed(statement))
+        if isinstance(statement, Insert | Update | Delete):
+            self._require_for_rows(statement.table, scopes)
+        return self._select(text) if isinstance(statement, Statement) else self._run(text)
+
+    def _require_for_rows(self, table: str, scopes: Set[Scope]) -> None:
+        """Rows of sensor tables say whom the server contacts: that is more than writing."""
+        if table.lower() in {one.name.lower() for one in self._database.streams()}:
+            require_scope(scopes, Scope.ADMIN)
+
     def _select(self, text: str) -> Executed:
         most = self.settings.most_rows
-        answer = self.database.sql(text)
+        answer = self._database.sql(text)
         if answer.isStreaming:
             raise SqlError(
                 "this query goes on for as long as its streams do",
@@ -317,24 +285,8 @@ class Service:
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
     def _run(self, text: str) -> Executed:
-        outcome = self.database.execute(text)
+        outcome = self._database.execute(text)
         rows, most = outcome.rows, self.settings.most_rows
         if rows is None or rows.num_rows <= most:
             return Executed(outcome.message, rows)
         return Executed(outcome.message, rows.slice(0, most), is_cut=True)
-
-
-def _without_secrets(declared: Declaration, sensors: Sequence[Sensor]) -> Declared:
-    """A declaration for everybody who may look: without passwords in options and addresses."""
-    return Declared(
-        replace(declared, options=shown_options(declared.options)),
-        tuple(replace(one, address=shown_address(one.address)) for one in sensors),
-    )
-
-
-def _require(scopes: Set[Scope], needed: Scope) -> None:
-    if not allows(scopes, needed):
-        raise ForbiddenError(
-            f"this needs the scope {needed}",
-            hint="use a token that has it: nilometer tokens create",
-        )

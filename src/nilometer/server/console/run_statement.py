@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nilometer.server.scopes import Scope
 from nilometer.server.service import Executed, Service
-from nilometer.sql.statements import Statement, read_one
+from nilometer.sql.statements import Statement
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ async def run_statement(
     service: Service, text: str, scopes: Set[Scope]
 ) -> Executed | Started | Explained:
     """Run one statement; a SELECT over streams as a temporary query."""
-    statement = read_one(text)
+    statement = await service.read(text)
     if not isinstance(statement, Statement):
         return await service.execute(text, scopes)
     if statement.explain is not None:
         return Explained(await service.explain(text))
-    if await service.plan(lambda: bool(service.database.sql(text).isStreaming)):
+    if await service.is_continuous(text):
         made = await service.create_query(text, scopes, temporary=True)
         return Started(made.name, text)
     return await service.execute(text, scopes)

@@ -11,7 +11,7 @@ from nilometer.database.query_status import QueryStatus
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import NilometerError
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
-from nilometer.server.service import Declared
+from nilometer.server.declared import Declared
 from nilometer.sql.query_text import names_read
 from nilometer.sql.statements import read_query
 
