@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 
 from nilometer.errors import InputError, LimitError
 from nilometer.sensors.types.allowed_files import allow_files
+from nilometer.server import service
 from nilometer.server.limits import Followers
 from nilometer.server.serve import require_safe
 from nilometer.server.settings import ServerSettings
+from nilometer.sql.statements import AnyStatement, read_one
 from tests.served import Served, served
 
 FILE = "CREATE STREAM F (v INT) FROM file WITH (address = '{}')"
@@ -163,6 +166,27 @@ def test_a_long_statement_is_refused(tmp_path: Path) -> None:
         for path in ("/sql", "/explain", "/queries"):
             answer = server.ask("POST", path, json={"statement": "SELECT v FROM S WHERE v > 0"})
             assert answer.status_code == 413
+
+
+def test_no_statement_is_longer_than_can_be_read(server: Served) -> None:
+    answer = server.sql("SELECT v FROM S -- " + "x" * ServerSettings().most_statement_characters)
+    assert (answer.status_code, error_of(answer)["message"]) == (413, "the statement is too long")
+
+
+def test_long_statements_are_not_read_between_answers(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = []
+
+    def read(text: str) -> AnyStatement:
+        readers.append(threading.current_thread())
+        return read_one(text)
+
+    monkeypatch.setattr(service, "read_one", read)
+    for path in ("/sql", "/check", "/explain", "/queries"):
+        server.ask("POST", path, json={"statement": "SELECT v FROM S"})
+    assert len(readers) == 4
+    assert threading.main_thread() not in readers
 
 
 def test_more_statements_than_may_wait_are_refused(tmp_path: Path) -> None:

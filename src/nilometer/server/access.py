@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from nilometer.errors import ForbiddenError, UnauthorizedError
+from nilometer.errors import UnauthorizedError
 from nilometer.sensors.catalog.stored_tokens import StoredToken
-from nilometer.server.scopes import Scope, allows
+from nilometer.server.scopes import Scope, require_scope
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens, scopes_of
 
@@ -28,12 +28,8 @@ class Caller:
 
     def require(self, needed: Scope) -> None:
         """Refuse what the token does not allow."""
-        if not allows(self.scopes, needed):
-            raise ForbiddenError(
-                f"this needs the scope {needed}",
-                detail=f"the token {self.name} has {', '.join(sorted(self.scopes)) or 'none'}",
-                hint="use a token that has it: nilometer tokens create",
-            )
+        held = ", ".join(sorted(self.scopes)) or "none"
+        require_scope(self.scopes, needed, f"the token {self.name} has {held}")
 
 
 async def find_caller(

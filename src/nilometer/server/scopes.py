@@ -40,11 +40,12 @@ def allows(held: Set[Scope], needed: Scope) -> bool:
     return any(order.index(one) >= order.index(needed) for one in held)
 
 
-def require_scope(held: Set[Scope], needed: Scope) -> None:
+def require_scope(held: Set[Scope], needed: Scope, detail: str | None = None) -> None:
     """Refuse what these scopes do not allow."""
     if not allows(held, needed):
         raise ForbiddenError(
             f"this needs the scope {needed}",
+            detail=detail,
             hint="use a token that has it: nilometer tokens create",
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nilometer.sql.statements import MOST_CHARACTERS
+
 
 @dataclass(frozen=True)
 class ServerSettings:
@@ -20,7 +22,7 @@ class ServerSettings:
     """By which names (in the header Host) it may be called; none: on loopback by those of this
     machine only, elsewhere by any."""
     most_body_bytes: int = 1 << 20
-    most_statement_characters: int = 100_000
+    most_statement_characters: int = MOST_CHARACTERS
     most_connections: int = 1000
     """Connections of every kind, all clients together."""
     most_followers: int = 500
