@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nilometer.errors import CatalogError, NameTakenError, UnknownNameError
+from nilometer.errors import CatalogError, InputError, NameTakenError, UnknownNameError
 from nilometer.log.layout import SENSOR, TIMESTAMP
 from nilometer.log.position import Position
 from nilometer.model.time import FOREVER
@@ -233,7 +233,7 @@ def test_values_that_do_not_fit_change_nothing(catalog: SensorCatalog) -> None:
     for row in ({"SensorID": 2**31}, {"SensorID": "x"}, {"Nowhere": 1}):
         with pytest.raises(CatalogError, match="the columns are SensorID int32, Location string"):
             catalog.insert_sensors("Sensors", [({"SensorID": 1}, "a"), (row, "b")])
-    with pytest.raises(CatalogError, match="the address of a sensor cannot hold this text"):
+    with pytest.raises(InputError, match="the address of a sensor cannot hold this text"):
         catalog.insert_sensors("Sensors", [({"SensorID": 1}, "a"), ({}, "b\0")])
     assert catalog.sensors("Sensors") == []
     assert catalog.generation("Sensors") == before
@@ -337,7 +337,7 @@ def test_drop_minds_the_kind(catalog: SensorCatalog) -> None:
 
 def test_names_that_cannot_be_stored_are_refused(catalog: SensorCatalog) -> None:
     for name in ("a\0b", "a\ud800"):
-        with pytest.raises(CatalogError, match="a name cannot hold this text"):
+        with pytest.raises(InputError, match="a name cannot hold this text"):
             catalog.create_table(name, EVERYTHING)
     assert catalog.create_table("Größe", EVERYTHING)
     assert catalog.find("GRÖSSE") is None

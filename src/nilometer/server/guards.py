@@ -81,8 +81,9 @@ class HostCheck:
         if scope["type"] not in ("http", "websocket") or self.allowed is None:
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("host", "").lower()
-        if given in self.allowed or _without_port(given) in self.allowed:
+        given = [one.lower() for one in Headers(scope=scope).getlist("host")]
+        # Of two names, whatever is in front of us may have looked at the other one.
+        if len(given) == 1 and {given[0], _without_port(given[0])} & set(self.allowed):
             await self.app(scope, receive, send)
             return
         told = InputError(
@@ -185,20 +186,33 @@ class UnforeseenErrors:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        has_begun = False
+        has_begun = is_gone = False
 
         async def sent(message: Message) -> None:
             nonlocal has_begun
             has_begun = True
             await send(message)
 
+        async def received() -> Message:
+            nonlocal is_gone
+            message = await receive()
+            is_gone = is_gone or message["type"] == "http.disconnect"
+            return message
+
         try:
-            await self.app(scope, receive, sent)
+            await self.app(scope, received, sent)
         except Exception as error:
+            if is_gone and _is_unanswered(error):
+                return
             answer = unforeseen(error)
             if has_begun:
                 raise  # the connection is cut: what was sent is not whole
             await answer(scope, receive, send)
+
+
+def _is_unanswered(error: Exception) -> bool:
+    """Whether Starlette only says that a client went before it was answered."""
+    return isinstance(error, RuntimeError) and str(error) == "No response returned."
 
 
 def _without_port(host: str) -> str:

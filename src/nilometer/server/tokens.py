@@ -130,4 +130,10 @@ def _usable(name: str) -> str:
         raise InputError(
             "a token needs a name of at most 100 printable characters", detail=f"got {name!r}"
         )
+    if "/" in name or name.strip() in (".", ".."):
+        raise InputError(
+            "a token's name cannot have a slash, or be dots alone",
+            detail=f"got {name!r}",
+            hint="it stands in an address where it is revoked: /tokens/name",
+        )
     return name.strip()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from nilometer.errors import CatalogError, InputError, NameTakenError, UnknownNameError
+from nilometer.errors import InputError, NameTakenError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.sensors.catalog.schema import names
 from nilometer.sql.ddl.nodes import Kind
@@ -98,7 +98,7 @@ def drop_name(connection: Connection, name: Named) -> None:
 def require_text(text: str, what: str) -> None:
     """Refuse characters that not every database can store."""
     if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
-        raise CatalogError(
+        raise InputError(
             f"{what} cannot hold this text", detail=f"got {text!r}", hint="leave out NUL characters"
         )
 

@@ -71,4 +71,9 @@ class ConsoleGuard:
 def is_same_origin(connection: HTTPConnection) -> bool:
     """Whether a request comes from a page of this server, or from no page at all."""
     origin = connection.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == connection.headers.get("host")
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc == connection.headers.get("host")
+    except ValueError:  # not an address at all
+        return False

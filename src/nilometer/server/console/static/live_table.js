@@ -7,6 +7,7 @@ export default {
     </div>`,
   props: { label: String, waiting: String, most: Number },
   mounted() {
+    this.columns = [];
     this.head = this.$el.querySelector("tr");
     this.body = this.$el.querySelector("tbody");
   },
@@ -42,7 +43,7 @@ export default {
       const row = document.createElement("tr");
       row.className = "nm-fresh";
       row.nilometer = JSON.stringify(values);
-      row.append(...values.map((value, i) => this.cell("td", value, this.columns[i])));
+      row.append(...values.map((value, i) => this.cell("td", value, this.columns[i] ?? {})));
       return row;
     },
     cell(tag, value, column, title) {
