@@ -108,6 +108,24 @@ def test_the_place_of_every_row(queries: StoredQueries) -> None:
             assert found == list(range(row, 60))
 
 
+def test_rows_that_are_deleted_while_a_place_is_looked_for_are_gone(
+    queries: StoredQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with queries.create("q", options=SMALL) as log:
+        for first in range(0, 60, 5):
+            log.append(numbered(first, 5))
+        reader = LogReader.open(queries.log_of("q"))
+        find = reader._first_place
+
+        def find_late(number: int) -> Position:
+            shutil.rmtree(queries.log_of("q"), ignore_errors=True)
+            return find(number)
+
+        monkeypatch.setattr(LogReader, "start", Position(0, 0))
+        monkeypatch.setattr(reader, "_first_place", find_late)
+        assert reader.place_of(30) == Position(0, 0)
+
+
 @pytest.mark.parametrize("text", ["", "x", "1-2-3", "a" * 500, "00000000-0-0-0-0-zzzzzzzz"])
 def test_what_is_no_offset_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="this is no offset"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -26,7 +27,13 @@ from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query, run_statement
 from nilometer.database.units import Units
 from nilometer.deliveries.status import DeliveryStatus
-from nilometer.errors import ContradictionError, InputError, NameTakenError, SqlWindowError
+from nilometer.errors import (
+    ContradictionError,
+    InputError,
+    NameTakenError,
+    SqlWindowError,
+    UnknownNameError,
+)
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.names import nearest
@@ -267,9 +274,10 @@ class Database:
     def sensors(self, name: str | None = None) -> list[SensorStatus]:
         """How the sensors are doing that some query needs at present; of one stream, or of all."""
         home, _ = self._stored()
-        names = [name] if name else [one.name for one in home.catalog.declarations()]
-        declared = [home.catalog.require_declaration(one).name for one in names]
-        return [status for one in declared for status in home.manager.status(one)]
+        if name is not None:
+            return home.manager.status(home.catalog.require_declaration(name).name)
+        declared = home.catalog.declarations()
+        return [status for one in declared for status in home.manager.status(one.name)]
 
     def streams(self) -> list[StreamStatus]:
         """How all streams and sensor tables are doing."""
@@ -278,7 +286,11 @@ class Database:
     def declarations(self) -> list[tuple[Declaration, list[Sensor]]]:
         """All streams and sensor tables, each with all its sensors, needed now or not."""
         home, _ = self._stored()
-        return [(one, home.sensors(one.name)) for one in home.catalog.declarations()]
+        found = []
+        for one in home.catalog.declarations():
+            with suppress(UnknownNameError):  # dropped meanwhile
+                found.append((one, home.sensors(one.name)))
+        return found
 
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from nilometer.database.home import Home
-from nilometer.errors import LogError
+from nilometer.errors import LogError, UnknownNameError
 from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
@@ -128,7 +128,8 @@ def describe_rows(name: str, schema: pa.Schema) -> Relation:
 
 def _table(home: Home, spark: SparkSession, name: str) -> DataFrame:
     rows = home.catalog.table(name)
-    assert rows is not None
+    if rows is None:
+        raise UnknownNameError(f"there is no table {name}", detail="it was dropped a moment ago")
     return spark.createDataFrame(rows)
 
 

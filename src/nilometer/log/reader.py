@@ -76,7 +76,14 @@ class LogReader:
         """The place before the row of this number, or the oldest one that is kept if it is gone."""
         start, end = self.start, self.end
         for number in sorted(segment_sizes(self._storage), reverse=True):
-            if number <= end.segment and (first := self._first_place(number)).row <= row:
+            if number > end.segment:
+                continue
+            try:
+                first = self._first_place(number)
+            except FileNotFoundError:  # deleted since they were listed, and all before it
+                start = self.start
+                break
+            if first.row <= row:
                 start = first
                 break
         return start if row <= start.row else self.limit(start, row - start.row)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
-from nilometer.errors import NilometerError, in_one_line
+from nilometer.errors import NilometerError, NotFoundError, in_one_line
 from nilometer.server.scopes import EVERYTHING
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens
@@ -23,6 +24,8 @@ async def keep_house(service: Service, tokens: Tokens) -> None:
                 await work
             except NilometerError as error:
                 log.warning("%s", in_one_line(error))
+            except Exception:  # what goes wrong once must not end all further work
+                log.exception("the server could not keep house")
         await asyncio.sleep(_EVERY)
 
 
@@ -35,5 +38,6 @@ async def drop_lonely(service: Service) -> list[str]:
     temporary = {one.name for one in await service.queries() if one.is_temporary}
     found = service.followers.lonely(temporary, service.settings.temporary_after)
     for name in found:
-        await service.drop_query(name, EVERYTHING)
+        with suppress(NotFoundError):  # somebody was faster
+            await service.drop_query(name, EVERYTHING)
     return sorted(found)

@@ -6,7 +6,8 @@ looks has threads of its own, so that it never waits for statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import AsyncIterator, Callable, Set
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -136,25 +137,38 @@ class Service:
     async def start_query(self, name: str, scopes: Set[Scope]) -> bool:
         """Let a query go on; False if it runs already."""
         require_scope(scopes, Scope.WRITE)
-        known = (await self.query(name)).name
-        return await self._threads.change(lambda: self._database.start_query(known))
+        async with self.known_query(name) as known:
+            return await self._threads.change(lambda: self._database.start_query(known))
 
     async def stop_query(self, name: str, scopes: Set[Scope]) -> bool:
         """Stop a query until it is started again; False if it did not run."""
         require_scope(scopes, Scope.WRITE)
-        known = (await self.query(name)).name
-        return await self._threads.change(lambda: self._database.stop_query(known))
+        async with self.known_query(name) as known:
+            return await self._threads.change(lambda: self._database.stop_query(known))
 
     async def drop_query(self, name: str, scopes: Set[Scope]) -> None:
         """Forget a query and its results."""
         require_scope(scopes, Scope.WRITE)
-        known = (await self.query(name)).name
-        await self._threads.change(lambda: self._database.drop_query(known))
+        async with self.known_query(name) as known:
+            await self._threads.change(lambda: self._database.drop_query(known))
 
     async def health(self, name: str) -> list[HealthSample]:
         """How a query has been doing for the last minutes, oldest first."""
+        async with self.known_query(name) as known:
+            return await self.look(lambda: self._database.query_health(known))
+
+    @asynccontextmanager
+    async def known_query(self, name: str) -> AsyncIterator[str]:
+        """A query's name as it is spelt, to do something with it.
+
+        NotFoundError if there is none, also if it is dropped meanwhile: whatever fails then.
+        """
         known = (await self.query(name)).name
-        return await self.look(lambda: self._database.query_health(known))
+        try:
+            yield known
+        except NilometerError:
+            await self.query(known)
+            raise
 
     def results(self, name: str) -> QueryResults:
         """The results of a query; reads a small file, so best called by `look`."""
@@ -183,19 +197,21 @@ class Service:
 
     async def sensors(self, stream: str | None = None) -> list[SensorStatus]:
         """The sensors that some query needs at present; of one stream, or of all."""
-        if stream is not None:
-            stream = await self._declared(stream)
-        return await self.look(lambda: self._database.sensors(stream))
+        if stream is None:
+            return await self.look(self._database.sensors)
+        async with self._declared(stream) as known:
+            return await self.look(lambda: self._database.sensors(known))
 
     async def describe_stream(self, name: str) -> Executed:
         """The columns of a stream or sensor table, and how it was declared."""
-        known = await self._declared(name)
-        return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
+        async with self._declared(name) as known:
+            return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
 
     async def dead_letters(self, stream: str) -> Executed:
         """What the sensors of a stream sent that could not be stored, with the reason."""
-        known = await self._declared(stream)
-        return await self.look(lambda: self._run(f"SHOW DEAD LETTERS FROM {quote_name(known)}"))
+        async with self._declared(stream) as known:
+            text = f"SHOW DEAD LETTERS FROM {quote_name(known)}"
+            return await self.look(lambda: self._run(text))
 
     async def declarations(self) -> list[Declared]:
         """All streams and sensor tables with all their sensors."""
@@ -244,8 +260,17 @@ class Service:
         self._results.close()
         self._threads.close()
 
-    async def _declared(self, name: str) -> str:
-        """A stream or sensor table as it is spelt; NotFoundError if there is none."""
+    @asynccontextmanager
+    async def _declared(self, name: str) -> AsyncIterator[str]:
+        """As `known_query`, of a stream or sensor table."""
+        known = await self._known_stream(name)
+        try:
+            yield known
+        except NilometerError:
+            await self._known_stream(known)
+            raise
+
+    async def _known_stream(self, name: str) -> str:
         names = [one.name for one in await self.streams()]
         found = next((one for one in names if one.lower() == name.lower()), None)
         if found is None:

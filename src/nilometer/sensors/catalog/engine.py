@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from nilometer.errors import CatalogError
 
@@ -49,8 +50,9 @@ def reported(engine: Engine) -> Iterator[None]:
     """Tell kindly what the database refuses: it is away, locked, full, or no database at all."""
     try:
         yield
-    except DBAPIError as error:
-        reason = str(error.orig).strip().split("\n")[0]
+    except (DBAPIError, NoConnectionFree) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        reason = str(said).strip().split("\n")[0]
         raise CatalogError(
             "the catalog cannot be used",
             detail=f"{shown(engine.url)}: {reason}",

@@ -8,7 +8,7 @@ from typing import Final
 from nicegui import ui
 
 from nilometer.database.query_status import QueryLimits, QueryStatus
-from nilometer.errors import NilometerError
+from nilometer.errors import NilometerError, NotFoundError
 from nilometer.log.clock import now_micros
 from nilometer.server.console.access import Console
 from nilometer.server.console.advice import Advice, advise
@@ -86,8 +86,10 @@ class QueryView:
             status = await service.query(self._name)
             samples = await service.health(self._name)
             streams = [one for one in await service.streams() if one.name.lower() in self._reads]
-        except NilometerError as error:
+        except NotFoundError as error:
             self._leave(error)
+            return
+        except NilometerError:  # the server is stopping, or the catalog does not answer
             return
         self._head.show(query_head(status, is_linked=False))
         self._actions.show(status)
@@ -97,7 +99,7 @@ class QueryView:
         if self._health is not None and self._tabs.value == "health":
             self._health.show(samples, now_micros())
 
-    def _leave(self, error: NilometerError) -> None:
+    def _leave(self, error: NotFoundError) -> None:
         """It was dropped."""
         self._is_gone = True
         self._content.clear()

@@ -10,7 +10,7 @@ from typing import Final
 from nilometer.database.query_status import QueryStatus
 
 _GOOD_FOR: Final = 1.0
-_MOST: Final = 1000
+_MOST: Final = 50
 
 
 class Phases:
@@ -30,8 +30,10 @@ class Phases:
         now = self._clock()
         asked, answer = self._asked.get(name, (float("-inf"), None))
         if answer is None or now - asked >= _GOOD_FOR:
-            if len(self._asked) >= _MOST:
-                self._asked.clear()
+            if len(self._asked) >= _MOST:  # queries that were dropped are not kept for ever
+                self._asked = {
+                    one: told for one, told in self._asked.items() if now - told[0] < _GOOD_FOR
+                }
             answer = asyncio.ensure_future(self._query(name))
             self._asked[name] = now, answer
         return await asyncio.shield(answer)

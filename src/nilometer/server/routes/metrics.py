@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -10,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from nilometer.database.query_status import HealthSample, QueryPhase, QueryStatus
+from nilometer.errors import NotFoundError
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
 from nilometer.server.access import Reader
 from nilometer.server.error_shape import responses
@@ -42,9 +44,8 @@ def metrics_router(service: Service) -> APIRouter:
     async def get_metrics(_: Reader) -> Response:
         """How queries, streams, sensors and the server are doing."""
         queries = await service.queries()
-        last = {one.name: (await service.health(one.name))[-1:] for one in queries}
         metrics = [
-            *query_metrics(queries, {name: found[0] for name, found in last.items() if found}),
+            *query_metrics(queries, await _last_samples(service, queries)),
             *stream_metrics(await service.streams()),
             *sensor_metrics(await service.sensors()),
             *server_metrics(service),
@@ -54,6 +55,18 @@ def metrics_router(service: Service) -> APIRouter:
         )
 
     return router
+
+
+async def _last_samples(
+    service: Service, queries: Iterable[QueryStatus]
+) -> dict[str, HealthSample]:
+    """The newest sample of each query; those that were dropped meanwhile have none."""
+    found = {}
+    for one in queries:
+        with suppress(NotFoundError):
+            if samples := await service.health(one.name):
+                found[one.name] = samples[-1]
+    return found
 
 
 def written(metrics: Iterable[Metric]) -> bytes:

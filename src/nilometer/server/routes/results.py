@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal
@@ -78,10 +78,11 @@ def results_router(service: Service) -> APIRouter:
     router = APIRouter(prefix="/queries/{name}", tags=["results"])
     phases = Phases(service.query)
 
-    async def find(name: str) -> QueryResults:
-        known = (await service.query(name)).name
-        service.followers.seen(known)
-        return await service.look(partial(service.results, known))
+    @asynccontextmanager
+    async def found(name: str) -> AsyncIterator[QueryResults]:
+        async with service.known_query(name) as known:
+            service.followers.seen(known)
+            yield await service.look(partial(service.results, known))
 
     @router.get(
         "/results",
@@ -97,14 +98,14 @@ def results_router(service: Service) -> APIRouter:
         An offset is the place after rows that came before; give it back to go on there. As
         server-sent events, `id` is the offset, so that browsers go on by themselves.
         """
-        results = await find(name)
-        offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
-        most = min(wanted.limit, service.settings.most_rows)
-        if not wanted.follow:
-            page = await _page(results, offset, wanted.start or "start", most)
-            return await results.work(lambda: _page_response(page, wanted.form))
-        if offset is None:
-            offset = await _begin(results, wanted.start or "now", most)
+        async with found(name) as results:
+            offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
+            most = min(wanted.limit, service.settings.most_rows)
+            if not wanted.follow:
+                page = await _page(results, offset, wanted.start or "start", most)
+                return await results.work(lambda: _page_response(page, wanted.form))
+            if offset is None:
+                offset = await _begin(results, wanted.start or "now", most)
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name))
             status = partial(phases.of, results.name)
@@ -126,10 +127,10 @@ def results_router(service: Service) -> APIRouter:
         accept: Annotated[str | None, Header(include_in_schema=False)] = None,
     ) -> Response:
         """The current answer of a changelog query, and the offset from which to follow it."""
-        results = await find(name)
-        answer = await results.answer(min(limit, service.settings.most_rows))
-        chosen = Format(form) if form else _accepted(accept) or Format.JSON
-        return await results.work(lambda: _answer_response(answer, chosen))
+        async with found(name) as results:
+            answer = await results.answer(min(limit, service.settings.most_rows))
+            chosen = Format(form) if form else _accepted(accept) or Format.JSON
+            return await results.work(lambda: _answer_response(answer, chosen))
 
     return router
 
