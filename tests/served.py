@@ -37,7 +37,11 @@ class StoredOnly:
 
     def __init__(self, catalog: SensorCatalog) -> None:
         self.catalog = catalog
-        self.spark: Any = None
+        done = dict.fromkeys(
+            ("addJobTag", "removeJobTag", "setInterruptOnCancel", "cancelJobsWithTag"),
+            lambda _: None,
+        )
+        self.spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(**done))
         self.kept: dict[str, QueryStatus] = {}
         self.gate = threading.Event()
         """What statements wait for."""
@@ -48,8 +52,7 @@ class StoredOnly:
     def pretend_spark_lives(self) -> None:
         """Let the server find itself ready."""
         inner = SimpleNamespace(isStopped=lambda: False)
-        context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: inner))
-        self.spark = SimpleNamespace(sparkContext=context)
+        self.spark.sparkContext._jsc = SimpleNamespace(sc=lambda: inner)
 
     def execute(self, text: str) -> Outcome:
         self.gate.wait(20)

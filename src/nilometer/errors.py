@@ -168,7 +168,11 @@ class NotFoundError(NilometerError):
 
 
 class TooLargeError(NilometerError):
-    """A request that is longer than the server reads."""
+    """A request that is longer than the server reads, or an answer longer than it gives."""
+
+
+class TimeLimitError(NilometerError):
+    """A statement that took longer than it may."""
 
 
 class ClosedError(NilometerError):

@@ -39,6 +39,12 @@ log = logging.getLogger("nilometer.server")
 _SWITCH_SECONDS: Final = 0.001
 """After which time a thread that plans a statement lets another one answer a request."""
 
+_SPARK: Final = {
+    # A statement that asks for too much memory fails; otherwise all of Spark would end with it.
+    "spark.executor.killOnFatalError.depth": "0",
+    "spark.driver.maxResultSize": "128m",
+}
+
 
 @dataclass(frozen=True)
 class DatabasePlace:
@@ -154,7 +160,7 @@ def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spark = local_spark(name="nilometer serve", cores=cores)
+        spark = local_spark(name="nilometer serve", cores=cores, config=_SPARK)
         give_way(spark)
         sys.setswitchinterval(_SWITCH_SECONDS)
         try:

@@ -27,6 +27,8 @@ from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.scopes import Scope, require_scope, scope_needed
 from nilometer.server.settings import ServerSettings
 from nilometer.server.threads import Threads
+from nilometer.spark.failures import too_large_answer
+from nilometer.spark.time_limit import time_limited
 from nilometer.sql.ddl.nodes import Delete, Insert, Update
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
@@ -57,7 +59,7 @@ class Service:
         self.is_closing = False
         """Whether the server is stopping: followers end, and come back to the next one."""
         self._results = StoredResults(database.log_of)
-        self._threads = Threads(settings.most_statements)
+        self._threads = Threads(settings.most_statements, settings.statement_seconds)
 
     # Statements
 
@@ -67,7 +69,11 @@ class Service:
 
     async def execute(self, text: str, scopes: Set[Scope]) -> Executed:
         """Run one statement, if these scopes allow it."""
-        return await self._threads.change(lambda: self._execute(text, scopes))
+        statement = await self.read(text)
+        require_scope(scopes, scope_needed(statement))
+        if isinstance(statement, Statement):
+            return await self._threads.select(lambda: self._select(text))
+        return await self._threads.change(lambda: self._execute(text, statement, scopes))
 
     async def check(self, text: str) -> NilometerError | None:
         """What is wrong with a statement, without running it."""
@@ -286,12 +292,10 @@ class Service:
             )
         return read_one(text)
 
-    def _execute(self, text: str, scopes: Set[Scope]) -> Executed:
-        statement = self._read(text)
-        require_scope(scopes, scope_needed(statement))
+    def _execute(self, text: str, statement: AnyStatement, scopes: Set[Scope]) -> Executed:
         if isinstance(statement, Insert | Update | Delete):
             self._require_for_rows(statement.table, scopes)
-        return self._select(text) if isinstance(statement, Statement) else self._run(text)
+        return self._run(text)
 
     def _require_for_rows(self, table: str, scopes: Set[Scope]) -> None:
         """Rows of sensor tables say whom the server contacts: that is more than writing."""
@@ -300,13 +304,16 @@ class Service:
 
     def _select(self, text: str) -> Executed:
         most = self.settings.most_rows
-        answer = self._database.sql(text)
-        if answer.isStreaming:
-            raise SqlError(
-                "this query goes on for as long as its streams do",
-                hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
-            )
-        rows = answer.limit(most + 1).toArrow()
+        with time_limited(self._database.spark.sparkContext, self.settings.statement_seconds):
+            answer = self._database.sql(text)
+            if answer.isStreaming:
+                raise SqlError(
+                    "this query goes on for as long as its streams do",
+                    hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
+                )
+            rows = answer.limit(most + 1).toArrow()
+        if rows.nbytes > self.settings.most_answer_bytes:
+            raise too_large_answer()
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
     def _run(self, text: str) -> Executed:

@@ -33,6 +33,10 @@ class ServerSettings:
     """Named queries that run at one time."""
     most_rows: int = 10_000
     """Rows that one answer or page holds."""
+    most_answer_bytes: int = 64 << 20
+    """Bytes of the rows that a SELECT over tables may answer with."""
+    statement_seconds: float = 60.0
+    """How long a SELECT over tables may run."""
     header_seconds: float = 10.0
     """Within which time the head of a request has to arrive."""
     body_seconds: float = 30.0

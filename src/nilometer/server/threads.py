@@ -4,59 +4,92 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Final, TypeVar
 
-from nilometer.errors import ClosedError
+from nilometer.errors import ClosedError, LimitError
 from nilometer.server.limits import Room
 from nilometer.spark.failures import told_in_words
+from nilometer.spark.time_limit import took_too_long
 
 _STATEMENTS: Final = 8
+_SELECTS: Final = 4
 _PLANS: Final = 4
 _LOOKS: Final = 4
+_GRACE_SECONDS: Final = 2.0
+"""For which what has taken too long may still say so itself."""
 _Result = TypeVar("_Result")
 
 
 class Threads:
-    """Threads for statements, for plans and for looks: none of them waits for the others."""
+    """Threads for statements, SELECTs, plans and looks: none of them waits for the others."""
 
-    def __init__(self, most_statements: int) -> None:
+    def __init__(self, most_statements: int, within: float) -> None:
+        self._within = within
         self._room = Room(most_statements, "statements run or wait")
         self._statements = ThreadPoolExecutor(_STATEMENTS, "statement")
+        self._select_room = Room(most_statements, "statements run or wait")
+        self._selects = ThreadPoolExecutor(_SELECTS, "select")
         self._plans = ThreadPoolExecutor(_PLANS, "plan")
         self._looks = ThreadPoolExecutor(_LOOKS, "look")
 
     @property
     def statements_taken(self) -> int:
         """How many statements run or wait."""
-        return self._room.taken
+        return self._room.taken + self._select_room.taken
 
     async def change(self, work: Callable[[], _Result]) -> _Result:
         """Run a statement, or wait for those before it; LimitError if too many wait."""
         with self._room.one():
-            return await _run_in(self._statements, work)
+            return await asyncio.wrap_future(_submit(self._statements, work))
+
+    async def select(self, work: Callable[[], _Result]) -> _Result:
+        """Answer a question that has to end itself in time; who asked is told in any case.
+
+        One that does not end keeps its thread, and its place among those that are counted.
+        """
+        with ExitStack() as stack:
+            stack.enter_context(self._select_room.one())
+            running = _submit(self._selects, work)
+            running.add_done_callback(_calling(stack.pop_all().close))
+        return await self._in_time(running)
 
     async def plan(self, work: Callable[[], _Result]) -> _Result:
         """Do what needs the compiler, but runs nothing."""
-        return await _run_in(self._plans, work)
+        return await self._in_time(_submit(self._plans, work))
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
         """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
-        return await _run_in(self._looks, work)
+        return await asyncio.wrap_future(_submit(self._looks, work))
 
     def close(self) -> None:
         """Take no more work; what runs is not waited for."""
-        for pool in (self._statements, self._plans, self._looks):
+        for pool in (self._statements, self._selects, self._plans, self._looks):
             pool.shutdown(wait=False, cancel_futures=True)
 
+    async def _in_time(self, running: Future[_Result]) -> _Result:
+        try:
+            async with asyncio.timeout(self._within + _GRACE_SECONDS):
+                return await asyncio.wrap_future(running)
+        except TimeoutError:
+            if running.cancelled():
+                raise LimitError(
+                    "statements of others take all the time", hint="try again in a few seconds"
+                ) from None
+            raise took_too_long(self._within) from None
 
-async def _run_in(threads: ThreadPoolExecutor, work: Callable[[], _Result]) -> _Result:
+
+def _submit(threads: ThreadPoolExecutor, work: Callable[[], _Result]) -> Future[_Result]:
     def told() -> _Result:
         with told_in_words():
             return work()
 
     try:
-        running = asyncio.get_running_loop().run_in_executor(threads, told)
+        return threads.submit(told)
     except RuntimeError:
         raise ClosedError("the server is stopping") from None
-    return await running
+
+
+def _calling(done: Callable[[], None]) -> Callable[[object], None]:
+    return lambda _: done()

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark.errors import PySparkException
 
 from nilometer import errors
-from nilometer.errors import InputError, NilometerError, SessionError
+from nilometer.errors import InputError, NilometerError, SessionError, TooLargeError
 
 _OURS: Final = re.compile(
     r"nilometer\.errors\.(\w+): (.+(?:\n  (?:detail|hint): .+|\n    .*)*)", re.MULTILINE
@@ -59,9 +59,16 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         return InputError(f"cannot read the file /{file[1].lstrip('/')}", detail=_deepest(causes))
     if "MALFORMED_RECORD" in text:
         return InputError(f"{reading} holds what cannot be read", detail=_deepest(causes))
+    if "spark.driver.maxResultSize" in text:
+        return too_large_answer()
     if "OutOfMemoryError" in text:
         return SessionError("Spark has run out of memory", detail=first)
     return SessionError("Spark could not do this", detail=first)
+
+
+def too_large_answer() -> TooLargeError:
+    """What is said to whoever asks for more than can be handed over at once."""
+    return TooLargeError("the answer is too large", hint="select fewer rows or columns")
 
 
 def _raised_by_us(text: str) -> NilometerError | None:

@@ -29,7 +29,7 @@ def statements_router(service: Service) -> APIRouter:
         "/sql",
         operation_id="execute",
         response_model=ExecutedShape,
-        responses=responses(400, 409),
+        responses=responses(400, 408, 409),
     )
     async def execute(
         request: StatementRequest,

@@ -1,0 +1,59 @@
+"""Ends what Spark does for somebody once it has taken too long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+from uuid import uuid4
+
+from pyspark import SparkContext
+
+from nilometer.errors import TimeLimitError
+
+_AGAIN_SECONDS: Final = 0.5
+
+
+@contextmanager
+def time_limited(context: SparkContext, seconds: float) -> Iterator[None]:
+    """Cancel the jobs that this thread starts within after so many seconds: TimeLimitError.
+
+    What Spark works out before its first job, and a single call of a function that does not
+    return, cannot be cancelled: whoever must not wait for them waits in another thread.
+    """
+    tag = f"limited-{uuid4().hex}"
+    has_ended, is_over = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if has_ended.wait(seconds):
+            return
+        is_over.set()
+        with suppress(Exception):  # Spark may have stopped
+            context.cancelJobsWithTag(tag)
+            while not has_ended.wait(_AGAIN_SECONDS):  # one job may follow another
+                context.cancelJobsWithTag(tag)
+
+    context.addJobTag(tag)
+    context.setInterruptOnCancel(True)
+    threading.Thread(target=watch, name="time limit", daemon=True).start()
+    try:
+        yield
+    except Exception:
+        if is_over.is_set():
+            raise took_too_long(seconds) from None
+        raise
+    finally:
+        has_ended.set()
+        with suppress(Exception):
+            context.setInterruptOnCancel(False)
+            context.removeJobTag(tag)
+
+
+def took_too_long(seconds: float) -> TimeLimitError:
+    """What is said to whoever asked for too much."""
+    return TimeLimitError(
+        "the statement took too long",
+        detail=f"it may take {seconds:g} seconds",
+        hint="read fewer rows: join by = and filter with WHERE",
+    )
