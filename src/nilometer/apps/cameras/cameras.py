@@ -15,6 +15,13 @@ from typing import Final
 from nilometer.errors import SessionError
 
 _PATIENCE: Final = 10.0
+_BROKER: Final = """\
+listener {} 127.0.0.1
+allow_anonymous true
+max_queued_messages 0
+max_inflight_messages 1000
+"""
+"""Many messages may be on their way: each is acknowledged only once it is stored."""
 
 
 class Cameras:
@@ -28,6 +35,7 @@ class Cameras:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # Ctrl-C is for the demo, which stops them in its turn
         )
         self.port = self._number()
 
@@ -75,9 +83,12 @@ def broker_at_work(folder: Path) -> Iterator[int | None]:
         return
     port = _free_port()
     config = folder / "mosquitto.conf"
-    config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
+    config.write_text(_BROKER.format(port))
     process = subprocess.Popen(
-        [program, "-c", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [program, "-c", str(config)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     with ExitStack() as stack:
         stack.callback(process.wait)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,7 @@ def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
     if not console.is_terminal:
         console.print(_STARTING)
     with (
+        ends_like_ctrl_c(),
         tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder,
         broker_at_work(Path(folder)) as broker,
         cameras_at_work(rate, seconds or 0, *_by_way(broker)) as cameras,
@@ -65,6 +67,18 @@ def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
             console.print(f"{text};\n", style="cyan", soft_wrap=True)
             client.execute(text)
         return _run(Demo(server, client, console), cameras, rate, seconds)
+
+
+@contextmanager
+def ends_like_ctrl_c() -> Iterator[None]:
+    """A terminal that is closed, or `kill`, must not leave the server behind."""
+    ending = (signal.SIGHUP, signal.SIGTERM)
+    before = {one: signal.signal(one, signal.default_int_handler) for one in ending}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,8 @@ def _run(demo: Demo, cameras: Cameras, rate: int, seconds: int | None) -> bool:
         for name, text in questions().items():
             demo.client.execute(f"CREATE QUERY {name} AS\n{text}")
         _wait_for_cameras(demo.client)
-    console.print(f"Look at it in a browser: [bold]{demo.server.link}[/]", soft_wrap=True)
+    link = f"{demo.server.link}&next=/console/queries/{BUSY}"
+    console.print(f"See its answers live in a browser:\n  [bold]{link}[/]", soft_wrap=True)
     console.print(f"[dim]the link works once; later: {demo.server.url}/login[/]", soft_wrap=True)
     console.print(f"[dim]with the token {demo.server.token}[/]\n", soft_wrap=True)
     world = World(cameras.begin(), rate)

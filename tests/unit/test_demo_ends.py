@@ -1,0 +1,59 @@
+"""The demo ends as a whole, whoever ends it, and without a word of its processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = """
+import sys, time
+from pathlib import Path
+from nilometer.apps.cameras.cameras import broker_at_work, cameras_at_work
+from nilometer.apps.cameras.demo import ends_like_ctrl_c
+
+try:
+    with (
+        ends_like_ctrl_c(),
+        broker_at_work(Path(sys.argv[1])),
+        cameras_at_work(10, 0, "1,2,3,4", None, "") as cameras,
+    ):
+        cameras.begin()
+        print(cameras.port, flush=True)
+        time.sleep(60)
+except KeyboardInterrupt:
+    print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
+def test_its_processes_end_with_it_and_say_nothing(tmp_path: Path, ending: signal.Signals) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert demo.stdout is not None
+    assert int(demo.stdout.readline())
+    os.killpg(demo.pid, ending)  # as a terminal does: all of its processes get it
+    said, errors = demo.communicate(timeout=60)
+    assert (said, errors, demo.returncode) == ("ended\n", "", 0)
+    until = time.monotonic() + 10
+    while (left := _processes_with(str(tmp_path))) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left
+
+
+def _processes_with(text: str) -> list[str]:
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(one.read_bytes().decode(errors="replace"))
+        except OSError:  # it has ended meanwhile
+            continue
+    return [one for one in found if text in one]
