@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from nilometer.log.location import storage_at
-from nilometer.model.time import FOREVER
+from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender
 from nilometer.spark.exchange import batch_number
 from nilometer.spark.log_parts import LogParts
@@ -68,7 +68,7 @@ class ResultLog:
         if len(frontiers) < self.senders:
             return None
         reached = min(frontiers.values())
-        return reached if abs(reached) < FOREVER else None
+        return reached if EARLIEST < reached < FOREVER else None
 
 
 class ResultSink(DataSource):
