@@ -20,6 +20,8 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.server.scopes import Scope
 from nilometer.server.tokens import Tokens
 
+_QUICK_TO_START = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""Java that compiles less: a server that lives for a minute is ready with half the work."""
 _START_WITHIN = 90.0
 _STOP_WITHIN = 30.0
 
@@ -99,7 +101,7 @@ def server_at_work(
             stdout=out,
             stderr=err,
             start_new_session=True,
-            env={**os.environ, **(env or {})},
+            env={**os.environ, **_QUICK_TO_START, **(env or {})},
         )
     server = ServerAtWork(folder, "", tokens, process, output, errors, options)
     try:

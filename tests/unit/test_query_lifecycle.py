@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from nilometer.database import running
+from nilometer.database import lifecycle, running
 from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
@@ -21,8 +22,10 @@ from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import QueryLimits, QueryPhase
 from nilometer.database.run_table import RunTable
 from nilometer.database.running import RunningQueries
+from nilometer.database.supervisor import Supervisor
 from nilometer.errors import (
     CheckpointError,
+    DiskFullError,
     InputError,
     LimitError,
     LogError,
@@ -98,6 +101,7 @@ def test_waits_double_up_to_the_most_and_chance_only_shortens_them(failures: int
         (LogError("the log is open for writing already"), True),
         (LogError("the log is damaged"), False),
         (LogFullError("the log is full"), False),
+        (DiskFullError("cannot write to the log"), True),
         (CheckpointError("another query"), False),
         (InputError("there is no stream S"), False),
     ],
@@ -171,6 +175,10 @@ def test_who_waits_for_a_start_is_not_troubled_by_one_failure(bench: Bench) -> N
     bench.starts.errors["r"] = [InputError("no"), lost_worker()]
     with pytest.raises(InputError, match="no"):
         create(bench.queries, "r")
+    before, bench.starts.errors["r"] = bench.starts.count, [worker_error("CheckpointError: other")]
+    with pytest.raises(PySparkException, match="other"):
+        create(bench.queries, "r")
+    assert bench.starts.count == before + 1
     assert [one.name for one in bench.queries.statuses()] == ["q"]
 
 
@@ -230,6 +238,7 @@ def test_a_query_that_was_stopped_in_spark_is_resumed_another_time(bench: Bench)
     bench.starts.handles["q"].isActive = False
     bench.queries.look()
     assert bench.phase("q") is QueryPhase.WAITING
+    assert [run.place for run in bench.queries._runs] == [None]
     assert bench.queries.resume() == ["q"]
     assert bench.phase("q") is QueryPhase.RUNNING
 
@@ -259,6 +268,71 @@ def test_one_that_cannot_be_resumed_does_not_keep_others_from_it(
         queries.look()
         wait_for(lambda: queries.status("b").phase is QueryPhase.RUNNING)
         assert home.catalog.queries()[0].state is QueryState.FAILED
+
+
+def test_a_query_without_a_place_waits_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_queries(tmp_path, Starts(), monkeypatch) as (_, queries):
+        create(queries, "a")
+        create(queries, "b")
+    fewer = RunSettings(most=1, look_every=3600)
+    with open_queries(tmp_path, Starts(), monkeypatch, fewer) as (home, queries):
+        with pytest.raises(InputError, match="1 queries run already"):
+            queries.resume()
+        phases = sorted(one.phase for one in queries.statuses())
+        assert phases == [QueryPhase.RUNNING, QueryPhase.WAITING]
+        assert {one.state for one in home.catalog.queries()} == {QueryState.RUNNING}
+
+
+def test_a_look_that_fails_is_not_the_last() -> None:
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(len(looks))
+        raise LogError("this time not")
+
+    supervisor = Supervisor(look, every=0.001)
+    supervisor.start()
+    wait_for(lambda: len(looks) > 2)
+    supervisor.stop()
+
+
+def test_what_is_being_done_is_done_before_the_supervisor_has_stopped() -> None:
+    begun, may_end, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait(20)
+        done.set()
+
+    supervisor = Supervisor(lambda: None)
+    supervisor.soon(work)
+    assert begun.wait(20)
+    threading.Timer(0.05, may_end.set).start()
+    supervisor.stop()
+    assert done.is_set()
+    supervisor.soon(may_end.clear)
+    assert may_end.is_set()
+
+
+def test_a_disk_without_room_is_no_limit_and_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(bench.queries, "q", limits=lambda usual: QueryLimits(results=1000))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lifecycle, "hold_readers", full)
+        bench.fails("q", worker_error("DiskFullError: cannot write to the log\n  detail: no space"))
+    status = bench.queries.status("q")
+    assert status.phase is QueryPhase.RESTARTING
+    assert status.error is not None and "cannot write to the log; no space" in status.error
+    bench.clock.go_on(1)
+    bench.is_tried("q")
+    assert bench.phase("q") is QueryPhase.RUNNING
 
 
 def test_results_that_reach_their_limit_stop_their_query_alone(bench: Bench) -> None:

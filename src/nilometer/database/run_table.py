@@ -54,9 +54,7 @@ class RunTable:
     def _found(self, name: str) -> QueryRun:
         with self._guard:
             if self._is_closed:
-                raise InputError(
-                    "the database is closed", hint="open it again: nm.connect(spark, …)"
-                )
+                raise closed()
             return self._runs.setdefault(name.lower(), QueryRun(name))
 
     def take_place(self, run: QueryRun) -> None:
