@@ -117,6 +117,10 @@ class LogFullError(LogError):
     """An append that would take more disk than the log may use; nothing of it was stored."""
 
 
+class DiskFullError(LogFullError):
+    """An append for which the disk itself has no room."""
+
+
 class LogGapError(LogError):
     """A place in a log whose rows are gone: `rows` of them, up to `oldest`, the first one kept."""
 

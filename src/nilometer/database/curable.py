@@ -6,6 +6,7 @@ from typing import Final
 
 from nilometer.errors import (
     CheckpointError,
+    DiskFullError,
     InputError,
     InternalError,
     LogError,
@@ -43,4 +44,4 @@ def may_be_cured(error: NilometerError) -> bool:
     """Whether to try again: Spark, a worker, a disk or a catalog may do better next time."""
     if isinstance(error, LogError) and error.message in _LASTING_OF_LOGS:
         return False
-    return not isinstance(error, _LASTING)
+    return isinstance(error, DiskFullError) or not isinstance(error, _LASTING)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +33,7 @@ from nilometer.log.registrations import forget_readers, hold_readers, release_re
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.spark.failures import explain_failure
+from nilometer.spark.idle_monitors import end_idle_monitors
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.changes_plan import Plan
@@ -40,6 +42,7 @@ from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_query
 
 _STOP_WITHIN: Final = 30
+_TIDY_AFTER: Final = 20
 _BUDGET: Final = 500
 """At most so often (milliseconds) a query looks for more: what comes in between is worked
 through together."""
@@ -75,6 +78,7 @@ class QueryLifecycle:
         self._beats = beats
         self._settings = settings
         self._runs = runs
+        self._stops = 0
 
     def require(self, name: str) -> NamedQuery:
         """The query of this name."""
@@ -179,13 +183,15 @@ class QueryLifecycle:
         why, now = in_one_line(error), settings.clock()
         before = run.state or RunState(QueryPhase.WAITING)
         if may_be_cured(error):
+            run.state = before.failed(why, now, settings.back_off, settings.chance())
             self._stop_in_spark(run)
             self._hold(query.name)
-            run.state = before.failed(why, now, settings.back_off, settings.chance())
             self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=why)
         else:
-            self.halt(run)
-            run.state = before.given_up(why)
+            try:
+                self.halt(run)
+            finally:  # a full disk may keep it from that, but does not let the query run
+                run.state = before.given_up(why)
             self._home.catalog.set_query_state(query.name, QueryState.FAILED, error=why)
 
     def remove(self, run: QueryRun) -> None:
@@ -212,6 +218,15 @@ class QueryLifecycle:
         if handle is not None and handle.isActive:
             handle.stop()
             handle.awaitTermination(_STOP_WITHIN)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """End what queries that were stopped have left in Spark, after so many of them."""
+        self._stops += 1
+        session = self._settings.session
+        if self._stops % _TIDY_AFTER == 0 and session is not None:
+            with suppress(Exception):  # it reaches into Spark, and nothing depends on it
+                end_idle_monitors(session)
 
     def _hold(self, name: str) -> None:
         """Keep the sensors of a query that waits to be tried again."""

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from nilometer.database.known import CHANGELOG
 from nilometer.database.query_status import QueryLimits
-from nilometer.errors import DurationError, InputError, LimitError, LogFullError, NilometerError
+from nilometer.errors import (
+    DiskFullError,
+    DurationError,
+    InputError,
+    LimitError,
+    LogFullError,
+    NilometerError,
+)
 from nilometer.model.names import nearest
 from nilometer.model.options import parse_size
 from nilometer.model.time import format_duration, parse_duration
@@ -104,7 +111,8 @@ def shown_size(size: int) -> str:
 
 def results_error(name: str, error: NilometerError, limits: QueryLimits) -> NilometerError:
     """What stopped a query, in terms of its limits if it was one of them."""
-    if not isinstance(error, LogFullError) or limits.results is None:
+    is_limit = isinstance(error, LogFullError) and not isinstance(error, DiskFullError)
+    if not is_limit or limits.results is None:
         return error
     return _reached(name, "results", limits.results)
 

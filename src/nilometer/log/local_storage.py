@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nilometer.errors import LogError, LogFullError
+from nilometer.errors import DiskFullError, LogError
 from nilometer.log.frame_format import Chunks
 from nilometer.log.head import HEAD
 from nilometer.log.segment_format import segment_name
@@ -239,5 +239,5 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _stated(problem: OSError, path: Path) -> LogError:
-    kind = LogFullError if problem.errno in _NO_ROOM else LogError
+    kind = DiskFullError if problem.errno in _NO_ROOM else LogError
     return kind("cannot write to the log", detail=f"{path}: {problem.strerror}")

@@ -46,6 +46,11 @@ _SETTINGS: Final[Mapping[str, str]] = {
     # Queries that run side by side share the cores; each starts in a pool of its own.
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
+    # What a page would show of work that is done; Spark keeps it without the page, too.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
