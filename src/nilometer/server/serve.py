@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from nilometer.database import Database, connect
 from nilometer.database.home import CATALOG_FILE
-from nilometer.errors import InputError, NilometerError, in_one_line
+from nilometer.errors import InputError, NilometerError, SessionError, in_one_line
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server.app import make_app
@@ -44,6 +44,12 @@ _SPARK: Final = {
     "spark.executor.killOnFatalError.depth": "0",
     "spark.driver.maxResultSize": "128m",
 }
+
+_LOST_IN_PY4J: Final = "Exception while sending command."
+"""What Py4J says, with a traceback, of every call to a Java that has ended."""
+_LOOK_SECONDS: Final = 1.0
+_MISSED: Final = 2
+"""So often in a row Spark has not answered when it is taken for lost."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,17 @@ def run_server(
         sessions = Sessions(tokens)
         for line in _greeting(settings, listening, first, sessions):
             say(line)
+        server = _Server(service, settings, tokens, sessions)
         with _signals_ignored_after():
-            _Server(service, settings, tokens, sessions).run([listening])
+            server.run([listening])
         say("stopping …")
+        if server.has_lost_spark:
+            raise SessionError(
+                "Spark has ended, and the server with it",
+                detail="memory may have run out, or somebody has ended Java",
+                hint="start it again: queries go on where they were. NILOMETER_SPARK_LOG=spark.log "
+                "keeps what Spark says",
+            )
 
 
 def require_safe(settings: ServerSettings) -> None:
@@ -121,10 +135,12 @@ class _Server(uvicorn.Server):
             )
         )
         self._service = service
+        self.has_lost_spark = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._resuming = asyncio.create_task(self._resume())
+        self._watching = asyncio.create_task(self._watch_spark())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.is_closing = True
@@ -135,6 +151,16 @@ class _Server(uvicorn.Server):
             await self._service.resume()
         except NilometerError as error:
             log.warning("%s", in_one_line(error))
+        except Exception:  # the server is ready all the same, and its log says why they are not
+            log.exception("queries could not be started again")
+
+    async def _watch_spark(self) -> None:
+        """End the server when Spark has ended: whoever looks after it starts it anew."""
+        missed = 0
+        while missed < _MISSED:
+            await asyncio.sleep(_LOOK_SECONDS)
+            missed = 0 if await self._service.has_spark() else missed + 1
+        self.has_lost_spark = self.should_exit = True
 
 
 @contextmanager
@@ -158,6 +184,7 @@ def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
     """A session of our own; what it has to say goes to its log file."""
     for name in ("py4j", "pyspark", "SQLQueryContextLogger", "uvicorn"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.msg != _LOST_IN_PY4J)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spark = local_spark(name="nilometer serve", cores=cores, config=_SPARK)

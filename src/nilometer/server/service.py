@@ -232,8 +232,12 @@ class Service:
 
     async def missing(self) -> list[str]:
         """What the server waits for before it can do its work."""
-        found = [] if await self.look(self._has_spark) else ["spark"]
+        found = [] if await self.has_spark() else ["spark"]
         return found if self.is_ready else [*found, "queries"]
+
+    async def has_spark(self) -> bool:
+        """Whether Spark lives."""
+        return await self.look(self._has_spark)
 
     def _has_spark(self) -> bool:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -109,7 +109,7 @@ def results_router(service: Service) -> APIRouter:
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name))
             status = partial(phases.of, results.name)
-            pieces = _pieces(results, offset, wanted.form, status)
+            pieces = _pieces(results, offset, wanted.form, status, lambda: service.is_closing)
             release = taken.pop_all().close
             return FollowingResponse(pieces, MEDIA_TYPES[wanted.form], release)
 
@@ -190,12 +190,16 @@ async def _begin(results: QueryResults, start: Start, most: int) -> Offset | Non
 
 
 async def _pieces(
-    results: QueryResults, offset: Offset | None, form: Format, status: StatusOf
+    results: QueryResults,
+    offset: Offset | None,
+    form: Format,
+    status: StatusOf,
+    is_closing: Callable[[], bool],
 ) -> AsyncGenerator[bytes, None]:
     """What is sent to a follower."""
     encoder = encoder_of(form, results.schema)
     yield encoder.begin(results.schema)
-    telling = tell(results, offset, status, most=encoder.most)
+    telling = tell(results, offset, status, most=encoder.most, is_closing=is_closing)
     try:
         async for told in telling:
             if isinstance(told, Chunk):

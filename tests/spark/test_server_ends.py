@@ -1,0 +1,70 @@
+"""A server that is told to stop, and one whose Spark ends: those who follow are told, and go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.server_at_work import ServerAtWork, server_at_work
+
+FOLLOWERS = 50
+
+
+async def follow_to_the_end(client: httpx.AsyncClient, began: asyncio.Semaphore) -> Any:
+    """The last thing that a follower is told."""
+    last: Any = None
+    wanted = {"follow": "true", "format": "jsonl", "from": "start"}
+    async with client.stream("GET", "/queries/q/results", params=wanted) as answer:
+        assert answer.status_code == 200
+        async for line in answer.aiter_lines():
+            if line:
+                if last is None:
+                    began.release()
+                last = json.loads(line)
+    return last
+
+
+async def stop_while_many_follow(server: ServerAtWork) -> list[Any]:
+    limits = httpx.Limits(max_connections=None)
+    began = asyncio.Semaphore(0)
+    async with httpx.AsyncClient(
+        base_url=server.url, headers=server.headers("read"), limits=limits, timeout=60
+    ) as client:
+        following = [
+            asyncio.create_task(follow_to_the_end(client, began)) for _ in range(FOLLOWERS)
+        ]
+        for _ in following:
+            await began.acquire()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGINT)  # somebody is impatient
+        return await asyncio.gather(*following)
+
+
+def java_of(server: ServerAtWork) -> psutil.Process:
+    return next(one for one in psutil.Process(server.pid).children() if one.name() == "java")
+
+
+def test_followers_are_told_that_the_server_stops_and_a_server_without_spark_ends(
+    tmp_path: Path,
+) -> None:
+    with server_at_work(tmp_path) as server:
+        server.sql(
+            "CREATE STREAM A (k BIGINT) FROM synthetic WITH (rate = 50, values = 'k=counter(0,1)')"
+        )
+        server.sql("CREATE QUERY q AS SELECT k FROM A")
+        told = asyncio.run(stop_while_many_follow(server))
+        assert [one["end"]["error"]["kind"] for one in told] == ["ClosedError"] * FOLLOWERS
+        assert server.process.wait(30) == 0
+    with server_at_work(tmp_path) as server:
+        assert httpx.get(f"{server.url}/queries/q", headers=server.headers()).json()["phase"] == (
+            "running"
+        )
+        java_of(server).kill()
+        assert server.process.wait(30) == 1
+        assert "Spark has ended, and the server with it" in server.errors.read_text()
