@@ -55,12 +55,22 @@ def test_late_rows_name_the_stream_that_has_most() -> None:
 
 def test_a_watermark_that_is_behind_names_the_sensor_that_holds_it() -> None:
     behind = samples(5, watermark_lag=90 * _SECOND)
-    (one,) = advise(behind, [stream("A"), stream("B", watermark=2, held_by="roof")])
+    silent = stream("B", watermark=-86 * _SECOND, held_by="roof")
+    (one,) = advise(behind, [stream("A"), silent])
     assert one.message == (
         "its watermark is 1.5 min behind the clock: held back by the sensor roof of B"
     )
     (one,) = advise(behind, [stream("A", held_by=None)])
     assert "a stream is silent" in one.hint
+
+
+def test_sensors_are_not_to_blame_for_what_a_query_has_not_read_yet() -> None:
+    behind = samples(2, watermark_lag=90 * _SECOND, batch_millis=80_000.0)
+    (one,) = advise(behind, [stream("A", watermark=80 * _SECOND)])
+    assert one.message == (
+        "its watermark is 1.5 min behind the clock: it has not worked through what has come"
+    )
+    assert "took 80 000 ms" in one.hint
 
 
 def test_a_full_log_is_told() -> None:

@@ -37,6 +37,7 @@ from nilometer.errors import SessionError
 _LOOK_EVERY: Final = 0.5
 _PATIENCE: Final = 120.0
 _STARTING: Final = "Starting the server, with Spark (some ten seconds)"
+_STOPPING: Final = "Stopping the server"
 UNWATCHED: Final = 60
 """For so many seconds it runs where no terminal is there to end it, unless told otherwise."""
 
@@ -66,7 +67,11 @@ def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
         for text in declarations(cameras.port, broker):
             console.print(f"{text};\n", style="cyan", soft_wrap=True)
             client.execute(text)
-        return _run(Demo(server, client, console), cameras, rate, seconds)
+        try:
+            return _run(Demo(server, client, console), cameras, rate, seconds)
+        finally:
+            starting.update(_STOPPING)
+            starting.start()  # until the server has ended
 
 
 @contextmanager

@@ -73,6 +73,14 @@ def _held_back(last: HealthSample, streams: Sequence[StreamStatus]) -> Iterator[
     if behind is None:
         yield Advice(lag, "a stream is silent, or its times are old; IDLE lets silent ones pass")
         return
+    reached = last.time + round(last.batch_millis * 1000) - last.watermark_lag
+    if (behind.watermark or 0) - reached > _MOST_LAG:  # the sensors are not to blame
+        yield Advice(
+            f"{lag}: it has not worked through what has come",
+            f"its last micro-batch took {count_text(round(last.batch_millis))} ms; "
+            "if that goes on, narrow the windows, select earlier, or give the server more cores",
+        )
+        return
     yield Advice(
         f"{lag}: held back by the sensor {behind.held_by} of {behind.name}",
         "look at that sensor, or declare the stream with IDLE so that silent sensors pass",
