@@ -54,8 +54,9 @@ def create_token(
     """Make a token and print it: this is the only time that it can be seen."""
     from nilometer.server.scopes import Scope  # noqa: PLC0415  takes its time to load
 
-    until = None if expires is None else now_micros() + parse_duration(expires)
+    length = None if expires is None else parse_duration(expires)
     with _tokens(db, catalog) as tokens:
+        until = None if length is None else now_micros() + length
         typer.echo(tokens.create(name, Scope(scope.value), expires=until))
 
 
@@ -66,6 +67,7 @@ def list_tokens(*, db: DatabaseOption, catalog: CatalogOption = None) -> None:
     for heading in ("name", "scope", "created (UTC)", "expires (UTC)"):
         table.add_column(heading, no_wrap=True)
     now = now_micros()
+    _require_there(db, catalog)
     with _tokens(db, catalog) as tokens:
         for one in tokens.all():
             ends = "never" if one.expires is None else format_instant(one.expires)[:19]
@@ -87,10 +89,19 @@ def revoke_token(
     catalog: CatalogOption = None,
 ) -> None:
     """End a token: a server that runs refuses it within seconds."""
+    _require_there(db, catalog)
     with _tokens(db, catalog) as tokens:
         if not tokens.revoke(name):
             raise InputError(f"there is no token {name}", hint="nilometer tokens list shows them")
     typer.echo(f"token {name} revoked")
+
+
+def _require_there(db: Path, catalog: str | None) -> None:
+    """Who looks at tokens, or ends one, makes no database by a slip of the pen."""
+    from nilometer.database.home import CATALOG_FILE  # noqa: PLC0415
+
+    if catalog is None and not (db.expanduser() / CATALOG_FILE).is_file():
+        raise InputError(f"there is no database in {db}", hint="nilometer serve makes one")
 
 
 @contextmanager

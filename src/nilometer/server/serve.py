@@ -226,7 +226,7 @@ def _greeting(
     host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
     address = f"{scheme}://{host}:{listening.getsockname()[1]}"
     yield f"listening at {address}"
-    yield f"  console  {address}/login?code={sessions.code_for(EVERYTHING)}  (works once)"
+    yield f"  console  {address}/login?code={sessions.code_for(EVERYTHING)}  (once, for 5 minutes)"
     yield f"  API      {address}/docs"
     if first is not None:
         yield f"  token    {first}  (admin; it is not shown again)"

@@ -113,8 +113,8 @@ def _run(demo: Demo, cameras: Cameras, rate: int, seconds: int | None) -> bool:
         _wait_for_cameras(demo.client)
     link = f"{demo.server.link}&next=/console/queries/{BUSY}"
     console.print(f"See its answers live in a browser:\n  [bold]{link}[/]", soft_wrap=True)
-    console.print(f"[dim]the link works once; later: {demo.server.url}/login[/]", soft_wrap=True)
-    console.print(f"[dim]with the token {demo.server.token}[/]\n", soft_wrap=True)
+    later = f"the link works once, for 5 minutes; later: {demo.server.url}/login"
+    console.print(f"[dim]{later}\nwith the token {demo.server.token}[/]\n", soft_wrap=True)
     world = World(cameras.begin(), rate)
     found = Queries(Tally(CAMERAS))
     passed = _watch(demo, found, seconds)
