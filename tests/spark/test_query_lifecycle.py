@@ -18,6 +18,7 @@ from nilometer.database.query_status import QueryLimits, QueryPhase
 from nilometer.errors import InputError, NilometerError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
+from nilometer.spark.idle_monitors import end_idle_monitors
 from tests.spark.log_harness import rows_of
 
 PATIENCE = 200.0
@@ -189,3 +190,14 @@ def test_a_query_begins_with_what_comes_after_its_statement(db: nm.Database) -> 
     end = LogReader.open(db.log_of("N")).end.row
     wait_until(lambda: bool(results(db, "second")))
     assert results(db, "second")[0] <= end
+
+
+def test_queries_that_are_dropped_leave_no_threads_in_spark(
+    db: nm.Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    declare(db, tmp_path, rows=10)
+    db.create_query("q", TEXT)
+    wait_until(lambda: len(results(db, "q")) == 10)
+    db.drop_query("q")
+    assert end_idle_monitors(spark)
+    wait_until(lambda: not end_idle_monitors(spark))

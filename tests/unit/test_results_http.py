@@ -17,9 +17,11 @@ import pyarrow as pa
 import pytest
 
 from nilometer.database.query_status import QueryPhase
+from nilometer.errors import ClosedError
 from nilometer.log.options import Fsync, LogOptions
+from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.following_response import FollowingResponse
-from nilometer.server.results.told import Heartbeat, tell
+from nilometer.server.results.told import End, Heartbeat, Told, tell
 from tests.results_server import (
     CHANGES,
     TOKEN,
@@ -312,6 +314,41 @@ def test_heartbeats_while_nothing_happens(queries: StoredQueries) -> None:
         first, *rest = asyncio.run(listen())
         assert not isinstance(first, Heartbeat)
         assert all(isinstance(one, Heartbeat) for one in rest)
+
+
+def test_a_first_chunk_may_take_longer_than_a_heartbeat(
+    queries: StoredQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def listen() -> Told:
+        results = queries.results("q")
+        follow = results.follow
+
+        async def follow_late(*given: Any, **named: Any) -> AsyncGenerator[Chunk, None]:
+            await asyncio.sleep(0.1)
+            async for chunk in follow(*given, **named):
+                yield chunk
+
+        monkeypatch.setattr(results, "follow", follow_late)
+        telling = tell(results, None, lambda: queries.query("q"), most=10, heartbeat=0.01)
+        first = await anext(telling)
+        await telling.aclose()
+        return first
+
+    with queries.create("q"):
+        assert isinstance(asyncio.run(listen()), Chunk)
+
+
+def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> None:
+    async def follow() -> list[Told]:
+        telling = tell(
+            queries.results("q"), None, lambda: queries.query("q"), most=10, is_closing=lambda: True
+        )
+        return [told async for told in telling]
+
+    with queries.create("q"):
+        *_, last = asyncio.run(follow())
+    assert isinstance(last, End)
+    assert isinstance(last.error, ClosedError)
 
 
 def test_followers_that_come_and_go_while_rows_come(

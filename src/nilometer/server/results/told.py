@@ -76,7 +76,7 @@ async def tell(
         last, looked = clock(), float("-inf")
         while True:
             told: Told | None = await following.next(min(_LOOK, heartbeat))
-            if told is None and clock() - last >= heartbeat:
+            if told is None and following.is_begun and clock() - last >= heartbeat:
                 told = Heartbeat(following.place)
             if told is not None:
                 last = clock()
