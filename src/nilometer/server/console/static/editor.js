@@ -71,7 +71,7 @@ function complete(view, context) {
   }
   const word = context.matchBefore(/\w+/);
   if (!word && !context.explicit) return null;
-  const used = Object.keys(relations).filter((name) => new RegExp(`\\b${name}\\b`, "i").test(text));
+  const used = Object.keys(relations).filter((name) => new RegExp(`\\b${plain(name)}\\b`, "i").test(text));
   const options = [
     ...Object.keys(relations).map((name) => ({ label: name, type: "class", detail: "stream or table", boost: 3 })),
     ...used.flatMap((name) => columnsOf(relations, name)),
@@ -88,8 +88,13 @@ function columnsOf(relations, name) {
 
 function meaning(relations, text, alias) {
   for (const name of Object.keys(relations)) {
-    const said = new RegExp(`\\b${name}\\b\\s*(?:\\[[^\\]]*\\]\\s*)?(?:AS\\s+)?${alias}\\b`, "i");
+    const said = new RegExp(`\\b${plain(name)}\\b\\s*(?:\\[[^\\]]*\\]\\s*)?(?:AS\\s+)?${alias}\\b`, "i");
     if (said.test(text)) return name;
   }
   return null;
+}
+
+// Names may have characters that mean something in patterns.
+function plain(name) {
+  return name.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
 }
