@@ -19,11 +19,12 @@ import nilometer as nm
 from nilometer.client import AsyncQuery, Query
 from nilometer.client.arrow_messages import ArrowMessages
 from nilometer.client.following import FollowState, LostError
-from nilometer.client.replies import make_error
+from nilometer.client.replies import Reply, make_error
 from nilometer.errors import (
     ClosedError,
     ForbiddenError,
     InputError,
+    InternalError,
     LogGapError,
     NilometerError,
     NotFoundError,
@@ -419,10 +420,30 @@ def test_pauses_grow_and_begin_anew_with_every_word_of_the_server() -> None:
     assert state.lost(UnreachableError("gone")) <= 0.1
 
 
-def test_a_server_that_says_goodbye_is_called_again() -> None:
+@pytest.mark.parametrize(
+    ("status", "content", "kind"),
+    [
+        (500, b"Internal Server Error", LostError),
+        (503, b"<html>", LostError),
+        (429, b'{"error": {"message": "too many", "kind": "LimitError"}}', LostError),
+        (404, b"<html>", UnreachableError),
+        (500, b'{"error": {"message": "a fault", "kind": "InternalError"}}', InternalError),
+    ],
+)
+def test_what_a_server_that_stops_may_answer_is_tried_again(
+    status: int, content: bytes, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        FollowState("q", "start").check(Reply(status, {}, content))
+
+
+@pytest.mark.parametrize("read", [FollowState.rows, FollowState.batches])
+def test_a_server_that_says_goodbye_is_called_again(
+    read: Callable[[FollowState, bytes], Iterator[object]],
+) -> None:
     state = FollowState("q", "start")
     told = {"error": {"message": "the server is stopping", "kind": "ClosedError"}}
     metadata = {"event": "end", "data": json.dumps(told)}
     farewell = ArrowStream(ROWS).batch(numbered(0, 0), metadata)
     with pytest.raises(LostError):
-        list(state.rows(BEGIN + farewell))
+        list(read(state, BEGIN + farewell))

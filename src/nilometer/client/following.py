@@ -72,7 +72,9 @@ class FollowState:
         if reply.status == 200 and reply.media_type == ARROW:
             return
         error = error_in(reply)
-        if reply.status in _PASSING or isinstance(error, LimitError):
+        # What stops, or stands in between, may answer 500 without a word of ours.
+        is_cut_off = reply.status == 500 and isinstance(error, UnreachableError)
+        if reply.status in _PASSING or is_cut_off or isinstance(error, LimitError):
             raise LostError(error)
         raise error
 
