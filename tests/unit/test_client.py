@@ -19,7 +19,8 @@ import nilometer as nm
 from nilometer.client import AsyncQuery, Query
 from nilometer.client.arrow_messages import ArrowMessages
 from nilometer.client.following import FollowState, LostError
-from nilometer.client.replies import Reply, make_error
+from nilometer.client.replies import Reply as ClientReply
+from nilometer.client.replies import make_error
 from nilometer.errors import (
     ClosedError,
     ForbiddenError,
@@ -434,7 +435,7 @@ def test_what_a_server_that_stops_may_answer_is_tried_again(
     status: int, content: bytes, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
-        FollowState("q", "start").check(Reply(status, {}, content))
+        FollowState("q", "start").check(ClientReply(status, {}, content))
 
 
 @pytest.mark.parametrize("read", [FollowState.rows, FollowState.batches])

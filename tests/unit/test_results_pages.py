@@ -139,6 +139,13 @@ def test_an_offset_is_read_as_it_was_written() -> None:
     assert str(offset).endswith("~-5.9")
 
 
+def test_rows_are_counted_on_from_an_offset_between_rows() -> None:
+    """A client that was cut off within a chunk, went on, and is cut off again."""
+    start = Offset.at("3f2a9c1e00", Position(1, 2, 3, 4))
+    assert str(start.after(2).after(3)) == f"{start}.5"
+    assert Offset.read(str(start.after(2))).after(3) == start.after(5)
+
+
 def test_a_place_that_the_server_never_gave_is_not_looked_for(queries: StoredQueries) -> None:
     with queries.create("q") as log:
         log.append(numbered(0, 5))
