@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from nilometer.apps.cameras.changing_counts import Change, are_right, changes_in
 from nilometer.apps.cameras.declare import HALL, YARD
+from nilometer.apps.cameras.demo import compare
+from nilometer.apps.cameras.display import show_checks
 from nilometer.apps.cameras.questions import BUSY_WINDOW, busy, on_the_way
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, LONGEST_DELAY, SECOND, World
@@ -130,3 +134,28 @@ def test_a_tally_counts_every_micro_batch_once() -> None:
     tally.take(samples[:2], 5)
     tally.take(samples, 7)
     assert (tally.rows_in, tally.batches, tally.results) == (6, 3, 7)
+
+
+@pytest.mark.parametrize(
+    ("found", "counts_right", "told"),
+    [
+        (
+            [(1, 5), (2, 7)],
+            True,
+            ["right: all 2 true tracks were found, each once", "right: all 9"],
+        ),
+        ([(1, 5)], False, ["missing: 1 of 2 true tracks", "missing: not all 9 counts"]),
+        ([(1, 5), (1, 5), (2, 7)], True, ["wrong: 1 tracks were found", "right: all 9 counts"]),
+        ([(1, 5), (2, 7)], False, ["right: all 2", "wrong: not all 9 counts"]),
+    ],
+)
+def test_what_is_late_is_not_called_wrong(
+    found: list[tuple[int, ...]], counts_right: bool, told: list[str]
+) -> None:
+    checks = compare([(1, 5), (2, 7)], found, 9, counts_right)
+    console = Console(file=io.StringIO(), width=200)
+    show_checks(console, checks)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(lines) == len(told)
+    assert all(line.startswith(start) for line, start in zip(lines, told, strict=True))
+    assert checks.all_right == (found == [(1, 5), (2, 7)] and counts_right)

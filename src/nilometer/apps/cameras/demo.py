@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def _run(demo: Demo, cameras: Cameras, rate: int, seconds: int | None) -> bool:
         checks = _check_when_done(demo.client, world, seconds)
     _look(demo.client, found)
     show_summary(console, found, seconds)
-    show_checks(console, checks, found.tally.results)
+    show_checks(console, checks)
     return checks.all_right
 
 
@@ -180,14 +181,24 @@ def _check_when_done(client: Client, world: World, seconds: int) -> Checks:
     tracks = sorted(world.tracks(seconds * SECOND, LONGEST_LEG))
     away = world.on_the_way(seconds * SECOND, WINDOW, EVERY)
     busy = world.busy(seconds * SECOND, BUSY_WINDOW, EVERY, 2)
-    until = time.monotonic() + _PATIENCE
+    counts = sum(len(one) for truth in (away, busy) for one in truth.values())
+    rows, until = -1, 0.0
     while True:
-        found = _tracks(client)
+        if (now_there := sum(one["result_rows"] for one in client.queries())) != rows:
+            rows, until = now_there, time.monotonic() + _PATIENCE
         counts_right = _is_right(client, ON_THE_WAY, away) and _is_right(client, BUSY, busy)
-        if (found == tracks and counts_right) or time.monotonic() > until:
-            counts = sum(len(one) for truth in (away, busy) for one in truth.values())
-            return Checks(len(tracks), found == tracks, counts, counts_right)
+        checks = compare(tracks, _tracks(client), counts, counts_right)
+        if checks.all_right or time.monotonic() > until:
+            return checks
         time.sleep(_LOOK_EVERY)
+
+
+def compare(
+    true: list[tuple[int, ...]], found: list[tuple[int, ...]], counts: int, counts_right: bool
+) -> Checks:
+    """What is missing, and what should not be there."""
+    missing, false = Counter(true) - Counter(found), Counter(found) - Counter(true)
+    return Checks(len(true), missing.total(), false.total(), counts, counts_right)
 
 
 def _is_right(client: Client, query: str, truth: Mapping[int, Counts]) -> bool:
