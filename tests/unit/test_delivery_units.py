@@ -5,10 +5,11 @@ from __future__ import annotations
 import hmac
 import importlib.util
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -30,6 +31,7 @@ from nilometer.deliveries.find_units import (
 )
 from nilometer.deliveries.status import DeliveryState
 from nilometer.deliveries.unit import UnitSetting
+from nilometer.deliveries.units import webhook as webhook_unit
 from nilometer.errors import InputError
 from nilometer.model.options import OptionError
 from tests.delivery_receivers import Post, Receiver, Results, delivering, receiver
@@ -172,6 +174,31 @@ def test_of_a_long_answer_only_the_beginning_is_read(
         wait_for(lambda: delivery.last_error)
         assert len(delivery.last_error or "") < 300
     assert "hidden" not in (delivery.last_error or "")
+
+
+def test_an_answer_that_trickles_is_not_waited_for(
+    tmp_path: Path, results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_unit, "_ANSWER_SECONDS", 0.1)
+    results.append(1)
+    over = threading.Event()
+
+    def trickle() -> None:
+        connection, _ = bound.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 500 Oops\r\nContent-Length: 1000000\r\n\r\n")
+            while not over.wait(0.02):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        given = {"url": f"http://127.0.0.1:{bound.getsockname()[1]}", "secret": "s"}
+        with delivered(results, tmp_path, "webhook", **given) as delivery:
+            error = wait_for(lambda: delivery.last_error)
+            over.set()
+        thread.join()
+    assert error.startswith("the receiver answered 500: x")
 
 
 def test_nobody_listens(tmp_path: Path, results: Results) -> None:

@@ -10,6 +10,7 @@ import hmac
 import logging
 from collections.abc import Callable
 from hashlib import sha256
+from time import monotonic
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -32,6 +33,8 @@ _REFUSED_WAIT: Final = 30.0
 _LONGEST_WAIT: Final = 3600.0
 _ANSWER: Final = 2048
 """So many bytes of an answer are read, no more."""
+_ANSWER_SECONDS: Final = 5.0
+"""For so long they are waited for."""
 _SHOWN: Final = 120
 
 
@@ -127,10 +130,10 @@ class WebhookUnit:
 
 def _said(answer: httpx.Response) -> str:
     """The beginning of an answer's text, in one line."""
-    taken = b""
-    for piece in answer.iter_raw(_ANSWER):
+    taken, until = b"", monotonic() + _ANSWER_SECONDS
+    for piece in answer.iter_raw():
         taken += piece
-        if len(taken) >= _ANSWER:
+        if len(taken) >= _ANSWER or monotonic() > until:
             break
     text = " ".join(taken[:_SHOWN].decode(errors="replace").split())
     return f": {text}" if text else ""

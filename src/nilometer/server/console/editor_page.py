@@ -75,10 +75,14 @@ class EditorPage:
             await self._end_run()
             done = await run_statement(self._service, text, self._visitor.scopes)
         except NilometerError as error:
-            self._editor.show_problem(error)
+            if not self._outcome.is_deleted:
+                self._editor.show_problem(error)
             return
         finally:
-            self._run.props(remove="loading")
+            if not self._outcome.is_deleted:
+                self._run.props(remove="loading")
+        if self._outcome.is_deleted:
+            return  # who asked has left the page
         self._outcome.clear()
         with self._outcome:
             if isinstance(done, Started):
