@@ -20,6 +20,7 @@ from nilometer.database.at_exit import close_at_exit
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading, everything_known
 from nilometer.database.lifecycle import RunSettings
+from nilometer.database.named_frames import NamedFrames
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
 from nilometer.database.running import RunningQueries
@@ -30,13 +31,11 @@ from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
     ContradictionError,
     InputError,
-    NameTakenError,
     SqlWindowError,
     UnknownNameError,
 )
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
-from nilometer.model.names import nearest
 from nilometer.model.time import Duration
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
@@ -95,8 +94,7 @@ class Database:
         self._run_settings = RunSettings(spark, limits or QueryLimits(), most_queries)
         self._execution = choose_execution(execution)
         self._beats = beats_per_second(heartbeat)
-        self._frames: dict[str, DataFrame] = {}
-        self._relations: dict[str, Relation] = {}
+        self._named = NamedFrames()
         self._functions: dict[str, Function] = {}
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
@@ -127,7 +125,7 @@ class Database:
         """
         self._require_new(name, frame)
         relation = describe_stream(name, frame, time, lateness, idle, rate, distinct)
-        self._add(relation, frame)
+        self._named.add(relation, frame)
 
     def create_table(self, name: str, frame: DataFrame) -> None:
         """Give a static DataFrame a name; its rows hold for ever.
@@ -135,7 +133,7 @@ class Database:
         >>> db.create_table("Stores", df)  # doctest: +SKIP
         """
         self._require_new(name, frame)
-        self._add(describe_table(name, frame), frame)
+        self._named.add(describe_table(name, frame), frame)
 
     def create_function(
         self,
@@ -176,18 +174,11 @@ class Database:
 
     def drop(self, name: str) -> None:
         """Forget the name of a DataFrame; queries that run keep running."""
-        known = self._known(name)
-        if known is None:
-            stored = None if self._home is None else self._home.catalog.find(name)
-            if stored is not None:
-                hint = f'db.sql("DROP {stored.kind} {stored.name}")'
-                raise InputError(f"{stored.name} is no DataFrame but kept", hint=hint)
-            raise InputError(
-                f"there is no stream or table {name}", hint=nearest(name, self._relations)
-            )
-        with self._changing:
-            self._relations = {k: v for k, v in self._relations.items() if k != known}
-            self._frames = {k: v for k, v in self._frames.items() if k != known}
+        stored = None if self._home is None else self._home.catalog.find(name)
+        if stored is not None and name not in self._named:
+            hint = f'db.sql("DROP {stored.kind} {stored.name}")'
+            raise InputError(f"{stored.name} is no DataFrame but kept", hint=hint)
+        self._named.drop(name)
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -322,7 +313,7 @@ class Database:
             if not temporary:
                 raise InputError("a query that is kept needs a name")
             name = f"run_{token_hex(4)}"
-        self._refuse_frame(name)
+        self._named.refuse(name)
         queries = self._stored()[1]
         statement = read_query(text)
         if statement.explain is not None:
@@ -434,42 +425,20 @@ class Database:
     def _everything(self, reading: Reading) -> Known:
         """All that a statement can name."""
         self._require_open()
-        return everything_known(self._relations, self._frames, self._home, self.spark, reading)
+        return everything_known(*self._named.all, self._home, self.spark, reading)
 
     def _refuse_taken(self, statement: DatabaseStatement) -> None:
         """A name is that of a DataFrame or of something in the catalog, never of both."""
         if isinstance(statement, _CREATES):
             with placed(statement.place):
-                self._refuse_frame(statement.name)
-
-    def _refuse_frame(self, name: str) -> None:
-        if self._known(name) is not None:
-            raise NameTakenError(
-                f"there is a DataFrame {name} already",
-                hint=f'choose another name, or db.drop("{name}") first',
-            )
+                self._named.refuse(statement.name)
 
     def _require_new(self, name: object, frame: object) -> None:
-        if not isinstance(name, str) or not name:
-            raise InputError("a stream or table needs a name", detail=f"got {name!r}")
-        if not hasattr(frame, "isStreaming"):
-            raise InputError(f"{name} is not a DataFrame", detail=f"got {type(frame).__name__}")
-        if self._known(name) is not None:
-            raise InputError(
-                f"there is already a stream or table {name}", hint=f'first db.drop("{name}")'
-            )
-        stored = None if self._home is None else self._home.catalog.find(name)
+        self._named.require_new(name, frame)
+        stored = None if self._home is None else self._home.catalog.find(str(name))
         if stored is not None:
             kind = stored.kind.lower()
             raise InputError(f"there is already a {kind} {name}", hint="choose another name")
-
-    def _known(self, name: str) -> str | None:
-        return next((known for known in self._relations if known.lower() == name.lower()), None)
-
-    def _add(self, relation: Relation, frame: DataFrame) -> None:
-        with self._changing:  # those who read them keep what they have
-            self._frames = {**self._frames, relation.name: frame}
-            self._relations = {**self._relations, relation.name: relation}
 
 
 def connect(
