@@ -360,3 +360,18 @@ class _WithQueries(LocalDatabase):
 
     def plan(self, statement: str) -> Any:
         return compile_statement(read_query(statement), self._catalog, 2)
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT temperature FROM sensors", "did you mean Reading.temperature?"),
+        ("SELECT S.Humidity FROM Sensors S", "did you mean Reading.humidity?"),
+        ("SELECT locatoin FROM Sensors", "did you mean Location?"),
+    ],
+)
+def test_who_leaves_out_the_stream_column_is_told_of_it(sql: str, hint: str) -> None:
+    with pytest.raises(NilometerError) as refused:
+        plan(sql)
+    assert refused.value.hint == hint
+    assert "Location, floor, Reading.temperature, Reading.humidity" in (refused.value.detail or "")

@@ -50,6 +50,8 @@ class Relation:
     """Of a sensor table; its static rows are the table `sensor_rows`."""
     rows_of: str | None = None
     """The sensor table of which this is the table of static rows."""
+    readings: tuple[str, ...] = ()
+    """What the readings of that table hold, as queries name it: for those who ask for less."""
 
     @property
     def time_column(self) -> str:
@@ -74,7 +76,14 @@ class Relation:
             clock=StreamClock(ended=True),
             is_table=True,
             rows_of=self.name,
+            readings=_fields_of(self.sensors.column, kinds.get(self.sensors.column)),
         )
+
+
+def _fields_of(column: str, kind: pa.DataType | None) -> tuple[str, ...]:
+    if kind is None or not pa.types.is_struct(kind):
+        return (column,)
+    return tuple(f"{column}.{kind.field(i).name}" for i in range(kind.num_fields))
 
 
 def rows_name(sensor_table: str) -> str:

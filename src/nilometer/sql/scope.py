@@ -52,6 +52,12 @@ class Unit:
     is_derived: bool = False
     """Whether it is a query whose answer changes."""
 
+    @property
+    def nameable(self) -> list[str]:
+        """Its columns, and those it would have if a query named what sensors tell."""
+        rows = [one for one in self.relations.values() if one.rows_of == self.origin]
+        return [*self.columns, *(name for one in rows for name in one.readings)]
+
     def unusable(self, tree: exp.Expr) -> ColumnRef | None:
         """The column that a tree is, if its values cannot be brought to the join."""
         if not isinstance(tree, ResolvedColumn) or not isinstance(tree.ref, ColumnRef):
@@ -122,7 +128,7 @@ class Scope:
 
     @property
     def _known(self) -> list[str]:
-        return [name for unit in self.units for name in unit.columns]
+        return [name for unit in self.units for name in unit.nameable]
 
     def resolve(self, tree: exp.Expr, names: Sequence[exp.Identifier]) -> exp.Expr:
         """What a name such as ts, A.ts or A.position.x means."""
@@ -198,8 +204,8 @@ class Scope:
             raise UnknownNameError(
                 f"{unit.name} has no column {names[0].name}",
                 place=place,
-                detail=f"it has {', '.join(unit.columns)}",
-                hint=nearest(names[0].name, unit.columns),
+                detail=f"it has {', '.join(unit.nameable)}",
+                hint=_nearest(names[0].name, unit.nameable),
             )
         tree = unit.columns[name].copy()
         require_usable(unit, tree, place)
@@ -238,8 +244,14 @@ class Scope:
             f"there is no column {name.name}",
             place=place,
             detail=detail,
-            hint=nearest(name.name, self._known) or nearest(name.name, streams),
+            hint=_nearest(name.name, self._known) or nearest(name.name, streams),
         )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The name that was meant, perhaps: also a field whose struct was left out."""
+    inner = next((one for one in known if one.lower().endswith(f".{name.lower()}")), None)
+    return nearest(name, known) if inner is None else f"did you mean {inner}?"
 
 
 def _may_have_fields(unit: Unit, name: exp.Identifier) -> bool:
