@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,10 @@ QUERIES: Final = {
 }
 
 
+class OverError(Exception):
+    """Ends a follower that would otherwise look for its server for ever."""
+
+
 class Follower(threading.Thread):
     """Collects what one client gets, whatever happens to the server."""
 
@@ -41,23 +46,24 @@ class Follower(threading.Thread):
         follow = self._client.query(self._query).follow(
             start="start", on_reconnect=lambda *_: self._note()
         )
-        for row in follow:
-            self.rows.append(row)
-            if self.is_over:
-                return
+        with suppress(OverError):
+            for row in follow:
+                self.rows.append(row)
+                if self.is_over:
+                    return
 
     def _note(self) -> None:
         """Count a loss of the connection; in the end, stop trying."""
         self.reconnects += 1
         if self.is_over:
-            raise SystemExit
+            raise OverError
 
 
 def declare(server: ServerAtWork) -> None:
     for name in ("A", "B"):
         server.sql(
             f"CREATE STREAM {name} (k BIGINT, v BIGINT, HISTORY 1 DAY) FROM synthetic "
-            f"WITH (rate = 100, values = 'k=uniform(0,60), v=counter(0,1)')"
+            f"WITH (rate = 40, values = 'k=uniform(0,60), v=counter(0,1)')"
         )
     for name, text in QUERIES.items():
         server.sql(f"CREATE QUERY {name} AS {text} FROM START")
@@ -116,6 +122,7 @@ def run_with_kills(folder: Path, kills: int, pause: tuple[float, float], seed: i
         wait_for(
             lambda: all(len(f.rows) >= stored(folder, n).num_rows for n, f in followers.items())
         )
+        server.kill()
     for follower in followers.values():
         follower.is_over = True
     for name, follower in followers.items():
