@@ -9,10 +9,12 @@ from typing import Final
 
 HIDDEN: Final = "…"
 _NAMES: Final = re.compile(
-    r"pass(word|phrase|wd)?|secret|token|api_?key|access_?key|credential|authorization|headers?$",
+    r"pass(word|phrase|wd)?|secret|token|api[_-]?key|access[_-]?key|credential|authorization|headers?$",
     re.IGNORECASE,
 )
-_ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s@'\"]*(?=@)")
+_PARAMETERS: Final = re.compile(r"(key|auth|code|pwd|sig|signature)", re.IGNORECASE)
+"""Of queries in URLs; options of such names may be names of files."""
+_ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s'\"]*(?=@)")
 _QUERY: Final = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s'\"]*)")
 _ADDRESS: Final = "address"
 
@@ -29,7 +31,13 @@ def shown_text(text: str) -> str:
     'cannot reach mqtt://ann:…@host/x?token=…&n=1'
     """
     text = _ACCOUNT.sub(rf"\1:{HIDDEN}", text)
-    return _QUERY.sub(lambda one: f"{one[1]}={HIDDEN if is_secret(one[1]) else one[2]}", text)
+    return _QUERY.sub(_shown_parameter, text)
+
+
+def _shown_parameter(found: re.Match[str]) -> str:
+    name, value = found[1], found[2]
+    is_hidden = is_secret(name) or _PARAMETERS.fullmatch(name)
+    return f"{name}={HIDDEN if is_hidden else value}"
 
 
 def shown_address(address: str) -> str:
