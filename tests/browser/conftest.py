@@ -22,8 +22,8 @@ FROM synthetic WITH (rate = 20,
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAtWork]:
-    """A server with three cameras and a weather station."""
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAtWork]:
+    """A server with three cameras and a weather station; none where no browser could look."""
     with server_at_work(tmp_path_factory.mktemp("console")) as running:
         running.sql(_WEATHER)
         for number in (1, 2, 3):
