@@ -177,7 +177,7 @@ class ExpressionBinder:
             case exp.AggFunc():
                 return self._aggregate(node)
             case exp.Func():
-                return refuse_unsafe(node, place_of(node, self.scope.sql))
+                return refuse_unsafe(node, self.scope.sql)
             case _:
                 return None
         return SqlError(message, place=place_of(node, self.scope.sql), hint=hint)

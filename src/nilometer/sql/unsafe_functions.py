@@ -10,8 +10,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import Place, SqlError
+from nilometer.errors import SqlError
 from nilometer.sql.placed_parser import written
+from nilometer.sql.scalars import place_of
 
 _RUN_CODE: Final = frozenset({"reflect", "try_reflect", "java_method"})
 _READ_FILES: Final = frozenset(
@@ -67,7 +68,7 @@ _WHY: Final = (
 )
 
 
-def refuse_unsafe(call: exp.Func, place: Place) -> SqlError | None:
+def refuse_unsafe(call: exp.Func, sql: str) -> SqlError | None:
     """The refusal of a function that reaches beyond the data; None: it does not."""
     spelled = [call.name] if isinstance(call, exp.Anonymous) else [written(call), *call.sql_names()]
     for name in map(str.lower, spelled):
@@ -75,7 +76,7 @@ def refuse_unsafe(call: exp.Func, place: Place) -> SqlError | None:
             if name in names:
                 return SqlError(
                     f"the function {name} cannot be called",
-                    place=place,
+                    place=place_of(call, sql),
                     detail=why,
                     hint="use functions of the values alone",
                 )
