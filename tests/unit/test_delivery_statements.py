@@ -301,6 +301,7 @@ def _delivered(results: Results, name: str) -> bool:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(5))
 def test_killed_databases_deliver_everything(tmp_path: Path, seed: int) -> None:
     home = open_home(tmp_path)
