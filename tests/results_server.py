@@ -42,6 +42,9 @@ _Result = TypeVar("_Result")
 class StoredQueries:
     """Queries whose results a test writes; to the routes, a Service."""
 
+    known_query = Service.known_query
+    is_closing = False
+
     def __init__(self, folder: Path, most_followers: int = 500) -> None:
         self.folder = folder
         self.settings = ServerSettings(most_followers=most_followers, most_rows=10_000)
