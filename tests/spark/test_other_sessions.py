@@ -152,6 +152,7 @@ def test_the_demo_finds_every_track_and_prints_nothing_else() -> None:
     expected = len(World(0, 300).tracks(6 * SECOND, 3 * SECOND))
     assert expected > 0
     assert lines[-2] == f"right: all {expected:,} true tracks were found, each once"
-    assert re.fullmatch("right: all [0-9]+ counts of objects on the way, every second", lines[-1])
+    counts = "right: all [0-9]+ counts of sightings and of objects on the way, every second"
+    assert re.fullmatch(counts, lines[-1])
     assert any(line.startswith("watermark") for line in lines)
     assert not any("WARN" in line or "Traceback" in line for line in lines)

@@ -47,8 +47,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     # What a page would show of work that is done; Spark keeps it without the page, too.
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "200",
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",

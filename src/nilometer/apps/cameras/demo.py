@@ -78,7 +78,7 @@ def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
 @contextmanager
 def ends_like_ctrl_c() -> Iterator[None]:
     """A terminal that is closed, or `kill`, must not leave the server behind."""
-    ending = (signal.SIGHUP, signal.SIGTERM)
+    ending = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # INT may have been ignored
     before = {one: signal.signal(one, signal.default_int_handler) for one in ending}
     try:
         yield
