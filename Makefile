@@ -11,8 +11,8 @@ help:  ## show this help
 demo: $(READY)  ## a server with four cameras and three queries, to look at in a browser (SECONDS=30)
 	@$(RUN)/nilometer demo $(if $(SECONDS),--seconds $(SECONDS))
 
-test: $(READY) $(TESTS_READY) check  ## run all tests (a few minutes)
-	@echo "Running the tests (about ten minutes): those with Spark here, the others beside them"
+test: $(READY) $(TESTS_READY) check  ## run all tests (some twenty minutes)
+	@echo "Running the tests (some twenty minutes): those with Spark here, the others beside them"
 	@$(RUN)/python -m pytest -q -p no:cacheprovider src tests/unit tests/browser > build/unit-tests.log 2>&1 & \
 	others=$$!; $(RUN)/python -m pytest -q tests/spark; spark=$$?; wait $$others; others=$$?; \
 	if [ $$others -eq 0 ]; then tail -n 1 build/unit-tests.log; else cat build/unit-tests.log; fi; \
