@@ -1,10 +1,12 @@
 """What the log of results says about how far its query has come."""
 
+import json
 from typing import Any
 
 import pytest
 
 from nilometer.model.time import EARLIEST, FOREVER
+from nilometer.spark.metrics import progress_metrics
 from nilometer.spark.result_log import ResultLog
 
 
@@ -29,3 +31,18 @@ def test_a_watermark_is_told_once_it_says_something(
     parts: Any = _Parts()
     ResultLog(parts, queries=1, senders=2).append([], frontiers, ("q", 1))
     assert parts.watermark == told
+
+
+@pytest.mark.parametrize(("told", "expected"), [(EARLIEST, None), (-FOREVER, None), (5, 5)])
+def test_a_stream_without_rows_has_no_watermark(told: int, expected: int | None) -> None:
+    bucket = {
+        **{name: [0] for name in ("rows", "late", "without_time", "buffered")},
+        "names": ["A"],
+        "internal": [False],
+        "copies": [1],
+        "watermarks": [told],
+        **dict.fromkeys(("results", "state_bytes", "chunks"), 0),
+    }
+    report = {"observedMetrics": {"nilometer-x": {"buckets": [json.dumps(bucket)]}}}
+    [found] = progress_metrics(report)
+    assert found.streams["A"].watermark == expected

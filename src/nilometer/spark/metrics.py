@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nilometer.model.time import FOREVER
+from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.stage import BucketRun, Stage
 from nilometer.spark.emit import METRICS
 
@@ -122,7 +122,7 @@ def _combine(buckets: list[dict[str, Any]]) -> JoinMetrics:
 
 
 def _instant(mark: int) -> int | None:
-    return mark if abs(mark) < FOREVER else None
+    return mark if EARLIEST < mark < FOREVER else None
 
 
 def _buckets(row: Any) -> list[str]:
