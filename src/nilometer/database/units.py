@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from nilometer.errors import InputError
+from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 
 ENTRY_POINTS: Final = "nilometer.units"
@@ -43,11 +43,12 @@ class Units:
         """The function of this name: a registered one, or that of an installed package."""
         if (found := self._registered.get(name.lower())) is not None:
             return found
-        installed = {one.name.lower(): one for one in entry_points(group=ENTRY_POINTS)}
-        if name.lower() in installed:
-            found = self._registered[name.lower()] = _load(installed[name.lower()])
-            return found
-        known = sorted({*self._registered, *installed})
+        others = installed(ENTRY_POINTS)
+        if name.lower() in others:
+            loaded: Callable[..., Any] = load_installed(others[name.lower()], "unit")
+            self._registered[name.lower()] = loaded
+            return loaded
+        known = sorted({*self._registered, *others})
         raise InputError(
             f"there is no unit {name}",
             detail=f"known are {', '.join(known)}" if known else "none is registered",
@@ -57,15 +58,3 @@ class Units:
     def when_registered(self, tell: Callable[[], None]) -> None:
         """Let somebody know of every unit that is registered."""
         self._told.append(tell)
-
-
-def _load(entry: EntryPoint) -> Callable[..., Any]:
-    try:
-        found: Callable[..., Any] = entry.load()
-    except Exception as error:  # a package may fail in any way while it is imported
-        raise InputError(
-            f"unit {entry.name} cannot be loaded",
-            detail=f"{entry.value}: {type(error).__name__}: {error}",
-            hint="repair or remove the package that brings it",
-        ) from error
-    return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from nilometer.deliveries.unit import ENTRY_POINTS, ChunkSize
 from nilometer.errors import InputError
+from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.model.options import Option, one_of, parse_size, read_options, seconds, whole
 
@@ -23,7 +24,7 @@ _NEEDED: Final = ("options", "deliver", "close")
 
 def known_units() -> list[str]:
     """The names of all units."""
-    return sorted({*_BUILT_IN, *_installed()})
+    return sorted({*_BUILT_IN, *installed(ENTRY_POINTS)})
 
 
 def unit_class(name: str) -> Any:
@@ -32,15 +33,15 @@ def unit_class(name: str) -> Any:
     if (place := _BUILT_IN.get(found)) is not None:
         module, _, attribute = place.partition(":")
         return getattr(import_module(module), attribute)
-    installed = _installed()
-    if found not in installed:
+    others = installed(ENTRY_POINTS)  # built-in ones came first: their names cannot be taken
+    if found not in others:
         known = known_units()
         raise InputError(
             f"there is no delivery unit {name!r}",
             detail=f"known are {', '.join(known)}",
             hint=nearest(name, known) or f"packages add units by the entry point {ENTRY_POINTS}",
         )
-    return _load(installed[found])
+    return _load(others[found])
 
 
 def read_unit_options(name: str, given: Mapping[str, str]) -> dict[str, Any]:
@@ -77,21 +78,8 @@ def _size(text: str) -> int:
     return max(1, parse_size(text))
 
 
-def _installed() -> dict[str, EntryPoint]:
-    """Units of installed packages; the names of built-in ones cannot be taken."""
-    found = {one.name.lower(): one for one in entry_points(group=ENTRY_POINTS)}
-    return {name: one for name, one in found.items() if name not in _BUILT_IN}
-
-
 def _load(entry: EntryPoint) -> Any:
-    try:
-        found = entry.load()
-    except Exception as error:  # a package may fail in any way while it is imported
-        raise InputError(
-            f"delivery unit {entry.name} cannot be loaded",
-            detail=f"{entry.value}: {type(error).__name__}: {error}",
-            hint="repair or remove the package that brings it",
-        ) from error
+    found = load_installed(entry, "delivery unit")
     missing = [one for one in _NEEDED if not hasattr(found, one)]
     if missing:
         raise InputError(

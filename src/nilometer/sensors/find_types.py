@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from nilometer.errors import InputError
+from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.sensors.stream_type import ENTRY_POINTS
 from nilometer.sensors.types.options import read_options
@@ -55,8 +56,7 @@ class KnownTypes(Mapping[str, type]):
 
 def known_types() -> KnownTypes:
     """All stream types; the names of built-in ones cannot be taken by others."""
-    found = {one.name.lower(): one for one in entry_points(group=ENTRY_POINTS)}
-    return KnownTypes({name: one for name, one in found.items() if name not in _BUILT_IN})
+    return KnownTypes(installed(ENTRY_POINTS, taken=_BUILT_IN))
 
 
 def stream_class(name: str) -> type:
@@ -87,14 +87,7 @@ def check_reachable(name: str, address: str) -> None:
 
 
 def _load(entry: EntryPoint) -> type:
-    try:
-        found = entry.load()
-    except Exception as error:  # a package may fail in any way while it is imported
-        raise InputError(
-            f"stream type {entry.name} cannot be loaded",
-            detail=f"{entry.value}: {type(error).__name__}: {error}",
-            hint="repair or remove the package that brings it",
-        ) from error
+    found = load_installed(entry, "stream type")
     missing = [
         one
         for one in ("init_stream", "read_stream", "close_stream", "can_wait")

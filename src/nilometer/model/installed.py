@@ -1,0 +1,27 @@
+"""What installed packages add, by entry points; nothing is imported before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from nilometer.errors import InputError
+
+
+def installed(group: str, taken: Container[str] = ()) -> dict[str, EntryPoint]:
+    """What packages add to a group, by names in lower case; those that are taken are left out."""
+    found = {one.name.lower(): one for one in entry_points(group=group)}
+    return {name: one for name, one in found.items() if name not in taken}
+
+
+def load_installed(entry: EntryPoint, noun: str) -> Any:
+    """What an entry point names; an error that blames its package if that fails."""
+    try:
+        return entry.load()
+    except Exception as error:  # a package may fail in any way while it is imported
+        raise InputError(
+            f"{noun} {entry.name} cannot be loaded",
+            detail=f"{entry.value}: {type(error).__name__}: {error}",
+            hint="repair or remove the package that brings it",
+        ) from error
