@@ -11,21 +11,14 @@ import pytest
 from nilometer.errors import InputError
 from nilometer.model.options import Option, parse_size, yes_or_no
 from nilometer.sensors.find_types import check_options, known_types, stream_class
+from nilometer.sensors.stream_type import ENTRY_POINTS
 from nilometer.sensors.types.address import read_address
 from nilometer.sensors.types.options import read_options
+from tests.installed_package import install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "stream_type_package"
 BUILT_IN = ["file", "http", "mqtt", "python", "synthetic", "tcp"]
-
-
-def install(folder: Path, name: str, entries: str, code: str = "") -> None:
-    """What an installer leaves of a package that brings stream types."""
-    about = folder / f"{name}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[nilometer.stream_types]\n{entries}\n")
-    (folder / f"{name}.py").write_text(code)
 
 
 def test_built_in_types_are_stream_types() -> None:
@@ -48,8 +41,16 @@ def test_an_unknown_type_is_refused_with_what_it_may_have_been() -> None:
 def test_a_broken_package_matters_only_to_who_uses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, "broken_types", "broken = broken_types:X\nhttp = broken_types:X", "1 / 0")
-    install(tmp_path, "odd_types", "odd = odd_types:X", "class X:\n    can_wait = True\n")
+    install(
+        tmp_path,
+        "broken_types",
+        ENTRY_POINTS,
+        "broken = broken_types:X\nhttp = broken_types:X",
+        "1 / 0",
+    )
+    install(
+        tmp_path, "odd_types", ENTRY_POINTS, "odd = odd_types:X", "class X:\n    can_wait = True\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert {"broken", "odd"} < set(known_types())
     assert known_types().package("broken") == "broken_types"
