@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ from nilometer.database import lifecycle, running
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading
 from nilometer.database.lifecycle import RunSettings
+from nilometer.database.query_status import QueryPhase
 from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
@@ -24,6 +26,7 @@ from nilometer.spark.start_query import Destination
 from nilometer.sql.changes_plan import Plan
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_query
+from tests.manager_streams import wait_for
 
 SECOND = 1_000_000
 LAYOUT = LogLayout(pa.schema([("k", pa.int64()), (TIME, TIMESTAMP)]), TIME)
@@ -157,3 +160,29 @@ def append_results(home: Home, name: str, rows: int, watermark: int | None = Non
     )
     with LogWriter.open(home.log_of(name), LAYOUT) as log:
         log.append(batch, watermark=watermark)
+
+
+@dataclass
+class Bench:
+    """A database's queries over fake handles."""
+
+    home: Home
+    queries: RunningQueries
+    starts: Starts
+    clock: Clock
+
+    def phase(self, name: str) -> QueryPhase:
+        return self.queries.status(name).phase
+
+    def fails(self, name: str, error: Exception) -> None:
+        """Let a query fail, and be looked at."""
+        self.starts.handles[name].fail(error)  # type: ignore[arg-type]
+        self.queries.look()
+
+    def is_tried(self, name: str) -> None:
+        """Look until a query that is due has been tried again."""
+        before = self.starts.count
+        self.queries.look()
+        wait_for(lambda: self.starts.count > before)
+        with self.queries._runs.alone(name):
+            pass

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.manager_streams import ONLY, Site, sensors
 from tests.mosquitto import Mosquitto, start_mosquitto
+
+if TYPE_CHECKING:
+    from tests.running_queries import Bench
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +28,15 @@ def site(tmp_path: Path) -> Site:
     made = Site(tmp_path)
     made.rows = {"S": [ONLY], "T": sensors((1, "hall"), (2, "lab"), (3, "hall"))}
     return made
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Queries over fake handles; PySpark, which others do without, is loaded for these alone."""
+    from nilometer.database.lifecycle import RunSettings  # noqa: PLC0415
+    from tests.running_queries import Bench, Clock, Starts, open_queries  # noqa: PLC0415
+
+    starts, clock = Starts(), Clock()
+    settings = RunSettings(most=4, look_every=3600, clock=clock, chance=lambda: 1.0)
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
+        yield Bench(home, queries, starts, clock)

@@ -1,13 +1,10 @@
-"""What becomes of named queries: failures, restarts, limits, health, many threads at once."""
+"""What becomes of named queries: failures, restarts, limits, health."""
 
 from __future__ import annotations
 
 import errno
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,21 +13,15 @@ from pyspark.errors import PySparkException
 from nilometer.database import lifecycle, running
 from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
-from nilometer.database.home import Home
 from nilometer.database.lifecycle import RunSettings
-from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import QueryLimits, QueryPhase
-from nilometer.database.run_table import RunTable
-from nilometer.database.running import RunningQueries
 from nilometer.database.supervisor import Supervisor
 from nilometer.errors import (
     CheckpointError,
     DiskFullError,
     InputError,
-    LimitError,
     LogError,
     LogFullError,
-    NameTakenError,
     NilometerError,
     SessionError,
 )
@@ -40,6 +31,7 @@ from nilometer.sensors.catalog.stored_queries import QueryState
 from tests.manager_streams import wait_for
 from tests.running_queries import (
     SECOND,
+    Bench,
     Clock,
     Planned,
     Starts,
@@ -49,40 +41,6 @@ from tests.running_queries import (
     open_queries,
     worker_error,
 )
-
-
-@dataclass
-class Bench:
-    """A database's queries over fake handles."""
-
-    home: Home
-    queries: RunningQueries
-    starts: Starts
-    clock: Clock
-
-    def phase(self, name: str) -> QueryPhase:
-        return self.queries.status(name).phase
-
-    def fails(self, name: str, error: Exception) -> None:
-        """Let a query fail, and be looked at."""
-        self.starts.handles[name].fail(error)  # type: ignore[arg-type]
-        self.queries.look()
-
-    def is_tried(self, name: str) -> None:
-        """Look until a query that is due has been tried again."""
-        before = self.starts.count
-        self.queries.look()
-        wait_for(lambda: self.starts.count > before)
-        with self.queries._runs.alone(name):
-            pass
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    starts, clock = Starts(), Clock()
-    settings = RunSettings(most=4, look_every=3600, clock=clock, chance=lambda: 1.0)
-    with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
-        yield Bench(home, queries, starts, clock)
 
 
 @pytest.mark.parametrize("failures", range(1, 12))
@@ -424,143 +382,6 @@ def test_a_query_that_does_not_run_says_what_its_log_holds(
             assert (status.phase, status.result_rows, status.watermark) == (phase, 7, 99)
             assert status.result_bytes > 0
             queries.stop("q")
-
-
-def test_no_more_queries_run_than_may(bench: Bench) -> None:
-    for name in "abcd":
-        create(bench.queries, name)
-    with pytest.raises(LimitError, match="4 queries run already") as refused:
-        create(bench.queries, "e")
-    assert "SHOW QUERIES" in str(refused.value)
-    assert bench.home.catalog.query("e") is None
-    bench.queries.stop("b")
-    create(bench.queries, "e")
-    with pytest.raises(LimitError):
-        bench.queries.start("b")
-    bench.fails("c", lost_worker())  # it is tried again, so its place is not free
-    with pytest.raises(LimitError):
-        bench.queries.start("b")
-    with pytest.raises(LimitError):
-        create(bench.queries, "b")
-    bench.queries.drop("c")
-    with pytest.raises(NameTakenError):
-        create(bench.queries, "b")
-    create(bench.queries, "f")
-    bench.queries.drop("f")
-    assert bench.queries.start("b")
-    assert sorted(run.place or 0 for run in bench.queries._runs) == [0, 1, 2, 3]
-
-
-def test_the_same_name_from_many_threads_is_made_once(bench: Bench) -> None:
-    def make(_: int) -> str:
-        try:
-            create(bench.queries, "q")
-        except NameTakenError:
-            return "taken"
-        return "made"
-
-    with ThreadPoolExecutor(8) as threads:
-        found = sorted(threads.map(make, range(8)))
-    assert found == ["made", *["taken"] * 7]
-    assert bench.starts.count == 1
-
-
-def test_many_threads_may_do_everything_at_once(bench: Bench) -> None:
-    """They make, stop, start and drop the same few names; all refusals are kind."""
-
-    def live(number: int) -> None:
-        name = f"q{number % 3}"
-        for _ in range(4):
-            for step in (
-                lambda: create(bench.queries, name),
-                lambda: bench.queries.stop(name),
-                lambda: bench.queries.start(name),
-                lambda: bench.queries.drop(name),
-            ):
-                try:
-                    step()
-                except NilometerError as error:
-                    assert "there is" in error.message  # noqa: PT017
-
-    with ThreadPoolExecutor(6) as threads:
-        list(threads.map(live, range(6)))
-    assert all(one.name in {"q0", "q1", "q2"} for one in bench.queries.statuses())
-    for one in bench.queries.statuses():
-        bench.queries.drop(one.name)
-    assert list(bench.queries._runs) == []
-
-
-def test_who_waits_for_a_run_that_is_dropped_gets_a_new_one() -> None:
-    runs = RunTable(None)
-    waits = threading.Event()
-
-    def other() -> QueryRun:
-        waits.set()
-        with runs.alone("Q") as found:
-            found.state = RunState(QueryPhase.RUNNING)
-            return found
-
-    with ThreadPoolExecutor(1) as threads:
-        with runs.alone("q") as first:
-            waiting = threads.submit(other)
-            assert waits.wait(20)
-            time.sleep(0.05)  # until it waits for the lock; if it does not yet, nothing is tested
-            runs.forget(first)
-        assert waiting.result(20) is not first
-    assert list(runs) == [waiting.result()]
-
-
-def test_looking_waits_for_nobody(bench: Bench) -> None:
-    create(bench.queries, "q")
-    create(bench.queries, "r")
-    bench.starts.handles["r"].fail(lost_worker())
-    holds, may_end = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with bench.queries._runs.alone("q"):
-            holds.set()
-            may_end.wait(20)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    try:
-        assert holds.wait(20)
-        bench.queries.look()
-        assert bench.phase("q") is QueryPhase.RUNNING
-        assert bench.phase("r") is QueryPhase.RESTARTING
-        assert thread.is_alive()
-    finally:
-        may_end.set()
-        thread.join()
-
-
-def test_temporary_queries_are_gone_when_the_database_is_opened_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_queries(tmp_path, Starts(), monkeypatch) as (home, queries):
-        create(queries, "kept")
-        create(queries, "run_1", temporary=True)
-        create(queries, "run_2", temporary=True)
-        create(queries, "reader", "SELECT k FROM Run_2")
-        log = Path(home.log_of("run_1"))
-        assert [one.is_temporary for one in queries.statuses()] == [False, False, True, True]
-    assert log.exists()
-    with open_queries(tmp_path, Starts(), monkeypatch) as (home, queries):
-        queries.drop_temporary()
-        assert [one.name for one in queries.statuses()] == ["kept", "reader", "run_2"]
-    assert not log.exists()
-
-
-def test_nothing_is_begun_once_it_is_closed(bench: Bench) -> None:
-    create(bench.queries, "q")
-    bench.queries.close()
-    assert bench.starts.handles["q"].was_stopped
-    for step in (bench.queries.start, bench.queries.stop, bench.queries.drop):
-        with pytest.raises(InputError, match="the database is closed"):
-            step("q")
-    stored = bench.home.catalog.query("q")
-    assert stored is not None
-    assert stored.state is QueryState.RUNNING
 
 
 def test_what_is_usual_holds_where_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
