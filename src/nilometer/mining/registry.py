@@ -1,0 +1,39 @@
+"""The table functions there are, by name; each module has its own in FUNCTION."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Final
+
+from nilometer.mining.table_function import MiningError, TableFunction
+
+MODULES: Final = MappingProxyType(
+    {
+        "ACCUMULATE": "nilometer.mining.accumulate",
+        "CLASSIFY": "nilometer.mining.classify",
+        "CLUSTERS": "nilometer.mining.clusters",
+        "LINES": "nilometer.mining.lines",
+        "MATCHES": "nilometer.mining.matches",
+        "MOTIFS": "nilometer.mining.motifs",
+        "PATTERNS": "nilometer.mining.patterns",
+        "PEAKS": "nilometer.mining.peaks",
+        "PERIODS": "nilometer.mining.periods",
+        "SEQUENCES": "nilometer.mining.sequences",
+    }
+)
+
+
+@cache
+def find_function(name: str) -> TableFunction:
+    """The function of a name in upper case; an error if what it needs is not installed."""
+    function: TableFunction = import_module(MODULES[name]).FUNCTION
+    missing = [package for package in function.needs if find_spec(package) is None]
+    if missing:
+        raise MiningError(
+            f"{name} needs {' and '.join(missing)}, which is not installed",
+            hint="pip install 'nilometer[mining]'",
+        )
+    return function
