@@ -115,6 +115,23 @@ def test_stored_constants() -> None:
     assert store_constant(Decimal("2.00"), pa.int16()) == 2
     assert store_constant(None, pa.string()) is None
     assert store_constant(b"x", pa.binary()) == b"x"
+    mixed = [1, Decimal("2.50"), None, 1e3]
+    assert store_constant(mixed, pa.list_(pa.float64())) == [1.0, 2.5, None, 1000.0]
+    assert store_constant([0.5, 1.5], pa.list_(pa.float64())) == [0.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        ([1], pa.int32(), "a column of type INT does not hold arrays"),
+        ([1.5], pa.list_(pa.int32()), "a column of type INT does not hold 1.5"),
+        (1, pa.list_(pa.int32()), "a column of type ARRAY<INT> does not hold values of type INT"),
+    ],
+)
+def test_arrays_are_no_other_values(value: object, kind: pa.DataType, message: str) -> None:
+    with pytest.raises(NilometerError) as refused:
+        store_constant(value, kind)
+    assert refused.value.message == message
 
 
 DUCKDB = duckdb.connect()

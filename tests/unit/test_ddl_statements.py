@@ -129,6 +129,7 @@ def test_clauses_and_columns_of_the_same_names(
         ("DATE", pa.date32()),
         ("TIMESTAMP", TIMESTAMP),
         ("BINARY", pa.binary()),
+        ("ARRAY<DOUBLE>", pa.list_(pa.float64())),
     ],
 )
 def test_types(written: str, kind: pa.DataType) -> None:

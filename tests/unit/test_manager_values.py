@@ -88,6 +88,33 @@ def test_values_that_do_not_fit_leave_the_others_alone(
     assert refused == {1: reason}
 
 
+ARRAYS = pa.list_(pa.int32())
+
+
+def test_arrays_that_fit() -> None:
+    given = [[1, 2], None, [], (3.0, None), np.array([4, 5])]
+    found, refused = fit_values(given, ARRAYS, SECOND)
+    assert found.to_pylist() == [[1, 2], None, [], [3, None], [4, 5]]
+    assert (found.type, refused) == (ARRAYS, {})
+    wide = pa.array([[1, 2], None, [3]], pa.list_(pa.int64()))
+    assert fit_array(wide, ARRAYS, SECOND)[0].to_pylist() == [[1, 2], None, [3]]
+
+
+def test_an_array_with_an_item_that_does_not_fit_is_refused_and_no_other() -> None:
+    given = [[1], [2, "x", 2.5], 7, "12", [3], [2**31]]
+    expected = {
+        1: "item 2: not a whole number: 'x'",
+        2: "not an array: 7",
+        3: "not an array: '12'",
+        5: "item 1: does not fit INT32: 2147483648",
+    }
+    found, refused = fit_values(given, ARRAYS, SECOND)
+    assert found.to_pylist() == [[1], None, None, None, [3], None]
+    assert refused == expected
+    wide = pa.array([[1], [2**31]], pa.list_(pa.int64()))
+    assert fit_array(wide, ARRAYS, SECOND)[1] == {1: expected[5]}
+
+
 anything = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.binary(max_size=3)
 )

@@ -2,7 +2,8 @@
 
 Nothing is guessed: numbers are numbers, never text that looks like one; text is text. A TIMESTAMP
 is a datetime, ISO 8601 text (UTC where it names no zone) or a number since 1970 in the unit of the
-option `epoch`; a DATE is a date or ISO text. A whole number may be written 3.0.
+option `epoch`; a DATE is a date or ISO text. A whole number may be written 3.0. An ARRAY is a list
+(or tuple, or numpy array) of such values.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 Refusals: TypeAlias = dict[int, str]
@@ -36,6 +38,8 @@ def fit_values(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa
             return _finite(pa.array(values, kind)), {}
         except (ValueError, OverflowError, _MisfitError):
             pass  # some value does not fit: look at each
+    if types.is_list(kind):
+        return _fit_lists(values, kind, epoch)
     return _fit_each(values, kind, epoch)
 
 
@@ -50,7 +54,7 @@ def fit_array(found: pa.Array, kind: pa.DataType, epoch: int) -> tuple[pa.Array,
             return found.cast(kind, safe=True), {}
         except pa.ArrowInvalid:
             pass  # some value does not fit: look at each
-    return _fit_each(found.to_pylist(), kind, epoch)
+    return fit_values(found.to_pylist(), kind, epoch)
 
 
 def micros(moment: datetime) -> int:
@@ -61,6 +65,8 @@ def micros(moment: datetime) -> int:
 
 def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
     """Whether Arrow's own cast does what is promised above."""
+    if types.is_list(kind):
+        return types.is_list(found) and _alike(found.value_type, kind.value_type)
     if types.is_floating(kind):
         wide = types.is_floating(found) and kind == pa.float64()
         return bool(types.is_integer(found) or wide)
@@ -77,6 +83,28 @@ def _finite(made: pa.Array) -> pa.Array:
     if made.type == pa.float32() and np.isinf(made.to_numpy(zero_copy_only=False)).any():
         raise _MisfitError
     return made
+
+
+def _fit_lists(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+    """The items of all arrays are fitted at once; an array with one that does not fit is NULL."""
+    refused: Refusals = {}
+    items: list[Any] = []
+    owners: list[int] = []
+    ends = [0]
+    for at, value in enumerate(values):
+        if isinstance(value, list | tuple | np.ndarray):
+            items.extend(value.tolist() if isinstance(value, np.ndarray) else value)
+            owners.extend([at] * len(value))
+        elif value is not None:
+            refused[at] = f"not an array: {_shown(value)}"
+        ends.append(len(items))
+    fitted, misfits = fit_values(items, kind.value_type, epoch)
+    for place, reason in misfits.items():
+        at = owners[place]
+        refused.setdefault(at, f"item {place - ends[at] + 1}: {reason}")
+    nulls = [value is None or at in refused for at, value in enumerate(values)]
+    whole = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), fitted, kind)
+    return pc.if_else(pa.array(nulls, pa.bool_()), pa.scalar(None, kind), whole), refused
 
 
 def _fit_each(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:

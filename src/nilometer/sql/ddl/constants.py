@@ -17,7 +17,8 @@ from nilometer.sql.scalars import Ref, place_of
 _UTC: Final = "+00:00"
 _INSTANTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _HINT: Final = (
-    "write a number, a text, TRUE, FALSE, NULL, DATE '2026-01-31', TIMESTAMP '…' or X'0A'"
+    "write a number, a text, TRUE, FALSE, NULL, DATE '2026-01-31', TIMESTAMP '…', X'0A' or "
+    "ARRAY(1, 2)"
 )
 
 
@@ -25,6 +26,8 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
     """The value of a constant expression; instants without a zone are UTC."""
     if isinstance(tree, exp.HexString):
         return _bytes(tree, sql)
+    if isinstance(tree, exp.Array):
+        return [_item(one, sql) for one in tree.expressions]
     placed = with_zone(tree, sql)
     _refuse_names(placed, sql)
     try:
@@ -44,6 +47,13 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
         raise SqlTypeError(
             error.message, place=place, detail=error.detail, hint=error.hint
         ) from None
+
+
+def _item(tree: exp.Expr, sql: str) -> object:
+    """A value inside an array: plain numbers, of which there may be thousands, at once."""
+    if isinstance(tree, exp.Literal) and not tree.is_string and "e" in tree.name.lower():
+        return float(tree.name)
+    return constant_value(tree, sql)
 
 
 def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:

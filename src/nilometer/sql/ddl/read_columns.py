@@ -25,7 +25,8 @@ _TYPES: Final[dict[exp.DType, pa.DataType]] = {
     exp.DType.BINARY: pa.binary(),
 }
 _TYPES_HINT: Final = (
-    "write a type such as INT, BIGINT, DOUBLE, DECIMAL(10, 2), BOOLEAN, STRING, DATE, TIMESTAMP"
+    "write a type such as INT, BIGINT, DOUBLE, DECIMAL(10, 2), BOOLEAN, STRING, DATE, TIMESTAMP, "
+    "ARRAY<DOUBLE>"
 )
 
 
@@ -83,7 +84,7 @@ def _kind(reader: StatementReader, column: str) -> pa.DataType:
     if tree is None:
         reader.refuse(f"expected the type of {column}", hint=_TYPES_HINT)
     place = Place(reader.sql, first.start, reader.last.end + 1)
-    kind = read_type(tree) or _TYPES.get(tree.this)
+    kind = _declared(tree)
     if tree.this is not exp.DType.DECIMAL and reader.last.token_type == TokenType.R_PAREN:
         if kind is not None and pat.is_string(kind):
             raise SqlTypeError("texts have no greatest length", place=place, hint="write STRING")
@@ -92,3 +93,11 @@ def _kind(reader: StatementReader, column: str) -> pa.DataType:
         text = " ".join(reader.sql[place.start : place.end].split())
         raise SqlTypeError(f"a column cannot be of type {text}", place=place, hint=_TYPES_HINT)
     return kind
+
+
+def _declared(tree: exp.DataType) -> pa.DataType | None:
+    """The type that is written; None if columns have no such type."""
+    if tree.this is not exp.DType.ARRAY:
+        return read_type(tree) or _TYPES.get(tree.this)
+    item = _declared(tree.expressions[0]) if len(tree.expressions) == 1 else None
+    return None if item is None else pa.list_(item)

@@ -36,11 +36,23 @@ def store_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def store_constant(value: object, kind: pa.DataType) -> object:
     """One value, as a column of that type gives it back.
 
-    >>> store_constant(3, pa.float64())
-    3.0
+    >>> store_constant(3, pa.float64()), store_constant([3, None], pa.list_(pa.float64()))
+    (3.0, [3.0, None])
     """
+    if isinstance(value, list):
+        return _store_items(value, kind)
     given = pa.binary() if isinstance(value, bytes) else constant_type(value)
     return store_values(pa.array([value], given), kind)[0].as_py()
+
+
+def _store_items(values: Sequence[object], kind: pa.DataType) -> list[object]:
+    if not pat.is_list(kind):
+        raise PredicateError(
+            f"a column of type {type_name(kind)} does not hold arrays", hint=_hint(kind)
+        )
+    if kind.value_type == pa.float64() and all(type(one) is float for one in values):
+        return list(values)
+    return [None if one is None else store_constant(one, kind.value_type) for one in values]
 
 
 def _require_whole(values: pa.Array, stored: pa.Array, kind: pa.DataType) -> None:
@@ -59,4 +71,6 @@ def _hint(kind: pa.DataType) -> str | None:
         return "write DATE '2026-01-31'"
     if pat.is_timestamp(kind):
         return "write TIMESTAMP '2026-01-31 12:00:00'"
+    if pat.is_list(kind):
+        return "write ARRAY(…)"
     return "write CAST(… AS STRING)" if pat.is_string(kind) else None
