@@ -88,7 +88,7 @@ def test_every_setting_can_be_given(tmp_path: Path) -> None:
         ("server = 1", "server is no table"),
         ("[limits]\nresults = 'much'", "limits.results: cannot read a size"),
         ("[limits]\nrows = 1", "the configuration has no limits.rows"),
-        ("[functions]\nf = 'math'", "functions.f names no function"),
+        ("[functions]\nf = 'math'", "functions.f names nothing of a module"),
         ("[functions]\nf = 'math:nothing'", "functions.f: math:nothing cannot be loaded"),
         ("[functions]\nf = 'math:pi'", "functions.f: math:pi is no function"),
         ("[functions.f]\nreturn = 'int'", "the configuration has no functions.f.return"),

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
+from nilometer.server.console.pages import ConsolePage
 from nilometer.server.error_shape import add_error_shape
 from nilometer.server.guards import add_guards
 from nilometer.server.housekeeping import keep_house
@@ -26,8 +27,16 @@ from nilometer.server.tokens import Tokens
 from nilometer.version import VERSION
 
 
-def make_app(service: Service, tokens: Tokens, sessions: Sessions | None = None) -> FastAPI:
-    """Everything that is served, over this service; the console only with sessions."""
+def make_app(
+    service: Service,
+    tokens: Tokens,
+    sessions: Sessions | None = None,
+    pages: tuple[ConsolePage, ...] = (),
+) -> FastAPI:
+    """Everything that is served, over this service; the console only with sessions.
+
+    `pages` are those that applications add to it.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -62,5 +71,5 @@ def make_app(service: Service, tokens: Tokens, sessions: Sessions | None = None)
     if sessions is not None:
         from nilometer.server.console.shell import add_console  # noqa: PLC0415  NiceGUI is large
 
-        add_console(app, service, sessions)
+        add_console(app, service, sessions, pages)
     return app

@@ -14,6 +14,7 @@ from nilometer.errors import InputError, NilometerError
 from nilometer.model.names import nearest
 from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
+from nilometer.server.console.pages import ConsolePage, require_distinct, required_page
 from nilometer.server.settings import ServerSettings
 
 
@@ -40,6 +41,8 @@ class ServerConfig:
     """Below which folders streams may read files."""
     delivery_folders: tuple[Path, ...] = ()
     """Below which folders deliveries may write files."""
+    pages: tuple[ConsolePage, ...] = ()
+    """What applications add to the console."""
 
 
 def read_config(path: Path | None) -> ServerConfig:
@@ -66,6 +69,7 @@ def read_config(path: Path | None) -> ServerConfig:
         found["units"],
         found["files"],
         found["deliveries"],
+        found["console"],
     )
 
 
@@ -170,6 +174,18 @@ def _read_folders(
     return tuple((folder / Path(one).expanduser()).resolve() for one in value)
 
 
+def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
+    for key in given:
+        if key != "pages":
+            raise _unknown(f"console.{key}", ["console.pages"])
+    named = given.get("pages", [])
+    if not _is_texts(named):
+        raise InputError("console.pages is a list of pages", detail=f"got {named!r}")
+    pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in named]
+    require_distinct(pages)
+    return tuple(pages)
+
+
 _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
     "server": _read_settings,
     "limits": _read_limits,
@@ -177,14 +193,26 @@ _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
     "units": _read_units,
     "files": _read_files,
     "deliveries": _read_deliveries,
+    "console": _read_pages,
 }
 
 
 def _load(key: str, reference: object) -> Callable[..., Any]:
     """The Python function that a text such as "module:attribute" names."""
+    found = _find(key, reference)
+    if not callable(found):
+        raise InputError(f"{key}: {reference} is no function", detail=f"got {type(found).__name__}")
+    checked: Callable[..., Any] = found
+    return checked
+
+
+def _find(key: str, reference: object) -> Any:
+    """What a text such as "module:attribute" names."""
     if not isinstance(reference, str) or reference.count(":") != 1:
         raise InputError(
-            f"{key} names no function", detail=f"got {reference!r}", hint='write "module:attribute"'
+            f"{key} names nothing of a module",
+            detail=f"got {reference!r}",
+            hint='write "module:attribute"',
         )
     module, attribute = reference.split(":")
     try:
@@ -195,10 +223,7 @@ def _load(key: str, reference: object) -> Callable[..., Any]:
         raise InputError(
             f"{key}: {reference} cannot be loaded", detail=f"{type(error).__name__}: {error}"
         ) from error
-    if not callable(found):
-        raise InputError(f"{key}: {reference} is no function", detail=f"got {type(found).__name__}")
-    checked: Callable[..., Any] = found
-    return checked
+    return found
 
 
 def _table(value: object, key: str) -> Mapping[str, Any]:

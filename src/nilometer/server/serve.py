@@ -24,6 +24,7 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server.app import make_app
 from nilometer.server.config import ServerConfig
+from nilometer.server.console.pages import all_pages
 from nilometer.server.guards import is_loopback
 from nilometer.server.protocol import protocol_for
 from nilometer.server.scopes import EVERYTHING
@@ -87,7 +88,7 @@ def run_server(
         sessions = Sessions(tokens)
         for line in _greeting(settings, listening, first, sessions):
             say(line)
-        server = _Server(service, settings, tokens, sessions)
+        server = _Server(service, config, tokens, sessions)
         with _signals_ignored_after():
             server.run([listening])
         say("stopping …")
@@ -119,11 +120,13 @@ class _Server(uvicorn.Server):
     """Uvicorn, set up for one service; queries are started again once it answers."""
 
     def __init__(
-        self, service: Service, settings: ServerSettings, tokens: Tokens, sessions: Sessions
+        self, service: Service, config: ServerConfig, tokens: Tokens, sessions: Sessions
     ) -> None:
+        settings = config.settings
+        pages = all_pages(config.pages, lambda error: log.warning("%s", in_one_line(error)))
         super().__init__(
             uvicorn.Config(
-                make_app(service, tokens, sessions),
+                make_app(service, tokens, sessions, pages),
                 http=protocol_for(settings),
                 log_config=None,
                 access_log=False,

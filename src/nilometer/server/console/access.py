@@ -8,6 +8,7 @@ from typing import Final
 
 from nicegui import ui
 
+from nilometer.server.console.pages import ConsolePage
 from nilometer.server.scopes import Scope, allows
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
@@ -21,6 +22,8 @@ class Console:
 
     service: Service
     sessions: Sessions
+    pages: tuple[ConsolePage, ...] = ()
+    """What applications add."""
 
     def visitor(self) -> Visitor:
         """Who looks at the page that is being built."""

@@ -41,7 +41,7 @@ def page_frame(title: str, console: Console) -> Iterator[ui.element]:
     with ui.element("div").classes("nm-main").props("id=content tabindex=-1") as content:
         yield content
     with ui.element("nav").classes("nm-bottom").props('aria-label="Main, at the bottom"'):
-        _draw_places(title)
+        _draw_places(title, console)
 
 
 def _add_head(title: str) -> None:
@@ -62,7 +62,7 @@ def _draw_header(title: str, console: Console) -> None:
         ui.element("img").props(f'src="{STATIC}/favicon.svg" alt="" width=28 height=28')
         ui.label("Nilometer")
     with ui.element("nav").classes("nm-top").props('aria-label="Main"'):
-        _draw_places(title)
+        _draw_places(title, console)
     ui.element("div").classes("nm-grow")
     with ui.element("span").classes("nm-live").props('role=status id="connection"'):
         ui.element("i")
@@ -78,8 +78,9 @@ def _draw_header(title: str, console: Console) -> None:
     ui.timer(_SESSION_SECONDS, leave_when_ended)
 
 
-def _draw_places(title: str) -> None:
-    for name, address, icon in _PLACES:
+def _draw_places(title: str, console: Console) -> None:
+    added = ((page.title, page.address, page.icon) for page in console.pages)
+    for name, address, icon in (*_PLACES, *added):
         here = ' aria-current="page"' if name == title else ""
         with ui.element("a").props(f'href="{address}"{here}').classes("nm-place"):
             ui.icon(icon)

@@ -7,10 +7,12 @@ from nicegui import app as nicegui_app
 from nicegui import ui
 
 from nilometer.server.console.access import Console
+from nilometer.server.console.added_page import add_page
 from nilometer.server.console.editor_page import add_editor_page
 from nilometer.server.console.frame import FOLDER
 from nilometer.server.console.guard import STATIC, ConsoleGuard
 from nilometer.server.console.login import add_login
+from nilometer.server.console.pages import ConsolePage
 from nilometer.server.console.queries_page import add_queries_page
 from nilometer.server.console.query_page import add_query_page
 from nilometer.server.console.sensors_page import add_sensors_page
@@ -18,10 +20,14 @@ from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 
 
-def add_console(app: FastAPI, service: Service, sessions: Sessions) -> None:
+def add_console(
+    app: FastAPI, service: Service, sessions: Sessions, pages: tuple[ConsolePage, ...] = ()
+) -> None:
     """Serve the console with an application; once in a process, after all of its other routes."""
-    console = Console(service, sessions)
+    console = Console(service, sessions, pages)
     add_login(app, sessions)
+    for page in pages:  # before our own static files, which take every address below theirs
+        add_page(console, page)
     nicegui_app.add_static_files(STATIC, FOLDER)
     add_editor_page(console)
     add_queries_page(console)

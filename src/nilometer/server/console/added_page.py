@@ -1,0 +1,37 @@
+"""A page of an application within the console: its address, its style sheet, its frame."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from nicegui import app as nicegui_app
+from nicegui import ui
+
+from nilometer.server.console.access import Console
+from nilometer.server.console.frame import page_frame
+from nilometer.server.console.guard import STATIC
+from nilometer.server.console.page_results import PageResults
+from nilometer.server.console.pages import ConsolePage
+from nilometer.server.console.styles import add_styles
+
+
+def add_page(console: Console, page: ConsolePage) -> None:
+    """Serve a page at its address, to those who have a session."""
+    style = _serve_style(page)
+
+    @ui.page(page.address)
+    async def added_page() -> None:
+        add_styles()
+        with page_frame(page.title, console):
+            if style is not None:
+                ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
+            page.build(PageResults(console.service))
+
+
+def _serve_style(page: ConsolePage) -> str | None:
+    """Where the style sheet of a page is; another content has another address."""
+    if page.style is None:
+        return None
+    path = f"{STATIC}/pages/{page.name}.css"
+    nicegui_app.add_static_file(local_file=page.style, url_path=path)
+    return f"{path}?{sha256(page.style.read_bytes()).hexdigest()[:8]}"

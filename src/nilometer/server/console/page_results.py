@@ -1,0 +1,98 @@
+"""What a page of an application may read: the results of queries, the newest and those to come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Final
+
+import pyarrow as pa
+from nicegui import background_tasks, ui
+
+from nilometer.errors import (
+    InputError,
+    LogGapError,
+    NilometerError,
+    ResultsGoneError,
+    UnknownNameError,
+    in_one_line,
+)
+from nilometer.server.results.query_results import QueryResults
+from nilometer.server.service import Service
+
+_LOOK_SECONDS: Final = 0.5
+"""How soon a query is found that is made while a page waits for it."""
+
+
+class PageResults:
+    """Reads results for one page; ends with whoever reads."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def follow(
+        self, query: str, *, newest: int, at_once: int = 500
+    ) -> AsyncGenerator[pa.Table, None]:
+        """The newest rows of a query, at most so many, then what comes, for as long as it is asked.
+
+        A query that is not there yet is waited for, also after it was dropped. Who falls behind
+        by more than `at_once` rows gets the newest next, and those between never.
+        """
+        while True:
+            results = await self._open(query)
+            try:
+                with self._service.followers.one(query):
+                    async with aclosing(_newest_first(results, newest, at_once)) as tables:
+                        async for rows in tables:
+                            yield rows
+            except (ResultsGoneError, LogGapError):
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    def feed(
+        self,
+        query: str,
+        take: Callable[[pa.Table], None],
+        trouble: Callable[[str], None],
+        *,
+        newest: int,
+        at_once: int = 500,
+    ) -> None:
+        """Give `take` what `follow` reads, until the page that is being built is closed.
+
+        `trouble` is told, in one line, why no more will come.
+        """
+
+        async def run() -> None:
+            try:
+                tables = self.follow(query, newest=newest, at_once=at_once)
+                async with aclosing(tables) as found:
+                    async for rows in found:
+                        take(rows)
+            except NilometerError as error:
+                trouble(in_one_line(error))
+
+        if (task := background_tasks.create(run(), name=f"page of {query}")) is not None:
+            ui.context.client.on_delete(task.cancel)
+
+    async def _open(self, query: str) -> QueryResults:
+        while True:
+            try:
+                return await self._service.look(lambda: self._service.results(query))
+            except (InputError, UnknownNameError):  # it has not begun, or nobody has made it
+                await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _newest_first(
+    results: QueryResults, newest: int, at_once: int
+) -> AsyncGenerator[pa.Table, None]:
+    while True:
+        page = await results.latest(newest)
+        if page.rows.num_rows:
+            yield page.rows
+        async with aclosing(results.follow(page.next, most=at_once)) as chunks:
+            async for chunk in chunks:
+                if chunk.rows.num_rows >= at_once:
+                    break
+                if chunk.rows.num_rows:
+                    yield chunk.rows

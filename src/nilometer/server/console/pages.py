@@ -1,0 +1,99 @@
+"""Pages that applications add to the console; the server knows of them only what stands here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nilometer.errors import InputError, NilometerError
+from nilometer.model.installed import installed, load_installed
+
+if TYPE_CHECKING:
+    from nilometer.server.console.page_results import PageResults
+
+ENTRY_POINTS: Final = "nilometer.console_pages"
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]*")
+_TAKEN: Final = {"queries": "Queries", "sensors": "Sensors", "": "Query"}
+"""The console's own pages, by name."""
+
+
+@dataclass(frozen=True)
+class ConsolePage:
+    """A page at `/console/name`, for all who may read; navigation shows its title.
+
+    >>> ConsolePage("Belt", "belt", "luggage", lambda results: None).address
+    '/console/belt'
+    """
+
+    title: str
+    name: str
+    icon: str
+    """By its name among the Material icons."""
+    build: Callable[[PageResults], None]
+    """Draws the page with NiceGUI, in the current place; it is given what results it may read."""
+    style: Path | None = None
+    """A style sheet of its own, beside that of the console."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InputError(
+                "the name of a page of the console stands in its address",
+                detail=f"got {self.name!r}",
+                hint="write it with small letters, digits and hyphens",
+            )
+
+    @property
+    def address(self) -> str:
+        return f"/console/{self.name}"
+
+
+def required_page(key: str, found: object) -> ConsolePage:
+    """What somebody has named as a page; an error if it is something else."""
+    if not isinstance(found, ConsolePage):
+        raise InputError(
+            f"{key} is no page of the console",
+            detail=f"got {type(found).__name__}",
+            hint="name a ConsolePage",
+        )
+    return found
+
+
+def all_pages(
+    configured: Iterable[ConsolePage], say: Callable[[NilometerError], None]
+) -> tuple[ConsolePage, ...]:
+    """The pages of the configuration and of installed packages; `say` gets what is wrong with one.
+
+    A package that fails takes only its own page with it.
+    """
+    found = list(configured)
+    require_distinct(found)
+    for entry in installed(ENTRY_POINTS).values():
+        try:
+            page = required_page(entry.value, load_installed(entry, "page of the console"))
+            if page not in found:  # it may be named in the configuration as well
+                require_distinct([*found, page])
+                found.append(page)
+        except NilometerError as error:
+            say(error)
+    return tuple(found)
+
+
+def require_distinct(pages: Sequence[ConsolePage]) -> None:
+    """Refuse a page whose address or title another one has."""
+    names: dict[str, Any] = dict(_TAKEN)
+    for page in pages:
+        if page.name in names or page.title in names.values():
+            raise InputError(
+                f"the console has a page {page.title} at {page.address} already",
+                detail=_names_told(names),
+                hint="give it another name and another title",
+            )
+        names[page.name] = page.title
+
+
+def _names_told(names: Mapping[str, str]) -> str:
+    told = ", ".join(f"{title} (/console/{name})" for name, title in names.items() if name)
+    return f"there are {told}"
