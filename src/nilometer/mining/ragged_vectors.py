@@ -1,0 +1,31 @@
+"""Columns of arrays of numbers whose lengths may differ from row to row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.table_function import Numbers
+from nilometer.mining.vectors import as_matrix
+
+
+def as_vectors(column: pa.Array) -> list[Numbers | None]:
+    """The arrays of a column; None for NULL, and where a number is NULL, NaN or infinite."""
+    vectors: list[Numbers | None] = [None] * len(column)
+    for rows, matrix in matrices_of(column):
+        for row, vector in zip(rows, matrix, strict=True):
+            vectors[row] = vector
+    return vectors
+
+
+def matrices_of(column: pa.Array) -> Iterator[tuple[Int64s, Numbers]]:
+    """The usable arrays of a column, those of one length as a matrix, with their row numbers."""
+    lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+    for length in np.unique(lengths[lengths >= 0]).tolist():
+        matrix, usable = as_matrix(column, length)
+        rows = np.flatnonzero(usable)
+        yield rows, matrix if len(rows) == len(matrix) else matrix[rows]
