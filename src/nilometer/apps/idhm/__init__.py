@@ -1,0 +1,1 @@
+"""Intelligent detection of hazardous materials: gamma detectors over boxes on a belt."""

@@ -1,0 +1,84 @@
+"""Shields around what is in a box: they take gammas and neutrons away, and have lines themselves.
+
+Mass attenuation coefficients are tabulated values, rounded, with straight lines between them in the
+logarithm of the energy; neutrons are lost by removal cross sections of fast neutrons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+_ENERGIES: Final = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
+
+
+@dataclass(frozen=True)
+class Stuff:
+    """What a shield is made of."""
+
+    density: float
+    """In g/cm³."""
+    attenuation: tuple[float, ...]
+    """In cm²/g, at _ENERGIES."""
+    removal: float
+    """Of neutrons, in 1/cm."""
+    material: str | None
+    """Whose lines it shows; None has none here."""
+
+
+_STEEL: Final = Stuff(
+    7.87, (0.0840, 0.0599, 0.0426, 0.0331, 0.0306, 0.0299, 0.0299, 0.0303), 0.168, "steel"
+)
+_LEAD: Final = Stuff(
+    11.35, (0.161, 0.0710, 0.0460, 0.0420, 0.0439, 0.0467, 0.0497, 0.0523), 0.118, None
+)
+_PLASTIC: Final = Stuff(
+    0.94, (0.0994, 0.0726, 0.0506, 0.0344, 0.0278, 0.0243, 0.0219, 0.0203), 0.118, "polyethylene"
+)
+
+
+@dataclass(frozen=True)
+class Shield:
+    """A layer of so many centimetres between the things in a box and its wall."""
+
+    stuff: Stuff | None
+    centimetres: float
+    heavy: bool
+    area: float = 4000.0
+    """Of the layer, in cm², of which the detector sees half."""
+
+    def gammas_left(self, energies: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Which part of the gammas of each energy (MeV) passes."""
+        energies = np.asarray(energies, dtype=np.float64)
+        if self.stuff is None:
+            return np.ones(energies.shape)
+        per_gram = np.interp(np.log(energies), np.log(_ENERGIES), self.stuff.attenuation)
+        passed: npt.NDArray[np.float64] = np.exp(-per_gram * self.stuff.density * self.centimetres)
+        return passed
+
+    def neutrons_left(self) -> float:
+        """Which part of the neutrons comes in."""
+        if self.stuff is None:
+            return 1.0
+        return float(np.exp(-self.stuff.removal * self.centimetres))
+
+    def kilograms(self) -> float:
+        """How much of it there is that the detector sees."""
+        if self.stuff is None:
+            return 0.0
+        return 0.5 * self.area * self.centimetres * self.stuff.density / 1000.0
+
+
+SHIELDS: Final[Mapping[str, Shield]] = {
+    "none": Shield(None, 0.0, heavy=False),
+    "thin steel": Shield(_STEEL, 0.1, heavy=False),
+    "thin lead": Shield(_LEAD, 0.1, heavy=False),
+    "thin plastic": Shield(_PLASTIC, 0.5, heavy=False),
+    "heavy steel": Shield(_STEEL, 2.0, heavy=True),
+    "heavy lead": Shield(_LEAD, 2.0, heavy=True),
+    "heavy plastic": Shield(_PLASTIC, 8.0, heavy=True),
+}
