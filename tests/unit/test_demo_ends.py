@@ -12,8 +12,9 @@ import pytest
 _PROGRAM = """
 import sys, time
 from pathlib import Path
-from nilometer.apps.cameras.cameras import broker_at_work, cameras_at_work
-from nilometer.apps.cameras.demo import ends_like_ctrl_c
+from nilometer.apps.broker import broker_at_work
+from nilometer.apps.cameras.cameras import cameras_at_work
+from nilometer.apps.ending import ends_like_ctrl_c
 
 try:
     with (

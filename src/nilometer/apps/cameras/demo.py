@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,8 @@ from typing import Final
 import pyarrow as pa
 from rich.console import Console
 
-from nilometer.apps.cameras.cameras import Cameras, broker_at_work, cameras_at_work
+from nilometer.apps.broker import broker_at_work
+from nilometer.apps.cameras.cameras import cameras_at_work
 from nilometer.apps.cameras.changing_counts import Counts, are_right, changes_in
 from nilometer.apps.cameras.declare import declarations
 from nilometer.apps.cameras.display import Checks, Queries, Screen, show_checks, show_summary
@@ -29,9 +29,11 @@ from nilometer.apps.cameras.questions import (
     WINDOW,
     questions,
 )
-from nilometer.apps.cameras.server import DemoServer, server_for_demo
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, SECOND, World
+from nilometer.apps.demo_server import DemoServer, server_for_demo
+from nilometer.apps.ending import ends_like_ctrl_c
+from nilometer.apps.sensor_process import SensorProcess
 from nilometer.client import Client
 from nilometer.errors import SessionError
 
@@ -75,18 +77,6 @@ def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
             starting.start()  # until the server has ended
 
 
-@contextmanager
-def ends_like_ctrl_c() -> Iterator[None]:
-    """A terminal that is closed, or `kill`, must not leave the server behind."""
-    ending = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)  # INT may have been ignored
-    before = {one: signal.signal(one, signal.default_int_handler) for one in ending}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
 @dataclass(frozen=True)
 class Demo:
     """A server, how it is talked to, and where its news are shown."""
@@ -104,7 +94,7 @@ def _by_way(broker: int | None) -> tuple[str, int | None, str]:
     return ",".join(numbers[:2]), broker, ",".join(numbers[2:])
 
 
-def _run(demo: Demo, cameras: Cameras, rate: int, seconds: int | None) -> bool:
+def _run(demo: Demo, cameras: SensorProcess, rate: int, seconds: int | None) -> bool:
     console = demo.console
     for name, text in questions().items():
         console.print(f"CREATE QUERY {name} AS\n{text};\n", style="cyan", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The demo's server: `nilometer serve` in a process of its own, which ends with the demo."""
+"""The server of a demo: `nilometer serve` in a process of its own, which ends with the demo."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ class DemoServer:
 
 
 @contextmanager
-def server_for_demo(folder: Path) -> Iterator[DemoServer]:
-    """A server over a new database in this folder."""
+def server_for_demo(folder: Path, config: Path | None = None) -> Iterator[DemoServer]:
+    """A server over a new database in this folder, set up by a TOML file if there is one."""
     folder.mkdir(parents=True)
     with SensorCatalog.open(folder / CATALOG_FILE) as catalog:
         token = Tokens(catalog).create("demo", Scope.ADMIN)
     errors = folder / "server.err"
+    options = ["--db", str(folder), "--port", _port()]
+    options += [] if config is None else ["--config", str(config)]
     with errors.open("wb") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "nilometer", "serve", "--db", str(folder), "--port", _port()],
+            [sys.executable, "-m", "nilometer", "serve", *options],
             stdout=subprocess.PIPE,
             stderr=sink,
             text=True,
