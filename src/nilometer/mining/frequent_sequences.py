@@ -1,0 +1,146 @@
+"""Frequent subsequences that occur across all streams (STEAM 7.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.occurrences import Rows, SequenceShape, Symbols
+from nilometer.mining.saved_sequences import load_counts, save_counts
+from nilometer.mining.sequence_counts import SequenceCounts
+from nilometer.mining.table_function import MiningError, Saved
+
+COUNTERS: Final = 10_000
+"""So many sequences are counted in each stream without a window, unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentSequence:
+    """A subsequence, and how often it occurs."""
+
+    sequence: Symbols
+    streams: int
+    """In how many streams it occurs often enough."""
+    support: int
+    """The least number of occurrences in one of these streams."""
+    occurrences: int
+    """The number of occurrences in all streams."""
+    error: int
+    """In each stream there may be up to so many occurrences more; 0: all counts are exact."""
+
+
+class FrequentSequences:
+    """Counts subsequences in many streams, and knows those that occur in enough of them.
+
+    With `counters` the memory is bounded and counts may be too small by an error that is told; with
+    None all rows are kept, counts are exact, and rows can be forgotten. Times are microseconds.
+
+    >>> found = FrequentSequences(longest=3)
+    >>> found.add([0, 1, 2, 3, 4, 5], ["x", "y", "x", "y", "x", "y"], list("aabbcd"))
+    >>> [one.sequence for one in found.answer()]
+    [('a', 'b')]
+    >>> found.add([6, 7], ["y", "y"], ["b", "c"])
+    >>> found.answer()[0].occurrences
+    2
+    """
+
+    def __init__(
+        self,
+        *,
+        shortest: int = 2,
+        longest: int = 5,
+        gap: int = 0,
+        span: int | None = None,
+        across: float = 1.0,
+        support: int = 1,
+        counters: int | None = COUNTERS,
+    ) -> None:
+        self._shape = SequenceShape(shortest, longest, gap, span)
+        self._across = across
+        self._support = support
+        self._counters = counters
+        self._streams: dict[str, SequenceCounts] = {}
+
+    def add(
+        self,
+        times: Sequence[int] | Int64s,
+        streams: Iterable[str | None],
+        values: Iterable[str | None],
+    ) -> None:
+        """Take the next rows in, in order of time; one without a stream or a value is no row."""
+        when = np.asarray(times, np.int64)
+        for name, (places, symbols) in _by_stream(streams, values).items():
+            counts = self._streams.get(name)
+            if counts is None:
+                counts = self._streams[name] = SequenceCounts(self._shape, self._counters)
+            counts.add(Rows(symbols, when[places]))
+
+    def forget(self, before: int) -> None:
+        """The rows strictly before a time leave; a stream without rows is none any more."""
+        if self._counters is not None:
+            raise MiningError("rows can be forgotten only where they are kept: counters is None")
+        for counts in self._streams.values():
+            counts.forget(before)
+        self._streams = {name: one for name, one in self._streams.items() if len(one.last)}
+
+    def merge(self, later: FrequentSequences) -> None:
+        """Take in all that was counted in the rows that follow these; it stays as it is.
+
+        Occurrences that begin here and end there are counted too, so without an error the counts
+        are those of all rows in one.
+        """
+        if (later._shape, later._counters) != (self._shape, self._counters):
+            raise MiningError("only what was counted in the same way can be merged")
+        for name, counts in later._streams.items():
+            mine = self._streams.get(name)
+            if mine is None:
+                mine = self._streams[name] = SequenceCounts(self._shape, self._counters)
+            mine.merge(counts)
+
+    def answer(self, most: int | None = None) -> list[FrequentSequence]:
+        """What occurs in enough streams, the best first: in many streams, often, long.
+
+        All that is told is so. What occurs `support` + error times in enough streams is told.
+        """
+        streams: Counter[Symbols] = Counter()
+        for counts in self._streams.values():
+            streams.update(s for s, n in counts.counts.items() if n >= self._support)
+        needed = self._across * len(self._streams) - 1e-9
+        error = max((counts.error for counts in self._streams.values()), default=0)
+        found = [self._describe(s, n, error) for s, n in streams.items() if n >= needed]
+        return sorted(found, key=_best_first)[:most]
+
+    def save(self) -> Saved:
+        """What `load` needs: without a window bounded by the streams and their counters."""
+        return save_counts(self._streams, self._shape.longest)
+
+    def load(self, saved: Saved) -> None:
+        """Continue where it was saved, with the same arguments."""
+        self._streams = load_counts(saved, self._shape, self._counters)
+
+    def _describe(self, sequence: Symbols, streams: int, error: int) -> FrequentSequence:
+        numbers = [counts.counts.get(sequence, 0) for counts in self._streams.values()]
+        support = min(number for number in numbers if number >= self._support)
+        return FrequentSequence(sequence, streams, support, sum(numbers), error)
+
+
+def _best_first(one: FrequentSequence) -> tuple[int, int, int, int, Symbols]:
+    return -one.streams, -one.support, -one.occurrences, -len(one.sequence), one.sequence
+
+
+def _by_stream(
+    streams: Iterable[str | None], values: Iterable[str | None]
+) -> dict[str, tuple[list[int], list[str]]]:
+    """For each stream the places of its rows, and their symbols."""
+    found: dict[str, tuple[list[int], list[str]]] = {}
+    for place, (stream, value) in enumerate(zip(streams, values, strict=True)):
+        if stream is not None and value is not None:
+            rows = found.setdefault(stream, ([], []))
+            rows[0].append(place)
+            rows[1].append(value)
+    return found

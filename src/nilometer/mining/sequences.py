@@ -1,0 +1,160 @@
+"""SEQUENCES: subsequences of symbols that occur in all streams, or in enough of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.frequent_sequences import COUNTERS, FrequentSequences
+from nilometer.mining.symbol_texts import symbol_texts
+from nilometer.mining.table_function import (
+    Call,
+    ColumnArgument,
+    Columns,
+    Constant,
+    MiningError,
+    OptionArgument,
+    ResultColumn,
+    Saved,
+    TableArgument,
+    Tables,
+    Takes,
+    WindowUse,
+)
+
+_MOST_ENDING: Final = 4096
+"""So many sequences of the longest length may end in one row; more would take too long."""
+
+_RESULTS: Final = (
+    ResultColumn("sequence", pa.list_(pa.string())),
+    ResultColumn("streams", pa.int64()),
+    ResultColumn("support", pa.int64()),
+    ResultColumn("occurrences", pa.int64()),
+    ResultColumn("error", pa.int64()),
+)
+
+
+class SequenceMiner:
+    """Counts the subsequences of one key."""
+
+    def __init__(self, call: Call, saved: Saved | None) -> None:
+        chosen = call.options
+        self._most: int = chosen["most"]
+        self._found = FrequentSequences(
+            shortest=chosen["shortest"],
+            longest=chosen["longest"],
+            gap=chosen["gap"],
+            span=chosen["span"],
+            across=chosen["across"],
+            support=chosen["support"],
+            counters=None if call.window is not None else chosen["counters"],
+        )
+        if saved is not None:
+            self._found.load(saved)
+
+    def add(self, times: Int64s, columns: Columns) -> None:
+        """Count what ends in the next rows."""
+        self._found.add(times, symbol_texts(columns["stream"]), symbol_texts(columns["value"]))
+
+    def forget(self, before: int) -> None:
+        """Take off what begins in rows that leave."""
+        self._found.forget(before)
+
+    def answer(self) -> pa.RecordBatch:
+        """The best sequences first."""
+        found = self._found.answer(self._most)
+        columns = [
+            pa.array([getattr(one, column.name) for one in found], column.kind)
+            for column in _RESULTS
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=[column.name for column in _RESULTS])
+
+    def save(self) -> Saved:
+        """The counts, and the rows in which occurrences can begin."""
+        return self._found.save()
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The table function SEQUENCES."""
+
+    name: str = "SEQUENCES"
+    about: str = "subsequences of symbols that occur across all streams"
+    columns: tuple[ColumnArgument, ...] = (
+        ColumnArgument(
+            "stream", Takes.ANY, "which stream a row is of; a row with NULL is left out"
+        ),
+        ColumnArgument("value", Takes.ANY, "the symbol of a row; a row with NULL is left out"),
+    )
+    options: tuple[OptionArgument, ...] = (
+        OptionArgument(
+            "shortest", Constant.INTEGER, "the least number of symbols", default=2, least=1
+        ),
+        OptionArgument(
+            "longest", Constant.INTEGER, "the largest number of symbols", 5, least=1, most=64
+        ),
+        OptionArgument(
+            "gap",
+            Constant.INTEGER,
+            "so many other rows of the stream may lie between two neighbours",
+            default=0,
+            least=0,
+        ),
+        OptionArgument(
+            "span", Constant.DURATION, "an occurrence must fit into so much time", least=0
+        ),
+        OptionArgument(
+            "across",
+            Constant.NUMBER,
+            "the share of the streams in which it must occur: 1 is all of them",
+            default=1.0,
+            least=0,
+            most=1,
+        ),
+        OptionArgument(
+            "support",
+            Constant.INTEGER,
+            "the least number of occurrences in such a stream",
+            default=1,
+            least=1,
+        ),
+        OptionArgument("most", Constant.INTEGER, "at most so many are reported", 20, least=1),
+        OptionArgument(
+            "counters",
+            Constant.INTEGER,
+            "so many sequences are counted in each stream; in a window all are",
+            default=COUNTERS,
+            least=1,
+        ),
+    )
+    tables: tuple[TableArgument, ...] = ()
+    window: WindowUse = WindowUse.ALLOWED
+    needs: tuple[str, ...] = ()
+
+    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+        """Its columns; an error if too many sequences could end in one row."""
+        shortest, longest, gap = (call.options[name] for name in ("shortest", "longest", "gap"))
+        if shortest > longest:
+            raise MiningError(
+                "the shortest sequence is longer than the longest",
+                detail=f"shortest is {shortest}, longest is {longest}",
+                argument="shortest",
+            )
+        if (gap + 1) ** (longest - 1) > _MOST_ENDING:
+            raise MiningError(
+                "too many sequences could end in one row",
+                detail=f"(gap + 1) ** (longest - 1) is more than {_MOST_ENDING}",
+                hint="choose a smaller gap, or a smaller longest",
+                argument="gap",
+            )
+        return _RESULTS
+
+    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SequenceMiner:
+        """What mines one key, from the beginning or from where it was saved."""
+        return SequenceMiner(call, saved)
+
+
+FUNCTION: Final = Sequences()
