@@ -44,6 +44,8 @@ class SensorProcess:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def _number(self) -> int:
         assert self._process.stdout is not None

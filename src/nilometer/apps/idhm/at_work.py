@@ -1,0 +1,121 @@
+"""Belt and detectors at work: a process of its own that answers over HTTP and publishes over MQTT.
+
+python -m nilometer.apps.idhm.at_work SETTINGS prints the port it listens on, waits for a line,
+prints when it has begun (microseconds), and works until its input ends. SETTINGS is a JSON object:
+
+detectors  their kinds by their names
+burst, live, most_bursts  seconds a burst takes, seconds of exposure in it, and how many at most
+secret     what recommendations are signed with
+broker     the port of an MQTT broker, or null
+by_mqtt    the names of the detectors that publish there, instead of being asked
+
+GET /NAME is the pull interface of a detector (Get_Next): the bursts since it was last asked; GET
+/belt are the moves of boxes. POST /recommendations takes signed rows with a box and a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any, ClassVar, Final
+
+from nilometer.apps.idhm.belt import SECOND, BeltSettings
+from nilometer.apps.idhm.signed import is_genuine
+from nilometer.apps.idhm.site import Site, SiteSettings
+
+TOPIC: Final = "detectors/{}/bursts"
+RECOMMENDATIONS: Final = "recommendations"
+_PUBLISH_EVERY: Final = 0.1
+_LARGEST: Final = 1 << 20
+
+
+class Interface(BaseHTTPRequestHandler):
+    """The site over HTTP."""
+
+    protocol_version = "HTTP/1.1"
+    site: ClassVar[Site]
+    secret: ClassVar[str]
+
+    def do_GET(self) -> None:
+        """What a detector or the belt has to tell."""
+        told = self.site.news(self.path.strip("/"), _now())
+        self._answer(404 if told is None else 200, b"[%b]" % b",".join(told or []))
+
+    def do_POST(self) -> None:
+        """Recommendations."""
+        body = self.rfile.read(min(int(self.headers.get("Content-Length", 0)), _LARGEST))
+        if self.path.strip("/") != RECOMMENDATIONS:
+            self._answer(404)
+        elif not is_genuine(self.secret, self.headers, body, time.time()):
+            self._answer(401)
+        else:
+            self.site.recommend(json.loads(body)["rows"], _now())
+            self._answer(200)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing of requests."""
+
+    def _answer(self, status: int, body: bytes = b"") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def publish(site: Site, names: Sequence[str], port: int, stopped: Event) -> None:
+    """Tell a broker what detectors have to tell, ten times a second, until stopped."""
+    from paho.mqtt.client import Client  # noqa: PLC0415  only where there is a broker
+    from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
+
+    client = Client(CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    while not stopped.wait(_PUBLISH_EVERY):
+        for name in names:
+            for message in site.news(name, _now()) or []:
+                client.publish(TOPIC.format(name), message, qos=1)
+    client.loop_stop()
+
+
+def work(given: Mapping[str, Any]) -> None:
+    """Wait for the signal to begin, and be the site until the input ends."""
+    pace = BeltSettings(round(given["burst"] * SECOND), given["most_bursts"])
+    site = Site(SiteSettings(given["detectors"], pace, given["live"]))
+    handler = type("Bound", (Interface,), {"site": site, "secret": given["secret"]})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    stopped = Event()
+    working = [Thread(target=server.serve_forever)]
+    if given["broker"] is not None:
+        told = (site, given["by_mqtt"], given["broker"], stopped)
+        working.append(Thread(target=publish, args=told))
+    for thread in working:
+        thread.start()
+    _say(server.server_address[1])
+    sys.stdin.readline()
+    started = _now()
+    site.begin(started)
+    _say(started)
+    sys.stdin.read()
+    stopped.set()
+    server.shutdown()
+    for thread in working:
+        thread.join()
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+def _say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    work(json.loads(sys.argv[1]))
