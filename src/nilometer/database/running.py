@@ -29,7 +29,7 @@ from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
 from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.sensors.catalog.stored_queries import QueryState
-from nilometer.sql.changes_plan import ChangesPlan
+from nilometer.sql.changes_plan import emits_changes
 from nilometer.sql.query_text import Statement, names_read
 from nilometer.sql.sensor_conditions import reads_streams
 from nilometer.sql.statements import read_query
@@ -87,7 +87,7 @@ class RunningQueries:
     ) -> bool:
         """Keep a query and start it; False if it is there and that may be."""
         planned = self._planned(name, text, statement)
-        kind = CHANGELOG if isinstance(planned[0], ChangesPlan) else APPEND
+        kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         options = stored_options(self._limits(kind, limits), is_temporary=temporary)
         catalog = self._home.catalog
         with self._runs.alone(name) as run:

@@ -72,7 +72,7 @@ class PipelineBuilder:
     def build(self, plan: ChangesPlan) -> PipelineOperator:
         """The operator that gives the answer."""
         root, types = self._node(plan.root), types_of(plan.root.columns)
-        if not is_net(plan.root):
+        if not plan.appends and not is_net(plan.root):
             net = NetSpec(types).start(MemoryStore())
             root = self._operator("net", net, [root], types)
         assert isinstance(root.operator, PipelineOperator)

@@ -75,7 +75,8 @@ class LocalChanges:
                 target.split_into(batches[planned.to_stage], stream, sent)
                 for one in batches[planned.to_stage]:
                     one.frontiers[stream, sender] = FOREVER if is_all else run.frontier
-        return changelog_table(self.staged.columns, answer)
+        table = changelog_table(self.staged.columns, answer)
+        return table.drop_columns([DIFF]) if self.plan.appends else table
 
     def _overhear(
         self,

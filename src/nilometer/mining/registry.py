@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -9,6 +10,15 @@ from types import MappingProxyType
 from typing import Final
 
 from nilometer.mining.table_function import MiningError, TableFunction
+
+
+class Kind(StrEnum):
+    """What a function does with rows, see `table_function`."""
+
+    ROWS = "rows"
+    FOLLOWS = "follows"
+    ANSWERS = "answers"
+
 
 MODULES: Final = MappingProxyType(
     {
@@ -37,3 +47,11 @@ def find_function(name: str) -> TableFunction:
             hint="pip install 'nilometer[mining]'",
         )
     return function
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a function."""
+    function = find_function(name)
+    if hasattr(function, "miner"):
+        return Kind.ANSWERS
+    return Kind.FOLLOWS if hasattr(function, "follower") else Kind.ROWS

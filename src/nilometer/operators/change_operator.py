@@ -45,6 +45,10 @@ class ChangeOperator(Protocol):
         """Continue where a snapshot was taken, with the same store."""
 
 
+class SpeaksLater:
+    """Of an operator's spec: something may leave in a period in which nothing comes."""
+
+
 class ChangeSpec(Protocol):
     """An operator before it runs: plain data that can be pickled."""
 

@@ -91,6 +91,16 @@ class GroupTable:
                 break
         return values
 
+    def find(self, ids: RowIds) -> Groups:
+        """Those of some groups that are alive, with their keys."""
+        parts: list[Groups] = []
+        wanted = np.arange(len(ids))
+        for ref in reversed(self.refs):
+            rows, found = _find(self._load(ref).rows, ids.only(wanted))
+            parts.append(self._read([ref]).only(rows[found]))
+            wanted = wanted[~found]
+        return _only_alive(self._overlay(parts))
+
     def contents(self) -> Groups:
         """All groups that are alive."""
         return self._merge([self._read(refs) for refs in reversed(self._runs())], oldest=True)

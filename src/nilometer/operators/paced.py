@@ -19,6 +19,7 @@ from nilometer.kernels.gather import take
 from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time import EARLIEST
 from nilometer.operators.change_operator import (
+    SpeaksLater,
     Stored,
     diffs_of,
     make_changes,
@@ -31,7 +32,7 @@ from nilometer.operators.net_changes import net_changes
 
 
 @dataclass(frozen=True, slots=True)
-class PacedSpec:
+class PacedSpec(SpeaksLater):
     """Changes of rows of these types at multiples of so many microseconds."""
 
     every: int

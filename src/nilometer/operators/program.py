@@ -13,10 +13,15 @@ from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.chunk import RowLayout
 from nilometer.model.time import EARLIEST
 from nilometer.operators.aggregate import AggregateSpec
-from nilometer.operators.change_operator import ChangeOperator, ChangeSpec, Stored, no_changes
+from nilometer.operators.change_operator import (
+    ChangeOperator,
+    ChangeSpec,
+    SpeaksLater,
+    Stored,
+    no_changes,
+)
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.leaves import LeafSpec, start_leaf
-from nilometer.operators.paced import PacedSpec
 from nilometer.operators.received import ReceivedSpec
 from nilometer.operators.watermarks import NEVER
 
@@ -36,7 +41,7 @@ class Step:
     @property
     def is_silent_alone(self) -> bool:
         """Whether nothing leaves in a period in which nothing comes."""
-        return not self.speaks_first and not isinstance(self.spec, PacedSpec)
+        return not self.speaks_first and not isinstance(self.spec, SpeaksLater)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ class ChangesShape:
     """Changes as columns c0, c1, … with time and count last, and what becomes of them."""
 
     columns: tuple[Column, ...]
+    appends: bool = False
+    """Whether nothing is ever taken back: then nobody is told how many copies come."""
 
     @cached_property
     def types(self) -> tuple[DataType, ...]:
@@ -51,7 +53,9 @@ class ChangesShape:
         n = len(self.columns)
         names = [one.name for one in self.columns]
         own = [f"{self._column(i)} AS {quote_name(name)}" for i, name in enumerate(names)]
-        times = (f"timestamp_micros(c{n}) AS {TIME}", f"c{n + 1} AS {DIFF}")
+        times = [f"timestamp_micros(c{n}) AS {TIME}"]
+        if not self.appends:
+            times.append(f"c{n + 1} AS {DIFF}")
         return Expressions((), (*own, *times))
 
     def _column(self, number: int) -> str:

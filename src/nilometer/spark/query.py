@@ -70,7 +70,7 @@ def changes_query(plan: ChangesPlan) -> SparkQuery:
         "executions": [str(one.stage.execution) for one in staged.stages[:1]],
         "stages": [one.stage.routing.buckets for one in staged.stages],
     }
-    return SparkQuery(staged.stages, ChangesShape(staged.columns), description)
+    return SparkQuery(staged.stages, ChangesShape(staged.columns, plan.appends), description)
 
 
 def _describe_join(plan: JoinPlan, stage: Stage) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from nilometer.spark.run_stream import ENVELOPES, run_stages
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
 from nilometer.spark.write_batches import QUERY, UnfinishedResults, WriteBatches
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan, emits_changes
 from nilometer.sql.compile_scalar import NotInSubsetError
 from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
 from nilometer.sql.scalars import Scalar, column
@@ -157,9 +157,9 @@ def _columnar(plan: Plan, frames: Mapping[str, StreamFrame]) -> list[_Part] | No
     """The queries of a plan if none of them needs Spark after the host."""
     if isinstance(plan, ChangesPlan):
         query = changes_query(plan)
-        names = [one.name for one in plan.root.columns]
-        kinds = [one.kind for one in plan.root.columns]
-        schema = pa.schema([*zip(names, kinds, strict=True), (TIME, TIMESTAMP), (DIFF, pa.int64())])
+        columns = [(one.name, one.kind) for one in plan.root.columns]
+        added = {TIME: TIMESTAMP, DIFF: pa.int64()}
+        schema = pa.schema([*columns, *((name, added[name]) for name in plan.added)])
         return [_Part(query, _Typed(schema), schema)]
     plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
     try:
@@ -185,12 +185,13 @@ def _is_streaming(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> bool:
 
 @dataclass(frozen=True)
 class _Typed:
-    """Rows under the names and in the types of a log."""
+    """Rows under the names and in the types of a log; columns that it has not are left out."""
 
     schema: pa.Schema
 
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [as_type(c, f.type) for c, f in zip(batch.columns, self.schema, strict=True)]
+        shown = batch.columns[: len(self.schema)]
+        columns = [as_type(c, f.type) for c, f in zip(shown, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -231,7 +232,7 @@ def _layout(schema: pa.Schema, plan: Plan) -> LogLayout:
         raise InputError(
             f"a column of the results is named {TIME} and is no time", hint="rename it with AS"
         )
-    return LogLayout(schema, TIME, changes=isinstance(plan, ChangesPlan))
+    return LogLayout(schema, TIME, changes=emits_changes(plan))
 
 
 def _require_distinct(names: Sequence[str]) -> None:

@@ -10,14 +10,16 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
+from nilometer.mining.registry import Kind
 from nilometer.model.names import nearest
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
+from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.derived_entries import derived_entry, windowed_entry
+from nilometer.sql.derived_entries import appended_entry, derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.plan import RowsClause, Source
-from nilometer.sql.refuse_entry import refuse_entry
+from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
 from nilometer.sql.scalars import ColumnRef, column, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
 from nilometer.sql.static_entries import names_bare_time, needs_readings
@@ -152,6 +154,8 @@ class FromBinder:
                     )
 
     def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
+        if isinstance(entry.this, TableCall):
+            return self._with_names(self._function(entry, entry.this, alone), entry)
         refuse_entry(entry, self.sql)
         if isinstance(entry, exp.Subquery):
             bound = self._subquery(entry, entry.this, None, alone, self.named)
@@ -164,6 +168,17 @@ class FromBinder:
         others = {other: q for other, q in self.named.items() if other != name}
         bound = self._subquery(entry, query.this, entry.name, alone, others)
         return self._with_names(bound, query, entry)
+
+    def _function(self, entry: exp.Expr, call: TableCall, alone: bool) -> Entry:
+        refuse_extras(entry, self.sql)
+        assert self.deriver is not None
+        name = entry.alias or call.function.lower()
+        unit = Unit(name, {}, (), {}, call.function)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
+        if node.kind is Kind.ANSWERS:
+            return derived_entry(found, full, node, self.sql)
+        return appended_entry(found, full, node, self.deriver.appends, self.sql)
 
     def _with_names(self, bound: Entry, *named: exp.Expr) -> Entry:
         """The entry, its columns under the names that aliases give them."""

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from nilometer.errors import Place
 from nilometer.model.windows import Window
-from nilometer.sql.changes_plan import Lifetime, Node
+from nilometer.sql.call_parser import TableCall
+from nilometer.sql.changes_plan import Lifetime, Mined, Node
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.plan import Item, Source
 from nilometer.sql.scalars import Scalar
@@ -52,6 +53,13 @@ class Deriver(Protocol):
 
     def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
         """The node of a query."""
+
+    def derive_call(self, call: TableCall, named: Mapping[str, exp.CTE]) -> Mined:
+        """The node of a table function."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows only come, so that none needs a window to leave."""
 
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to, each result of which stays for so long."""

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from nilometer.mining.hosted_answers import AnswersSpec
+from nilometer.mining.hosted_follow import FollowSpec
+from nilometer.mining.hosted_rows import RowsSpec
+from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Argument, Expression
 from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
@@ -15,6 +19,7 @@ from nilometer.operators.change_operator import ChangeSpec
 from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
+from nilometer.operators.lasting import LastingSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.top_rows import TopRowsSpec
@@ -26,8 +31,10 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    Lasting,
     LastResults,
     LastRows,
+    Mined,
     Node,
     Paced,
     TopRows,
@@ -157,7 +164,22 @@ def build_step(node: Node) -> ChangeSpec:
             return TopRowsSpec(order, limit, offset, kinds)
         case Paced(_, every):
             return PacedSpec(every, kinds)
+        case Lasting(_, length):
+            return LastingSpec(length, kinds)
+        case Mined():
+            return _build_mined(node)
     raise AssertionError("a leaf takes no changes")
+
+
+def _build_mined(node: Mined) -> ChangeSpec:
+    kinds = types_of(node.columns)
+    match node.kind:
+        case Kind.ROWS:
+            return RowsSpec(node.function, node.passed, kinds)
+        case Kind.FOLLOWS:
+            return FollowSpec(node.function, node.passed, kinds)
+        case Kind.ANSWERS:
+            return AnswersSpec(node.function, node.every, kinds)
 
 
 def item_ref(plan: JoinPlan, number: int) -> Ref | None:

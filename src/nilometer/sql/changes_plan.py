@@ -11,7 +11,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from nilometer.mining.hosted import FunctionCall
+from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Expression
+from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
@@ -158,6 +161,34 @@ class Paced:
     columns: tuple[Column, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Lasting:
+    """Results that were appended; each stays for so long after its own time (microseconds)."""
+
+    inputs: tuple[Node]
+    length: int
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Mined:
+    """What a table function finds in the rows of its first input, which are only appended.
+
+    Further inputs are static tables. Of a function that answers, the columns are those of the
+    key and its own. Of others they are the first `passed` of the input, its own, and the time.
+    """
+
+    inputs: tuple[Node, ...]
+    kind: Kind
+    function: FunctionCall
+    passed: int
+    every: int
+    """How often a function answers (microseconds); of others zero."""
+    columns: tuple[Column, ...]
+    texts: tuple[str, ...]
+    """The arguments as the user has written them."""
+
+
 Node: TypeAlias = (
     Block
     | LastRows
@@ -169,12 +200,14 @@ Node: TypeAlias = (
     | Aggregate
     | TopRows
     | Paced
+    | Lasting
+    | Mined
 )
 
 
 @dataclass(frozen=True)
 class ChangesPlan:
-    """A statement whose answer is a changelog."""
+    """A statement whose answer is a changelog, or whose results come from table functions."""
 
     sql: str
     catalog: Catalog
@@ -182,6 +215,13 @@ class ChangesPlan:
     buckets: int
     execution: Execution | None = None
     """As a hint says, if there is one."""
+    appends: bool = False
+    """Whether nothing is ever taken back: results are appended, as those of a join."""
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that results have besides those of the root."""
+        return (TIME,) if self.appends else (TIME, DIFF)
 
 
 @dataclass(frozen=True)
@@ -198,3 +238,8 @@ class UnionPlan:
 
 
 Plan: TypeAlias = JoinPlan | UnionPlan | ChangesPlan
+
+
+def emits_changes(plan: Plan) -> bool:
+    """Whether results are a changelog."""
+    return isinstance(plan, ChangesPlan) and not plan.appends

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.bind import bind
+from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
@@ -52,7 +53,7 @@ def _compile(
     algorithm: ChosenAlgorithm | None = None,
 ) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
-    if mode.changes:
+    if mode.changes or tree.find(TableCall) is not None:
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
         return bind_changes(tree, sql, catalog, buckets, mode)

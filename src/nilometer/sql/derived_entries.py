@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nilometer.errors import AmbiguousNameError, SqlError
+from nilometer.errors import AmbiguousNameError, SqlError, SqlWindowError, UnknownNameError
+from nilometer.model.names import nearest
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
-from nilometer.sql.changes_plan import LastResults, Lifetime, Node
+from nilometer.sql.changes_plan import Lasting, LastResults, Lifetime, Mined, Node
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
@@ -39,6 +40,59 @@ def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
     return replace(entry, unit=unit, bound=_held(source))
 
 
+def appended_entry(entry: Entry, name: str, node: Mined, appends: bool, sql: str) -> Entry:
+    """What a table function appends; where answers change, a window says how long it stays.
+
+    The node's last column is the time of its rows.
+    """
+    names = {one.name: column(ColumnRef(name, one.name)) for one in node.columns[:-1]}
+    found = replace(entry, unit=replace(entry.unit, columns=names))
+    window = entry.window
+    if appends and (window is None or not entry.has_rows):
+        return replace(_timed(found, name, node), window=None)
+    if window is None:
+        raise SqlWindowError(
+            f"{entry.unit.name} has no window: its rows would stay for ever",
+            place=entry.place,
+            detail="where an answer changes, every stream says how long its rows count",
+            hint=f"write {entry.unit.origin}(…) AS {entry.unit.name} [RANGE 10 SECONDS]",
+        )
+    if appends:
+        raise SqlError(
+            "results under a ROWS window over a table function cannot be appended",
+            place=place_of(window, sql),
+            hint="write EMIT CHANGES",
+        )
+    if not entry.has_rows:
+        lasting = Lasting((node,), window.args["length"], node.columns)
+        return _timed(found, name, lasting)
+    return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
+
+
+def _last_of(node: Node, window: StreamWindow, sql: str) -> LastResults:
+    """The last results of a node, of each partition."""
+    count = _require_rows(window, sql)
+    names = [one.name.lower() for one in node.columns[:-1]]
+    partition = []
+    for tree in window.args.get("expressions") or ():
+        if tree.name.lower() not in names:
+            raise UnknownNameError(
+                f"there is no column {tree.name}",
+                place=place_of(tree, sql),
+                hint=nearest(tree.name, names),
+            )
+        partition.append(names.index(tree.name.lower()))
+    return LastResults((node,), count, tuple(partition), node.columns)
+
+
+def _require_rows(window: StreamWindow, sql: str) -> int:
+    count = int(window.args["rows"])
+    if count < 1:
+        place = place_of(window, sql)
+        raise SqlError("a ROWS window holds at least one row", place=place, hint="write [ROWS 1]")
+    return count
+
+
 def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
     """A subquery with a RANGE window: each result stays for so long after its own time.
 
@@ -67,10 +121,7 @@ def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -
 def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
     """A subquery with a ROWS window: a result stays until so many later ones have come."""
     assert entry.window is not None
-    bound, count = entry.bound, entry.window.args["rows"]
-    if count < 1:
-        place = place_of(entry.window, sql)
-        raise SqlError("a ROWS window holds at least one row", place=place, hint="write [ROWS 1]")
+    bound, count = entry.bound, _require_rows(entry.window, sql)
     binder = ExpressionBinder(Scope(sql, (entry.unit,)), "PARTITION BY")
     by = [binder.bind(c) for c in entry.window.args.get("expressions") or ()]
     items = (*bound.items, *(Item(str(value), value) for value in by))

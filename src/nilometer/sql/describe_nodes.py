@@ -15,8 +15,10 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    Lasting,
     LastResults,
     LastRows,
+    Mined,
     Node,
     Paced,
     TopRows,
@@ -56,6 +58,24 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return _top_rows(node), []
         case Paced(_, every):
             return f"Changes take effect every {format_duration(every)}", []
+        case Lasting(_, length):
+            return f"Results, kept for {format_duration(length)}", []
+        case Mined():
+            return _mined(node), list(_mined_details(node))
+
+
+def _mined(node: Mined) -> str:
+    keys = [node.inputs[0].columns[place].name for place in node.function.keys]
+    each = f", for each {', '.join(keys)}" if keys else ""
+    return f"{node.function.name} of the rows of the first input{each}"
+
+
+def _mined_details(node: Mined) -> Iterator[str]:
+    if node.every:
+        yield f"answers every {format_duration(node.every)}"
+    if node.function.call.window is not None:
+        yield f"rows of the last {format_duration(node.function.call.window)}"
+    yield from node.texts
 
 
 def _block(node: Block) -> str:

@@ -14,7 +14,7 @@ def draw_changes(plan: ChangesPlan) -> str:
     lines = ["digraph plan {", "  rankdir=BT;", '  node [shape=box, fontname="sans-serif"];']
     numbers: dict[int, int] = {}
     lines += _draw(plan.root, numbers)
-    names = ", ".join([*(one.name for one in plan.root.columns), "_time", "_diff"])
+    names = ", ".join([*(one.name for one in plan.root.columns), *plan.added])
     lines += [f"  answer [shape=ellipse, label={quote(names)}];"]
     lines += [f"  n{numbers[id(plan.root)]} -> answer;", "}"]
     return "\n".join(lines)

@@ -17,7 +17,9 @@ def explain_changes(plan: ChangesPlan) -> str:
     """The tree of operators; what is used twice is told once."""
     names = [one.name for one in plan.root.columns]
     lines = ["The answer changes: rows come (_diff > 0) and go (_diff < 0) at _time"]
-    lines += _wrapped(f"result    {', '.join([*names, '_time', '_diff'])}", 1)
+    if plan.appends:
+        lines = ["Table functions; every result is appended once"]
+    lines += _wrapped(f"result    {', '.join([*names, *plan.added])}", 1)
     shared = _numbers(plan.root)
     lines += _tree(plan.root, 0, shared, set())
     for line in describe_stages(plan):

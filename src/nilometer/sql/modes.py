@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.mining.registry import Kind, kind_of
 from nilometer.sql.aggregate_calls import aggregates_in
+from nilometer.sql.call_parser import TableCall
 from nilometer.sql.dialect import Emit
+from nilometer.sql.mining_errors import blamed
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.placed_parser import operator_place, written
 from nilometer.sql.scalars import place_of
@@ -40,6 +43,7 @@ class Mode:
     """How a query answers: with changes if there is a pace or a reason, or if it was asked to."""
 
     changes: bool
+    """If not, results are appended."""
     every: int | None = None
     """EMIT CHANGES EVERY so many microseconds."""
 
@@ -159,6 +163,8 @@ class Reasons:
         for entry in (*entries, *(join.this for join in tree.args.get("joins") or ())):
             if isinstance(entry, exp.Subquery):
                 yield self._of_entry(entry.this, named)
+            elif isinstance(entry.this, TableCall):
+                yield self._of_call(entry.this)
             elif isinstance(entry, exp.Table) and entry.name.lower() in named:
                 name = entry.name.lower()
                 query = named[name]
@@ -166,6 +172,12 @@ class Reasons:
                     others = {other: q for other, q in named.items() if other != name}
                     self._known[id(query)] = self._of_entry(query.this, others)
                 yield self._known[id(query)]
+
+    def _of_call(self, call: TableCall) -> Reason | None:
+        """A function that answers takes back what does not hold any more."""
+        with blamed(call, self.sql):
+            answers = kind_of(call.function) is Kind.ANSWERS
+        return Reason(call.function, place_of(call, self.sql)) if answers else None
 
     def _of_entry(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Reason | None:
         """Why a query in FROM is no stream of its own."""

@@ -80,11 +80,12 @@ def _union(plan: UnionPlan) -> QueryPicture:
 
 
 def _changes(plan: ChangesPlan) -> QueryPicture:
-    columns = (*(one.name for one in plan.root.columns), "_time", "_diff")
+    columns = (*(one.name for one in plan.root.columns), *plan.added)
+    emits = "append" if plan.appends else "changelog"
     leaves = [one for one in _nodes(plan.root, set()) if isinstance(one, Block | LastRows)]
     graphs = [picture_block(one, describe_node(one)[0]) for one in leaves if _has_streams(one)]
     step = _step(plan.root, set())
-    return QueryPicture("changelog", columns, tuple(graphs), step, tuple(describe_stages(plan)))
+    return QueryPicture(emits, columns, tuple(graphs), step, tuple(describe_stages(plan)))
 
 
 def _has_streams(leaf: Block | LastRows) -> bool:

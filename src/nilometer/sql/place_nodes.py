@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.kernels.routing import Routing
+from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Argument
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_operator import ChangeSpec
@@ -37,8 +38,10 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     Counted,
+    Lasting,
     LastResults,
     LastRows,
+    Mined,
     Node,
     Paced,
     TopRows,
@@ -141,6 +144,10 @@ class Placer:
                 return self._alone(node, node.partition)
             case Paced():
                 return self._alone(node, None)
+            case Lasting():
+                return self._lasting(node, wanted)
+            case Mined():
+                return self._mined(node, wanted)
             case Counted() | UnionAll():
                 return self._counted(node, wanted)
             case Combine():
@@ -208,6 +215,42 @@ class Placer:
         task = Task(build_step(node), [below.task], below.task.group)
         return Placed(task, below.together)
 
+    def _lasting(self, node: Lasting, wanted: Places | None) -> Placed:
+        below = self.place(node.inputs[0], wanted)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, below.together)
+
+    def _mined(self, node: Mined, wanted: Places | None) -> Placed:
+        """Rows of a key together, and all rows of static tables beside them in every bucket."""
+        child, keys = node.inputs[0], node.function.keys
+        if node.kind is Kind.ROWS:
+            own = wanted if wanted and max(wanted) < node.passed else _short_columns(child)
+            below = self.place(child, own)
+        else:
+            below = self._together_by(child, keys, keys)
+        if below.task.group.is_closed or (node.inputs[1:] and below.task.group.routing):
+            below = self.cut(below, child, below.together or keys)
+        tables = [self._copied(one, below.task.group) for one in node.inputs[1:]]
+        task = Task(build_step(node), [below.task, *tables], below.task.group)
+        return Placed(task, self._left(node, below.together))
+
+    def _left(self, node: Mined, together: Places | None) -> Places | None:
+        """The columns that those of the input are, by which rows are together."""
+        if together is None or node.kind is not Kind.ANSWERS:
+            return None if together is None or max((0, *together)) >= node.passed else together
+        keys = node.function.keys
+        return (
+            tuple(keys.index(place) for place in together) if set(together) <= set(keys) else None
+        )
+
+    def _copied(self, node: Node, group: Group) -> Task:
+        """All rows of a static table, in every bucket of a stage."""
+        placed = self.place(node, ())
+        if placed.task.inputs or placed.together != () or placed.task.group.is_closed:
+            placed = self.cut(placed, node, ())
+        placed.task.group.merged = group
+        return placed.task
+
     def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
         """A place in which rows are together by some of these columns."""
         below = self.place(node, wanted)
@@ -272,6 +315,12 @@ def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) 
 def all_columns(node: Node) -> Places:
     """All columns by which rows can be routed; of a node without any, none."""
     return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
+
+
+def _short_columns(node: Node) -> Places | None:
+    """The columns of single values, by which rows are spread at little cost; None: none."""
+    kinds = [(place, node.columns[place].kind) for place in all_columns(node)]
+    return tuple(place for place, kind in kinds if not pat.is_nested(kind)) or None
 
 
 def _through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
@@ -357,6 +406,8 @@ def is_net(node: Node) -> bool:
     match node:
         case Counted() | TopRows() | Paced():
             return True
+        case Mined():
+            return node.kind is Kind.ANSWERS
         case Aggregate():
             return set(range(node.keys)) <= set(_columns_below(node))
         case Compute():

@@ -44,7 +44,8 @@ class Statement:
 def names_read(statement: Statement) -> set[str]:
     """What a query reads, in lower case, without the names that its own WITH gives."""
     mine = {one.alias.lower() for one in statement.tree.find_all(exp.CTE)}
-    return {one.name.lower() for one in statement.tree.find_all(exp.Table)} - mine
+    read = {one.name.lower() for one in statement.tree.find_all(exp.Table)}
+    return read - mine - {""}  # a table function has no name of its own
 
 
 def tokenize(sql: str) -> list[Token]:

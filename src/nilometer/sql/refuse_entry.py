@@ -7,6 +7,9 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.mining.registry import MODULES
+from nilometer.model.names import nearest
+from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import place_of
 
 _KNOWN: Final = ("this", "alias", "db", "catalog", "with_")
@@ -18,11 +21,7 @@ def refuse_entry(entry: exp.Expr, sql: str) -> None:
     if isinstance(entry, exp.Subquery):
         _refuse_subquery(entry, sql)
     elif not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
-        raise SqlError(
-            "FROM lists streams, tables and subqueries",
-            place=place_of(entry, sql),
-            hint="write FROM Camera1 A, Camera2 B",
-        )
+        raise _no_entry(entry, sql)
     elif entry.args.get("db") or entry.args.get("catalog"):
         raise SqlError(
             "streams and tables have names of one part",
@@ -30,7 +29,23 @@ def refuse_entry(entry: exp.Expr, sql: str) -> None:
             detail=f"got {'.'.join(part.name for part in entry.parts)}",
             hint=f"write {entry.name}",
         )
-    _refuse_extras(entry, sql)
+    refuse_extras(entry, sql)
+
+
+def _no_entry(entry: exp.Expr, sql: str) -> SqlError:
+    if isinstance(entry.this, exp.Func):
+        name = written(entry.this).upper()
+        return SqlError(
+            f"there is no table function {name}",
+            place=place_of(entry, sql),
+            detail=f"there are {', '.join(MODULES)}",
+            hint=nearest(name, list(MODULES)),
+        )
+    return SqlError(
+        "FROM lists streams, tables and subqueries",
+        place=place_of(entry, sql),
+        hint="write FROM Camera1 A, Camera2 B",
+    )
 
 
 def _refuse_subquery(entry: exp.Subquery, sql: str) -> None:
@@ -42,7 +57,7 @@ def _refuse_subquery(entry: exp.Subquery, sql: str) -> None:
         )
 
 
-def _refuse_extras(entry: exp.Expr, sql: str) -> None:
+def refuse_extras(entry: exp.Expr, sql: str) -> None:
     """Refuse TABLESAMPLE, PIVOT and the like, which Spark has behind tables."""
     for key, value in entry.args.items():
         if key in _KNOWN or not value:

@@ -83,7 +83,7 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
     execution = plan.execution or execution or BEST
     placer = Placer(plan.buckets)
     root = placer.place(plan.root, None)
-    if not is_net(plan.root):
+    if not plan.appends and not is_net(plan.root):
         everything = all_columns(plan.root)
         if root.together is None:
             root = placer.cut(root, plan.root, everything)

@@ -12,8 +12,9 @@ from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.bind_select import items_of
 from nilometer.sql.bound_query import BoundQuery
+from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Node, Paced
+from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Mined, Node, Paced
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
@@ -22,29 +23,32 @@ from nilometer.sql.plan import Item
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.group_rows import Groups, key_item
 from nilometer.sql.windowed.order_rows import check_limits, own_column, read_ordering
-from nilometer.sql.windowed.refusals import refuse_added_names, require_comparable_rows
+from nilometer.sql.windowed.refusals import (
+    refuse_added_names,
+    require_comparable_rows,
+    without_time,
+)
 from nilometer.sql.windowed.set_operators import set_operation
 
 Named = Mapping[str, exp.CTE]
 ANYWHERE = Place("", 0, 0)
-UNIT_TIME = "time of the result"
 
 
 def bind_changes(
     tree: exp.Expr, sql: str, catalog: Catalog, buckets: int, mode: Mode
 ) -> ChangesPlan:
     """The plan of a query whose answer changes."""
-    binder = ChangesBinder(
-        sql, catalog, NodeBuilder(sql, catalog, buckets), Reasons(sql, catalog.functions)
-    )
+    builder = NodeBuilder(sql, catalog, buckets, appends=not mode.changes)
+    binder = ChangesBinder(sql, catalog, builder, Reasons(sql, catalog.functions))
     root = binder.relation(tree, {}, is_outermost=True)
     if mode.every is not None:
         root = Paced((root,), mode.every, root.columns)
-    return ChangesPlan(sql, catalog, root, buckets)
+    return ChangesPlan(sql, catalog, root, buckets, appends=not mode.changes)
 
 
 @dataclass(frozen=True)
@@ -88,14 +92,54 @@ class ChangesBinder:
         every = unwrap(tree).meta.get(FOLDED)
         return Paced((node,), every, node.columns) if every else node
 
+    @property
+    def appends(self) -> bool:
+        """Whether rows only come, so that none needs a window to leave."""
+        return self.builder.appends
+
+    def derive_call(self, call: TableCall, named: Named) -> Mined:
+        """The node of a table function."""
+        appending = replace(self, builder=replace(self.builder, appends=True))
+        changing = replace(self, builder=replace(self.builder, appends=False))
+
+        def appended(query: exp.Select) -> Node:
+            return appending.appended_input(query, call, named)
+
+        def relation(tree: exp.Expr) -> Node:
+            return changing.relation(tree, named)
+
+        return CallBinder(self.sql, appended, relation).bind(call)
+
+    def appended_input(self, query: exp.Select, call: TableCall, named: Named) -> Node:
+        """The node of the input of a function; its last column is the time of a row."""
+        reason = self.reasons.of_query(query, named)
+        if reason is not None:
+            raise SqlError(
+                f"the input of {call.function} must be appended to; this one also takes rows back",
+                place=reason.place,
+                detail=f"because of {reason.what}",
+                hint="give it a stream, or a query without aggregates and set operators",
+            )
+        bound = self.query(query, None, named)
+        if all(source.is_table for source in bound.sources):
+            raise SqlError(
+                f"the input of {call.function} is a stream: static tables have no time",
+                place=place_of(call.args["input"], self.sql),
+            )
+        return self.derive_unit(bound, None)
+
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""
         times = [source.time for source in bound.sources if not source.is_table]
         time = exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
-        item = Item(UNIT_TIME, Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE))
+        item = Item(
+            RESULT_TIME_NAME, Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE)
+        )
         streams = tuple(source.name for source in bound.sources if not source.is_table)
         lifetimes = () if length is None else (Lifetime(streams, length),)
         lasting = replace(bound, lifetimes=lifetimes)
+        if any(source.node is not None for source in bound.sources):
+            return self.builder.build(lasting, [*bound.items, item])
         return self.builder.block(lasting, [*bound.items, item])
 
     def query(self, tree: exp.Expr, prefix: str | None, named: Named) -> BoundQuery:
@@ -116,6 +160,8 @@ class ChangesBinder:
         if self._is_grouped(tree):
             return self._grouped(tree, rows, scope, is_outermost)
         items = list(items_of(tree, ExpressionBinder(scope, "SELECT")))
+        if is_outermost and self.appends:
+            items = without_time(items, scope)
         if is_outermost:
             refuse_added_names(items)
         binder = ExpressionBinder(scope, "ORDER BY", aliases=_aliases(items, scope))

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from nilometer.errors import SqlError
 from nilometer.model.expressions import Argument
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bound_query import BoundQuery
@@ -38,10 +39,15 @@ class NodeBuilder:
     sql: str
     catalog: Catalog
     buckets: int
+    appends: bool = False
+    """Whether rows only come: then none needs to leave, and only one source may have times."""
 
     def build(self, rows: BoundQuery, items: Sequence[Item]) -> Node:
         """A node with these columns."""
-        require_lifetimes(rows)
+        if self.appends:
+            _refuse_joined_results(rows)
+        else:
+            require_lifetimes(rows)
         if all(source.node is None and source.rows is None for source in rows.sources):
             return self.block(rows, items)
         if len(rows.sources) > 1:
@@ -149,6 +155,19 @@ class NodeBuilder:
     def _columns(self, plan: JoinPlan) -> tuple[Column, ...]:
         types = Types(self.catalog, plan.sources)
         return tuple(Column(item.name, types.of_subset(item.value)) for item in plan.items)
+
+
+def _refuse_joined_results(rows: BoundQuery) -> None:
+    """Results of table functions under windows are joined by their names."""
+    timed = [source for source in rows.sources if not source.is_table]
+    for source in timed:
+        if source.node is not None and len(timed) > 1:
+            raise SqlError(
+                "results of a table function cannot be joined with other streams and appended",
+                place=source.place,
+                hint="give it a name: CREATE QUERY q AS SELECT … FROM …, and read q; "
+                "or write windows behind all of them, and EMIT CHANGES",
+            )
 
 
 def _brings_all(source: Source, joined: Source) -> bool:

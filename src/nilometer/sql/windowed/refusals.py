@@ -11,6 +11,8 @@ from nilometer.errors import Place, SqlError, SqlTypeError
 from nilometer.kernels.expression_types import type_name
 from nilometer.sql.changes_plan import Column
 from nilometer.sql.plan import Item
+from nilometer.sql.scalars import column
+from nilometer.sql.scope import Scope
 
 _ADDED = ("_time", "_diff")
 
@@ -43,6 +45,12 @@ def refuse_added_names(items: Sequence[Item]) -> None:
                 "_diff how many rows come or go",
                 hint="leave it out, or give this column another name: … AS other",
             )
+
+
+def without_time(items: Sequence[Item], scope: Scope) -> list[Item]:
+    """The items without the time of a result, which every result that is appended has anyway."""
+    times = [column(time) for unit in scope.units for time in unit.times]
+    return [i for i in items if i.name.lower() != _ADDED[0] or i.value.tree not in times]
 
 
 def _has_map(kind: pa.DataType) -> bool:

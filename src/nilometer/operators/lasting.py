@@ -1,0 +1,59 @@
+"""A RANGE window over results that are appended: each stays for so long after its own time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from nilometer.operators.change_operator import (
+    SpeaksLater,
+    Stored,
+    diffs_of,
+    make_changes,
+    row_columns,
+    times_of,
+)
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.pending import Pending
+
+
+@dataclass(frozen=True, slots=True)
+class LastingSpec(SpeaksLater):
+    """Rows of these types stay for so many microseconds."""
+
+    length: int
+    types: tuple[pa.DataType, ...]
+
+    def start(self, store: ChunkStore) -> Lasting:
+        return Lasting(self, store)
+
+
+class Lasting:
+    """Lets rows go when their time is over."""
+
+    def __init__(self, spec: LastingSpec, store: ChunkStore) -> None:
+        self._length = spec.length
+        self._pending = Pending(spec.types, store)
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        """Everything that it keeps in the store."""
+        return (self._pending.buffer,)
+
+    def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
+        """The changes strictly before a frontier, given the rows that have come."""
+        (changes,) = inputs
+        ends = times_of(changes) + self._length + 1
+        going = make_changes(row_columns(changes), ends, -diffs_of(changes))
+        return self._pending.take([changes, going], frontier)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        return self._pending.snapshot()
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        self._pending.restore(snapshot)
