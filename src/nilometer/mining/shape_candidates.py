@@ -1,0 +1,90 @@
+"""Which subsequences may be close to a shape: by MASS, in O(n log n), and never one too few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.mining.compiled_stumpy import load_stumpy
+from nilometer.mining.subsequences import unbroken
+from nilometer.mining.table_function import Numbers
+
+_FEW: Final = 1 << 16
+"""So many numbers are compared directly in less time than MASS takes to begin."""
+_AT_ONCE: Final = 1 << 14
+"""Subsequences for one call of MASS; running sums over more would be less exact."""
+_SURE: Final = 1e-3
+"""From this variance on (of values within -1 and 1) running sums are exact enough to trust."""
+_SLACK: Final = 1e-4
+"""By how much a correlation of MASS may be wrong then: the bound is 4e-5, seen are 1e-11."""
+
+
+def z_candidates(series: Numbers, shape: Numbers, limit: float) -> Int64s:
+    """Starts of unbroken subsequences whose z-normalised distance may be within a limit.
+
+    The shape is z-normalised. Mueen et al., The fastest similarity search algorithm, 2010.
+    """
+    length = len(shape)
+    if series.size * length <= _FEW:
+        return np.flatnonzero(unbroken(series, length))
+    bound = np.sqrt(limit**2 + 2 * length * _SLACK)
+    found = [
+        start + np.flatnonzero(unbroken(block, length) & _may_be_close(block, shape, bound))
+        for start, block in _blocks(series, length)
+    ]
+    return np.concatenate(found)
+
+
+def plain_candidates(series: Numbers, shape: Numbers, limit: float) -> Int64s:
+    """Starts of unbroken subsequences whose Euclidean distance may be within a limit."""
+    length = len(shape)
+    if series.size * length <= _FEW:
+        return np.flatnonzero(unbroken(series, length))
+    mass = load_stumpy().mass
+    found = [
+        start + np.flatnonzero(mass(shape, block, normalize=False) <= limit * (1 + 1e-9))
+        for start, block in _blocks(series, length)
+    ]
+    return np.concatenate(found)
+
+
+def _blocks(series: Numbers, length: int) -> Iterator[tuple[int, Numbers]]:
+    """Pieces that hold all subsequences between them, each once, and where they begin."""
+    for start in range(0, len(series) - length + 1, _AT_ONCE):
+        yield start, series[start : start + _AT_ONCE + length - 1]
+
+
+def _may_be_close(block: Numbers, shape: Numbers, bound: float) -> Bools:
+    values = _within_one(block)
+    length = len(shape)
+    means, variances = _running_moments(values, length)
+    sure = variances >= _SURE
+    never = np.zeros(len(means), dtype=np.bool_)
+    distances = load_stumpy().mass(
+        shape,
+        values,
+        M_T=means,
+        Σ_T=np.sqrt(np.where(sure, variances, 1.0)),
+        T_subseq_isconstant=never,
+        Q_subseq_isconstant=never[:1],
+    )
+    return np.asarray(~sure | (distances <= bound))
+
+
+def _within_one(block: Numbers) -> Numbers:
+    """The values moved to around 0 and scaled to within -1 and 1; 0 for those not finite."""
+    values = np.where(np.isfinite(block), block, 0.0)
+    values = np.ldexp(values, -1 - int(np.frexp(np.abs(values).max())[1]))
+    values -= values.mean()
+    largest = np.abs(values).max()
+    return np.asarray(values / largest if largest > 0 else values)
+
+
+def _running_moments(values: Numbers, length: int) -> tuple[Numbers, Numbers]:
+    """The mean and the variance of each subsequence of a length."""
+    sums, squares = (np.concatenate([[0.0], np.cumsum(values**power)]) / length for power in (1, 2))
+    means = sums[length:] - sums[:-length]
+    return means, squares[length:] - squares[:-length] - means**2

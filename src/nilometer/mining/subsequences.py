@@ -1,0 +1,86 @@
+"""Distances of subsequences by their definition: each depends on its own values alone.
+
+Fast ways to all distances of a series at once (FFT, running sums) round differently where the
+series is cut differently. So they only choose whom to look at; what is reported comes from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.mining.table_function import Numbers
+
+SHORTEST: Final = 3
+"""Two points have one shape only: up or down."""
+CLOSE: Final = 0.9
+"""The correlation from which on two shapes are alike, unless the user says otherwise."""
+_AT_ONCE: Final = 1 << 18
+
+Measure: TypeAlias = Callable[[Numbers, Numbers], Numbers]
+"""The distances of subsequences, the rows of a matrix, from a shape."""
+
+
+def close_distance(length: int) -> float:
+    """The z-normalised distance of two subsequences whose correlation is CLOSE.
+
+    >>> close_distance(20)
+    2.0
+    """
+    return float(np.sqrt(round(2 * length * (1 - CLOSE), 9)))
+
+
+def z_normalized(values: Numbers) -> Numbers:
+    """The values with mean 0 and standard deviation 1.
+
+    >>> z_normalized(np.array([1.0, 3.0]))
+    array([-1.,  1.])
+    """
+    centred = values - values.mean()
+    scaled: Numbers = centred / np.sqrt(np.square(centred).mean())
+    return scaled
+
+
+def z_distances(rows: Numbers, shape: Numbers) -> Numbers:
+    """Euclidean distances of rows from a shape, all z-normalised; infinite where a row is flat."""
+    with np.errstate(all="ignore"):  # what overflows is no match
+        centred = rows - rows.mean(axis=1, keepdims=True)
+        deviations = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
+        apart: Numbers = np.sqrt(np.square(centred / deviations - shape).sum(axis=1))
+    apart[(rows.max(axis=1) == rows.min(axis=1)) | ~np.isfinite(apart)] = np.inf
+    return apart
+
+
+def plain_distances(rows: Numbers, shape: Numbers) -> Numbers:
+    """Euclidean distances of rows from a shape as they are."""
+    with np.errstate(over="ignore"):
+        apart: Numbers = np.sqrt(np.square(rows - shape).sum(axis=1))
+    return apart
+
+
+def distances_at(series: Numbers, starts: Int64s, shape: Numbers, measure: Measure) -> Numbers:
+    """The distances from a shape of the subsequences of a series that start in these places."""
+    windows = sliding_window_view(series, len(shape))
+    found = np.empty(len(starts))
+    step = max(1, _AT_ONCE // len(shape))
+    for at in range(0, len(starts), step):
+        # Sums along rows that lie in one piece are added in the same order for any number of rows.
+        rows = np.ascontiguousarray(windows[starts[at : at + step]])
+        found[at : at + step] = measure(rows, shape)
+    return found
+
+
+def unbroken(series: Numbers, length: int) -> Bools:
+    """For each subsequence of a length whether all its values are finite."""
+    broken = np.concatenate([[0], np.cumsum(~np.isfinite(series))])
+    return np.asarray(broken[length:] == broken[:-length])
+
+
+def flat(series: Numbers, length: int) -> Bools:
+    """For each subsequence of a length whether all its values are equal."""
+    changes = np.concatenate([[0], np.cumsum(np.diff(series) != 0)])
+    return np.asarray(changes[length - 1 :] == changes[: len(changes) - length + 1])
