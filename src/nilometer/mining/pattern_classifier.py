@@ -108,7 +108,7 @@ class PatternClassifier:
             return _tree(known, codes, weights, options)
         if options.method == "neighbours":
             count = min(options.neighbours, len(known))
-            return lambda scaled: _vote(*self._known.kneighbors(scaled, count), codes, weights)
+            return lambda scaled: _vote(self._known.kneighbors(scaled, count), codes, weights)
         return _clusters(known, codes, weights, options.clusters)
 
 
@@ -153,11 +153,12 @@ def _tree(known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOp
     return shares
 
 
-def _vote(distances: Numbers, rows: Int64s, codes: Int64s, weights: Numbers) -> Numbers:
+def _vote(found: tuple[Numbers, Int64s], codes: Int64s, weights: Numbers) -> Numbers:
     """The share of each class in the neighbours' weights, each divided by its distance.
 
     Where a neighbour is equal to the pattern only such neighbours count.
     """
+    distances, rows = found
     equal = distances == 0
     votes = np.where(equal, 1.0, 0.0)
     apart = ~equal.any(axis=1)

@@ -14,7 +14,7 @@ from nilometer.mining.vectors import as_matrix
 
 
 def as_vectors(column: pa.Array) -> list[Numbers | None]:
-    """The arrays of a column; None for NULL, and where a number is NULL, NaN or infinite."""
+    """The arrays of a column; None if NULL or empty, or if a number is NULL, NaN or infinite."""
     vectors: list[Numbers | None] = [None] * len(column)
     for rows, matrix in matrices_of(column):
         for row, vector in zip(rows, matrix, strict=True):
@@ -23,9 +23,9 @@ def as_vectors(column: pa.Array) -> list[Numbers | None]:
 
 
 def matrices_of(column: pa.Array) -> Iterator[tuple[Int64s, Numbers]]:
-    """The usable arrays of a column, those of one length as a matrix, with their row numbers."""
+    """The usable arrays of a column, none empty, those of a length as a matrix, with their rows."""
     lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
-    for length in np.unique(lengths[lengths >= 0]).tolist():
+    for length in np.unique(lengths[lengths > 0]).tolist():
         matrix, usable = as_matrix(column, length)
         rows = np.flatnonzero(usable)
         yield rows, matrix if len(rows) == len(matrix) else matrix[rows]

@@ -99,7 +99,7 @@ class RunningTotal:
     def _total(self) -> Numbers:
         if not self._olds:
             return self._sum
-        oldest = self._old[len(self._old) - self._olds]
+        oldest: Numbers = self._old[len(self._old) - self._olds]
         return oldest + self._sum if self._new else oldest
 
     def _expire(self, before: int) -> None:

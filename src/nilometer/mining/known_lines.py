@@ -1,0 +1,47 @@
+"""Lines of known energies, of which peaks are the traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nilometer.mining.energy_scale import EnergyScale
+from nilometer.mining.table_function import Numbers
+
+
+class KnownLines:
+    """The nearest line of an energy, if it is within some widths of the line.
+
+    >>> lines = KnownLines([2.223, 4.44], ["H", "C"], EnergyScale(fwhm=0.1), tolerance=0.5)
+    >>> lines.match(np.array([2.21, 3.0, 4.48]))
+    (['H', None, 'C'], array([2.223,   nan, 4.44 ]))
+    """
+
+    def __init__(
+        self,
+        energies: npt.ArrayLike,
+        names: Sequence[str],
+        scale: EnergyScale,
+        tolerance: float = 0.5,
+    ) -> None:
+        known = sorted(zip(np.asarray(energies, np.float64).tolist(), names, strict=True))
+        self._energies = np.array([energy for energy, _ in known])
+        self._names = [name for _, name in known]
+        self._reach = tolerance * scale.width(self._energies)
+
+    def match(self, energy: Numbers) -> tuple[list[str | None], Numbers]:
+        """The names and energies of the lines; None and NaN where there is no line."""
+        if not self._names:
+            return [None] * len(energy), np.full(len(energy), np.nan)
+        after = np.searchsorted(self._energies, energy).clip(0, len(self._names) - 1)
+        before = np.maximum(after - 1, 0)
+        is_before = energy - self._energies[before] <= self._energies[after] - energy
+        nearest = np.where(is_before, before, after)
+        known = np.abs(energy - self._energies[nearest]) <= self._reach[nearest]
+        names = [
+            self._names[line] if is_known else None
+            for line, is_known in zip(nearest.tolist(), known.tolist(), strict=True)
+        ]
+        return names, np.where(known, self._energies[nearest], np.nan)

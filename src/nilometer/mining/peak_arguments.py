@@ -1,0 +1,104 @@
+"""What PEAKS takes and gives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.mining.table_function import (
+    ColumnArgument,
+    Constant,
+    OptionArgument,
+    ResultColumn,
+    TableArgument,
+    Takes,
+)
+
+COLUMNS: Final = (
+    ColumnArgument(
+        "counts",
+        Takes.NUMBERS,
+        "the spectrum: counts by channel; no peaks are found where it is NULL or has a NULL, NaN, "
+        "infinity or negative count",
+    ),
+    ColumnArgument(
+        "background",
+        Takes.NUMBERS,
+        "counts of a background, of the same length, to be subtracted",
+        required=False,
+    ),
+    ColumnArgument(
+        "scale", Takes.NUMBER, "how many times it is to be subtracted; 1 if left out", False
+    ),
+    ColumnArgument(
+        "live", Takes.NUMBER, "the live time of the spectrum, if there is a blank", False
+    ),
+)
+
+OPTIONS: Final = (
+    OptionArgument(
+        "first_energy", Constant.NUMBER, "the energy at the lower edge of the first channel", 0.0
+    ),
+    OptionArgument("channel_width", Constant.NUMBER, "the width of a channel in energy", 1.0),
+    OptionArgument(
+        "fwhm",
+        Constant.NUMBER,
+        "the full width of a line at half of its height, in energy",
+        required=True,
+    ),
+    OptionArgument(
+        "fwhm_at",
+        Constant.NUMBER,
+        "the energy where lines are so wide; elsewhere the width goes with the root of the energy; "
+        "if left out it is the same everywhere",
+    ),
+    OptionArgument(
+        "fwhm_floor", Constant.NUMBER, "the part of fwhm that does not go with the energy", 0.0
+    ),
+    OptionArgument(
+        "significance",
+        Constant.NUMBER,
+        "the least area of a peak in standard deviations",
+        4.0,
+        least=1,
+    ),
+    OptionArgument(
+        "most", Constant.INTEGER, "the most peaks of a spectrum; the surest stay", 20, least=1
+    ),
+    OptionArgument(
+        "tolerance", Constant.NUMBER, "how far a peak may be from its line, in fwhm", 0.5, least=0
+    ),
+)
+
+TABLES: Final = (
+    TableArgument(
+        "blank",
+        (
+            ColumnArgument("counts", Takes.NUMBERS, "counts by channel"),
+            ColumnArgument("live", Takes.NUMBER, "the live time in which they were counted"),
+        ),
+        "one background for all rows, to be subtracted live time for live time; several rows are "
+        "added up",
+        required=False,
+    ),
+    TableArgument(
+        "lines",
+        (
+            ColumnArgument("energy", Takes.NUMBER, "the energy of a line"),
+            ColumnArgument("name", Takes.ANY, "its name"),
+        ),
+        "the lines that are known",
+        required=False,
+    ),
+)
+
+RESULTS: Final = (
+    ResultColumn("channel", pa.float64()),
+    ResultColumn("energy", pa.float64()),
+    ResultColumn("area", pa.float64()),
+    ResultColumn("sigma", pa.float64()),
+    ResultColumn("significance", pa.float64()),
+    ResultColumn("line", pa.string()),
+    ResultColumn("line_energy", pa.float64()),
+)

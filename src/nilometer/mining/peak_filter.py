@@ -1,0 +1,105 @@
+"""The filter that measures the area of a line at every channel of a spectrum.
+
+At each channel a line of the expected width on a straight continuum is fitted by least squares to
+the channels around it. The area that this gives is a weighted sum of the counts; the weights add
+up to nothing, also against any straight line, so that the continuum falls out. This is the second
+difference of Mariscotti (Nuclear Instruments and Methods 50, 1967) in the form of a matched
+filter, and as the weights are known so is the variance of the area.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import ndtr
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.mining.energy_scale import EnergyScale
+from nilometer.mining.table_function import Numbers
+
+_REACH: Final = 1.5
+"""How far the fit reaches to both sides, in widths of the line."""
+_LEAST_SIDE: Final = 3
+"""Channels to each side: a line and a continuum have three unknowns together."""
+_MOST_SIDE: Final = 256
+"""Channels to each side: bounds the memory where lines are very wide."""
+_WIDTH_OF_DEVIATION: Final = 2 * np.sqrt(2 * np.log(2))
+"""The full width at half maximum of a Gaussian whose standard deviation is 1."""
+
+
+class PeakFilter:
+    """The weights for spectra with so many channels.
+
+    A line too near to an end to be told from the continuum has no weights: its area is 0.
+    """
+
+    def __init__(self, scale: EnergyScale, channels: int) -> None:
+        self.widths = (
+            scale.width(scale.energy(np.arange(channels, dtype=np.float64))) / scale.channel_width
+        )
+        """Of lines at the channels, in channels."""
+        self._deviations = np.maximum(self.widths, 1e-9) / _WIDTH_OF_DEVIATION
+        sides = np.ceil(_REACH * self.widths).clip(_LEAST_SIDE, _MOST_SIDE)
+        most = int(sides.max(initial=_LEAST_SIDE))
+        self.reach = 2 * most
+        """So many channels apart, lines have nothing in common."""
+        self._around = np.arange(-most, most + 1)
+        places = np.arange(channels)[:, None] + self._around
+        inside = (np.abs(self._around) <= sides[:, None]) & (places >= 0) & (places < channels)
+        to_end = np.minimum(np.arange(channels), np.arange(channels)[::-1])
+        inside &= (to_end >= np.maximum(self.widths / 2, 1.0))[:, None]
+        self._table = _fit(self._shapes(np.zeros(channels), self._deviations), inside)
+        rows = np.broadcast_to(np.arange(channels)[:, None], places.shape)
+        weights = csr_array(
+            (self._table[inside], (rows[inside], places[inside])), shape=(channels, channels)
+        )
+        self._weights, self._squares = weights, weights.power(2)
+
+    def areas(self, net: Numbers) -> Numbers:
+        """The area of a line at each channel of spectra, which are the rows."""
+        return _apply(self._weights, net)
+
+    def sigmas(self, variance: Numbers) -> Numbers:
+        """The standard deviations of the areas, from the variances of the counts."""
+        return np.sqrt(_apply(self._squares, variance))
+
+    def responses(self, channels: Int64s, middles: Numbers) -> Numbers:
+        """The areas that the weights of channels give to lines of area 1 with other middles."""
+        deviations = self._deviations[np.rint(middles).astype(np.int64)]
+        found: Numbers = np.einsum(
+            "ij,ij->i", self._table[channels], self._shapes(middles - channels, deviations)
+        )
+        return found
+
+    def _shapes(self, middles: Numbers, deviations: Numbers) -> Numbers:
+        """The shares of lines in the channels around; the middles are places among these."""
+        edges = np.append(self._around, self._around[-1] + 1) - 0.5
+        return np.diff(ndtr((edges - middles[:, None]) / deviations[:, None]), axis=1)
+
+
+def _fit(lines: Numbers, inside: Bools) -> Numbers:
+    """The weights by which least squares find the areas of lines, from the channels inside."""
+    around = np.broadcast_to(np.arange(lines.shape[1], dtype=np.float64), lines.shape)
+    slopes = _centred(around, inside)
+    rest = _centred(lines, inside)
+    rest -= slopes * _ratio((slopes * rest).sum(axis=1), (slopes**2).sum(axis=1))
+    return rest * _ratio(np.ones(len(rest)), (rest**2).sum(axis=1))
+
+
+def _centred(values: Numbers, inside: Bools) -> Numbers:
+    """Each row less the mean of its values inside; 0 outside."""
+    mean = _ratio((values * inside).sum(axis=1), inside.sum(axis=1))
+    centred: Numbers = (values - mean) * inside
+    return centred
+
+
+def _ratio(above: Numbers, below: Numbers) -> Numbers:
+    """A column of quotients, 0 where there is nothing to divide by."""
+    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)[:, None]
+
+
+def _apply(weights: Any, spectra: Numbers) -> Numbers:
+    found: Numbers = (weights @ np.ascontiguousarray(spectra.T)).T
+    return found

@@ -1,0 +1,152 @@
+"""The peaks of spectra: where, how large, and how sure.
+
+STEAM section 7.3: the analysis of an energy spectrum begins with the location of its peaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import find_peaks
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.energy_scale import EnergyScale
+from nilometer.mining.peak_filter import PeakFilter
+from nilometer.mining.table_function import Numbers
+
+_AT_ONCE: Final = 128
+"""Spectra filtered together: so many of 1024 channels stay in the cache."""
+
+
+@dataclass(frozen=True)
+class FoundPeaks:
+    """Peaks in order of their spectra and channels."""
+
+    spectrum: Int64s
+    channel: Numbers
+    """The middle of the peak; whole numbers are the middles of channels, from 0."""
+    energy: Numbers
+    area: Numbers
+    """The counts in the peak over the continuum."""
+    sigma: Numbers
+    """The standard deviation of the area."""
+    significance: Numbers
+    """The area in standard deviations."""
+
+
+class SpectrumPeaks:
+    """Finds peaks that stand out of the continuum by so many standard deviations.
+
+    >>> counts = [9, 9, 9, 9, 9, 9, 10, 23, 56, 84, 56, 23, 10, 9, 9, 9, 9, 9, 9]
+    >>> found = SpectrumPeaks(EnergyScale(fwhm=2.4), significance=4).find([counts])
+    >>> found.energy.tolist(), found.area.round().tolist()
+    ([9.5], [197.0])
+    """
+
+    def __init__(self, scale: EnergyScale, significance: float = 4.0, most: int = 20) -> None:
+        self._scale = scale
+        self._least = significance
+        self._most = most
+        self._filter = lru_cache(maxsize=8)(lambda channels: PeakFilter(scale, channels))
+
+    def find(
+        self,
+        counts: npt.ArrayLike,
+        background: npt.ArrayLike | None = None,
+        scale: npt.ArrayLike = 1.0,
+    ) -> FoundPeaks:
+        """The peaks of spectra, which are the rows, less so many times their backgrounds."""
+        spectra = np.asarray(counts, np.float64)
+        net, variance = spectra, spectra
+        if background is not None:
+            times = np.broadcast_to(np.asarray(scale, np.float64), len(spectra))[:, None]
+            blank = np.broadcast_to(np.asarray(background, np.float64), spectra.shape)
+            net, variance = spectra - times * blank, spectra + times**2 * blank
+        return _joined(
+            [
+                self._find(net[begin : begin + _AT_ONCE], variance[begin : begin + _AT_ONCE], begin)
+                for begin in range(0, max(len(spectra), 1), _AT_ONCE)
+            ]
+        )
+
+    def _find(self, net: Numbers, variance: Numbers, first: int) -> FoundPeaks:
+        line_filter: PeakFilter = self._filter(net.shape[1])
+        areas, sigmas = line_filter.areas(net), line_filter.sigmas(variance)
+        heights = np.divide(areas, sigmas, out=np.zeros_like(areas), where=sigmas > 0)
+        rows, channels = self._highest(heights, line_filter.widths)
+        middles = channels + _vertex(heights, rows, channels)
+        area = _apart(line_filter, rows, channels, middles, areas[rows, channels])
+        sigma = sigmas[rows, channels] / line_filter.responses(channels, middles)
+        return FoundPeaks(
+            rows + first, middles, self._scale.energy(middles), area, sigma, area / sigma
+        )
+
+    def _highest(self, heights: Numbers, widths: Numbers) -> tuple[Int64s, Int64s]:
+        """The rows and channels of the peaks: local maxima, none within the width of a higher."""
+        # A column in between keeps the end of a spectrum apart from the beginning of the next.
+        fenced = np.pad(heights, ((0, 0), (0, 1)), constant_values=-np.inf)
+        places, found = find_peaks(fenced.ravel(), height=self._least)
+        rows, channels = np.divmod(places, fenced.shape[1])
+        kept = _without_lower(rows, channels, found["peak_heights"], widths)
+        rows, channels = rows[kept], channels[kept]
+        order = np.lexsort((channels, -heights[rows, channels], rows))
+        rank = np.arange(len(order)) - np.searchsorted(rows, rows)
+        kept = np.sort(order[rank < self._most])
+        return rows[kept], channels[kept]
+
+
+def _without_lower(rows: Int64s, channels: Int64s, heights: Numbers, widths: Numbers) -> Int64s:
+    """The peaks that are left when those within one width of a higher one are taken away."""
+    kept = np.arange(len(rows))
+    while True:
+        left, right = kept[:-1], kept[1:]
+        distance = channels[right] - channels[left]
+        near = (rows[left] == rows[right]) & (distance < widths[channels[left]])
+        left_goes = near & (heights[left] < heights[right])
+        goes = np.append(left_goes, False) | np.append(False, near & ~left_goes)
+        if not goes.any():
+            return kept
+        kept = kept[~goes]
+
+
+def _vertex(heights: Numbers, rows: Int64s, channels: Int64s) -> Numbers:
+    """How far from each peak the parabola through it and its neighbours is highest."""
+    before, here, after = (heights[rows, channels + step] for step in (-1, 0, 1))
+    bend = before - 2 * here + after
+    shift = np.divide(before - after, 2 * bend, out=np.zeros(len(rows)), where=bend < 0)
+    return np.clip(shift, -0.5, 0.5)
+
+
+def _apart(
+    line_filter: PeakFilter, rows: Int64s, channels: Int64s, middles: Numbers, measured: Numbers
+) -> Numbers:
+    """The areas of peaks from those measured, in which each has parts of its neighbours.
+
+    What the filter measures at each peak is a sum over the peaks of the spectrum, their areas
+    times known responses: so many equations as there are peaks.
+    """
+    spectra, of_spectrum = np.unique(rows, return_inverse=True)
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    size = int(rank.max(initial=-1)) + 1
+    equations = np.broadcast_to(np.eye(size), (len(spectra), size, size)).copy()
+    for step in range(size):
+        beside = channels[step:] - channels[: len(rows) - step] <= line_filter.reach
+        left = np.flatnonzero((rows[: len(rows) - step] == rows[step:]) & beside)
+        right = left + step
+        for one, other in ((left, right), (right, left)):
+            found = line_filter.responses(channels[one], middles[other])
+            equations[of_spectrum[one], rank[one], rank[other]] = found
+    sums = np.zeros((len(spectra), size, 1))
+    sums[of_spectrum, rank, 0] = measured
+    solved: Numbers = np.linalg.solve(equations, sums)[of_spectrum, rank, 0]
+    return solved
+
+
+def _joined(parts: Sequence[FoundPeaks]) -> FoundPeaks:
+    names = [one.name for one in fields(FoundPeaks)]
+    return FoundPeaks(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
