@@ -51,9 +51,15 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
 
 def _item(tree: exp.Expr, sql: str) -> object:
     """A value inside an array: plain numbers, of which there may be thousands, at once."""
-    if isinstance(tree, exp.Literal) and not tree.is_string and "e" in tree.name.lower():
+    if isinstance(tree, exp.Neg) and _is_float(tree.this):
+        return -float(tree.this.name)
+    if _is_float(tree):
         return float(tree.name)
     return constant_value(tree, sql)
+
+
+def _is_float(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Literal) and not tree.is_string and "e" in tree.name.lower()
 
 
 def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:
