@@ -1,0 +1,146 @@
+"""CLUSTERS: which items are near each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.online_clusters import METRICS, OnlineClusters
+from nilometer.mining.table_function import (
+    Call,
+    ColumnArgument,
+    Columns,
+    Constant,
+    OptionArgument,
+    ResultColumn,
+    Saved,
+    TableArgument,
+    Tables,
+    Takes,
+    WindowUse,
+)
+from nilometer.mining.vectors import as_matrix
+
+_RESULTS: Final = (
+    ResultColumn("cluster", pa.int64()),
+    ResultColumn("size", pa.int64()),
+    ResultColumn("share", pa.float64()),
+    ResultColumn("radius", pa.float64()),
+    ResultColumn("centre", pa.list_(pa.float64())),
+)
+
+
+class ClusterMiner:
+    """Clusters the items of one key."""
+
+    def __init__(self, call: Call, saved: Saved | None) -> None:
+        chosen = call.options
+        self._found = OnlineClusters(
+            chosen["clusters"],
+            apart=chosen["apart"],
+            metric=chosen["metric"],
+            threshold=chosen["threshold"],
+            micro_clusters=chosen["micro_clusters"],
+            dimensions=chosen["dimensions"],
+            window=call.window,
+        )
+        if saved is not None:
+            self._found.load(saved)
+
+    def add(self, times: Int64s, columns: Columns) -> None:
+        """Take the next items in; those that are NULL, or of another length than the first, not."""
+        items = columns["item"]
+        if self._found.length is None:
+            lengths = pc.list_value_length(items).fill_null(0).to_numpy(zero_copy_only=False)
+            if not lengths.any():
+                return
+            self._found.set_length(int(lengths[lengths > 0][0]))
+        matrix, usable = as_matrix(items, self._found.length)
+        self._found.add(matrix[usable], times[usable])
+
+    def forget(self, before: int) -> None:
+        """Items leave the window."""
+        self._found.forget(before)
+
+    def answer(self) -> pa.RecordBatch:
+        """The clusters by their numbers."""
+        found = self._found.answer()
+        columns = [
+            pa.array([getattr(one, column.name) for one in found], column.kind)
+            for column in _RESULTS
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=[column.name for column in _RESULTS])
+
+    def save(self) -> Saved:
+        """The micro-clusters, and in a window the items."""
+        return self._found.save()
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The table function CLUSTERS."""
+
+    name: str = "CLUSTERS"
+    about: str = "clusters of items, each an array of numbers, in one pass"
+    columns: tuple[ColumnArgument, ...] = (
+        ColumnArgument(
+            "item",
+            Takes.NUMBERS,
+            "the item; left out if it is NULL, has NULL or NaN, or is not as long as the first",
+        ),
+    )
+    options: tuple[OptionArgument, ...] = (
+        OptionArgument("clusters", Constant.INTEGER, "at most so many clusters", 8, least=1),
+        OptionArgument(
+            "apart",
+            Constant.NUMBER,
+            "clusters whose centres are nearer to each other than this are one",
+            least=0,
+        ),
+        OptionArgument(
+            "metric",
+            Constant.TEXT,
+            "'cosine' scales items to the length 1 first, so that only their direction counts",
+            default="euclidean",
+            choices=METRICS,
+        ),
+        OptionArgument(
+            "threshold",
+            Constant.NUMBER,
+            "items so near to the centre of a micro-cluster are not told apart",
+            default=0.0,
+            least=0,
+        ),
+        OptionArgument(
+            "micro_clusters",
+            Constant.INTEGER,
+            "so many micro-clusters are kept; more make clusters finer, and take longer",
+            default=256,
+            least=2,
+            most=4096,
+        ),
+        OptionArgument(
+            "dimensions",
+            Constant.INTEGER,
+            "the nearest micro-cluster is found after a random projection to so many: faster",
+            least=1,
+        ),
+    )
+    tables: tuple[TableArgument, ...] = ()
+    window: WindowUse = WindowUse.ALLOWED
+    needs: tuple[str, ...] = ("sklearn",)
+
+    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+        """Its columns, the same for every call."""
+        return _RESULTS
+
+    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> ClusterMiner:
+        """What mines one key, from the beginning or from where it was saved."""
+        return ClusterMiner(call, saved)
+
+
+FUNCTION: Final = Clusters()

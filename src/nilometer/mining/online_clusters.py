@@ -1,0 +1,256 @@
+"""Incremental clustering of items of many numbers (STEAM 7.2), in one pass.
+
+Items become micro-clusters as they come; an answer groups these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import sqrt
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.mining.group_micro_clusters import group_micro_clusters
+from nilometer.mining.micro_clusters import MicroClusters, Project, squared_distances
+from nilometer.mining.table_function import MiningError, Numbers, Saved
+from nilometer.mining.window_panes import WindowPanes
+
+METRICS: Final = ("euclidean", "cosine")
+LARGEST: Final = 1e100
+"""Items with larger numbers cannot be used: their squares would have no end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Items that are near each other."""
+
+    cluster: int
+    """Clusters are numbered from 1 in the order of the first item of each."""
+    size: int
+    """How many items it has."""
+    share: float
+    """Its part of all items."""
+    radius: float
+    """The root of the mean squared distance of its items from the centre."""
+    centre: Numbers
+    """The mean of its items."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """How items are clustered; `OnlineClusters` says what each means."""
+
+    clusters: int
+    apart: float | None
+    metric: str
+    threshold: float
+    micro_clusters: int
+    dimensions: int | None
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise MiningError(
+                f"there is no metric {self.metric}", hint=f"one of {', '.join(METRICS)}"
+            )
+
+
+class OnlineClusters:
+    """Clusters items of one length as they come: at most `clusters`.
+
+    apart           clusters whose centres are nearer to each other than this are one
+    metric          'euclidean'; or 'cosine', which scales items to the length 1 first
+    threshold       items so near to the centre of a micro-cluster are not told apart
+    micro_clusters  so many are kept at most; the more, the finer, and the slower
+    dimensions      the nearest micro-cluster is found after projecting items at random to so many
+    window          microseconds; then items have times and can be forgotten
+
+    >>> found = OnlineClusters(2)
+    >>> found.add([[0, 1], [9, 9], [0, 2], [9, 8], [0, 3]])
+    >>> for one in found.answer():
+    ...     print(one.cluster, one.size, one.centre.tolist(), round(one.radius, 3))
+    1 3 [0.0, 2.0] 0.816
+    2 2 [9.0, 8.5] 0.5
+    >>> found.assign([[8, 8], [1, 1]]).tolist()
+    [2, 1]
+    """
+
+    def __init__(
+        self,
+        clusters: int = 8,
+        *,
+        apart: float | None = None,
+        metric: str = "euclidean",
+        threshold: float = 0.0,
+        micro_clusters: int = 256,
+        dimensions: int | None = None,
+        window: int | None = None,
+    ) -> None:
+        self._options = ClusterOptions(
+            clusters, apart, metric, threshold, micro_clusters, dimensions
+        )
+        self._window = window
+        self.length: int | None = None
+        """How many numbers an item has; None before the first."""
+        self._count = 0
+        self._micro: MicroClusters | None = None
+        self._panes: WindowPanes | None = None
+
+    def add(self, items: npt.ArrayLike, times: npt.ArrayLike | None = None) -> None:
+        """Take the next items in, rows of a matrix; with a window their times, in order.
+
+        Items with NaN, infinity or very large numbers are left out; for the metric cosine also
+        those of zeros alone.
+        """
+        matrix = np.atleast_2d(np.asarray(items, np.float64))
+        if not matrix.size:
+            return
+        self.set_length(matrix.shape[1])
+        matrix, usable = self._usable(matrix)
+        if self._panes is not None:
+            if np.shape(times) != usable.shape:
+                raise MiningError("in a window every item has a time")
+            when = np.asarray(times, np.int64)
+            self._panes.add(when[usable], matrix[usable])
+        elif self._micro is not None:
+            for item in matrix[usable]:
+                self._micro.add(item, self._count)
+                self._count += 1
+
+    def set_length(self, length: int) -> None:
+        """Say how many numbers an item has; the first item does, otherwise."""
+        if self.length == length:
+            return
+        if self.length is not None:
+            raise MiningError(
+                "items must be of one length", detail=f"{length} numbers, not {self.length}"
+            )
+        self.length = length
+        if self._window is None:
+            self._micro = self._make()
+        else:
+            self._panes = WindowPanes(self._window, length, self._make)
+
+    def forget(self, before: int) -> None:
+        """The items strictly before a time leave the window."""
+        if self._window is None:
+            raise MiningError("items can be forgotten only in a window")
+        if self._panes is not None:
+            self._panes.forget(before)
+
+    def merge(self, later: OnlineClusters) -> None:
+        """Take in the items that follow these, clustered elsewhere; the other stays as it is.
+
+        Sizes, and the mean of all items, are exact; which items are together may differ from what
+        it would have been in one pass, except in a window.
+        """
+        if (later._options, later._window) != (self._options, self._window):
+            raise MiningError("only what was clustered in the same way can be merged")
+        if later.length is None:
+            return
+        self.set_length(later.length)
+        if self._micro is not None and later._micro is not None:
+            self._micro.absorb(later._micro, self._count)
+            self._count += later._count
+        if self._panes is not None and later._panes is not None:
+            self._panes.add(*later._panes.items)
+
+    def answer(self) -> list[Cluster]:
+        """The clusters of all items, in the order of their first items."""
+        micro = self._micro_clusters()
+        return [] if micro is None else _describe(micro, self._labels(micro))
+
+    def assign(self, items: npt.ArrayLike) -> Int64s:
+        """The number of the cluster in which items would be now; 0 if they cannot be used."""
+        micro = self._micro_clusters()
+        matrix, usable = self._usable(np.atleast_2d(np.asarray(items, np.float64)))
+        if micro is None:
+            return np.zeros(len(matrix), np.int64)
+        labels = self._labels(micro)
+        found = [labels[micro.nearest(item)] + 1 for item in matrix]
+        return np.where(usable, np.array(found, np.int64), 0)
+
+    def save(self) -> Saved:
+        """What `load` needs: the micro-clusters, and in a window the items."""
+        saved: Saved = {"length": self.length, "count": self._count}
+        for part in (self._micro, self._panes):
+            if part is not None:
+                saved |= part.save()
+        return saved
+
+    def load(self, saved: Saved) -> None:
+        """Continue where it was saved, with the same arguments."""
+        self._count = saved["count"]
+        if saved["length"] is not None:
+            self.set_length(saved["length"])
+        for part in (self._micro, self._panes):
+            if part is not None:
+                part.load(saved)
+
+    def _make(self) -> MicroClusters:
+        assert self.length is not None
+        options = self._options
+        project = None
+        if options.dimensions is not None and options.dimensions < self.length:
+            project = _random_projection(self.length, options.dimensions)
+        return MicroClusters(self.length, options.micro_clusters, options.threshold, project)
+
+    def _micro_clusters(self) -> MicroClusters | None:
+        """Those of all items; None if there are no items."""
+        micro = self._micro if self._panes is None else self._panes.micro_clusters()
+        return micro if micro is not None and len(micro) else None
+
+    def _labels(self, micro: MicroClusters) -> Int64s:
+        """The clusters of micro-clusters, numbered from 0 in the order of their first items."""
+        options = self._options
+        groups = group_micro_clusters(micro.numbers, micro.centres, options.clusters, options.apart)
+        firsts = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(firsts, groups, micro.firsts)
+        ranks: Int64s = np.argsort(np.argsort(firsts))
+        return ranks[groups]
+
+    def _usable(self, matrix: Numbers) -> tuple[Numbers, Bools]:
+        """The items as they are compared, and which of them can be used."""
+        usable: Bools = np.all(np.abs(matrix) <= LARGEST, axis=1)
+        items: Numbers = np.where(usable[:, None], matrix, 0.0)
+        if self._options.metric == "cosine":
+            largest = np.abs(items).max(axis=1)
+            usable &= largest > 0
+            items /= np.where(usable, largest, 1.0)[:, None]
+            # Each by itself: a sum over rows of a matrix may depend on how many there are.
+            lengths = np.array([sqrt(float((item * item).sum())) for item in items])
+            items /= np.where(usable, lengths, 1.0)[:, None]
+        return items, usable
+
+
+def _describe(micro: MicroClusters, labels: Int64s) -> list[Cluster]:
+    """The clusters whose micro-clusters have these labels."""
+    total = int(micro.numbers.sum())
+    found = []
+    for label in range(int(labels.max()) + 1):
+        members = labels == label
+        numbers, centres = micro.numbers[members], micro.centres[members]
+        size = int(numbers.sum())
+        centre = np.average(centres, axis=0, weights=numbers)
+        between = float((squared_distances(centres, centre) * numbers).sum())
+        scatter = float(micro.scatters[members].sum()) + between
+        found.append(Cluster(label + 1, size, size / total, sqrt(scatter / size), centre))
+    return found
+
+
+@cache
+def _random_projection(length: int, dimensions: int) -> Project:
+    """A projection that keeps distances nearly (Johnson, Lindenstrauss), always the same one."""
+    from sklearn.random_projection import GaussianRandomProjection  # noqa: PLC0415
+
+    random = GaussianRandomProjection(dimensions, random_state=0)
+    matrix: Numbers = random.fit(np.zeros((1, length))).components_
+
+    def project(item: Numbers) -> Numbers:
+        found: Numbers = np.einsum("ij,j->i", matrix, item)
+        return found
+
+    return project

@@ -1,0 +1,95 @@
+"""Items of a window in panes of time, each with micro-clusters of its own.
+
+The answer must depend on the items in the window alone, not on those that have left, so nothing
+can be taken off micro-clusters that those helped to form. Panes stand at fixed places in time. Of
+a pane that lies in the window the micro-clusters are kept; of the first, which may have lost
+items, they are formed anew. An answer costs a pane and the micro-clusters, not the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.micro_clusters import MicroClusters
+from nilometer.mining.table_function import MiningError, Numbers, Saved
+
+_PANES: Final = 16
+"""A window has so many panes, and often a part of one more."""
+
+
+class WindowPanes:
+    """The items of a window; `make` makes empty micro-clusters."""
+
+    def __init__(self, window: int, length: int, make: Callable[[], MicroClusters]) -> None:
+        self._pane = max(window // _PANES, 1)
+        self._make = make
+        self._times = np.zeros(0, np.int64)
+        self._items = np.zeros((0, length))
+        self._gone = 0
+        """So many items have left."""
+        self._panes: dict[int, MicroClusters] = {}
+
+    @property
+    def items(self) -> tuple[Int64s, Numbers]:
+        """The times and the items in the window."""
+        return self._times, self._items
+
+    def add(self, times: Int64s, items: Numbers) -> None:
+        """Keep the next items."""
+        if (np.diff(np.concatenate([self._times[-1:], times])) < 0).any():
+            raise MiningError("the items of a window must come in order of time")
+        self._times = np.concatenate([self._times, times])
+        self._items = np.concatenate([self._items, items])
+
+    def forget(self, before: int) -> None:
+        """The items strictly before a time leave."""
+        leaving = int(np.searchsorted(self._times, before))
+        if not leaving:
+            return
+        changed = int(self._times[leaving - 1]) // self._pane
+        self._panes = {pane: micro for pane, micro in self._panes.items() if pane > changed}
+        self._times = self._times[leaving:].copy()
+        self._items = self._items[leaving:].copy()
+        self._gone += leaving
+
+    def micro_clusters(self) -> MicroClusters:
+        """Those of all items in the window."""
+        together = self._make()
+        begin = 0
+        panes = zip(*np.unique(self._times // self._pane, return_counts=True), strict=True)
+        for pane, number in panes:
+            micro = self._panes.setdefault(int(pane), self._make())
+            for place in range(begin + int(micro.numbers.sum()), begin + int(number)):
+                micro.add(self._items[place], self._gone + place)
+            begin += int(number)
+            together.absorb(micro)
+        return together
+
+    def save(self) -> Saved:
+        """The items, and the micro-clusters of panes one after the other."""
+        saved: Saved = {
+            "times": self._times,
+            "items": self._items,
+            "gone": self._gone,
+            "panes": list(self._panes),
+        }
+        for pane, micro in self._panes.items():
+            saved |= {f"{name} {pane}": value for name, value in micro.save().items()}
+        return saved
+
+    def load(self, saved: Saved) -> None:
+        """Be as it was when it was saved."""
+        self._times, self._items, self._gone = saved["times"], saved["items"], saved["gone"]
+        for pane in saved["panes"]:
+            micro = self._panes[pane] = self._make()
+            ending = f" {pane}"
+            parts: dict[str, Any] = {
+                name.removesuffix(ending): value
+                for name, value in saved.items()
+                if name.endswith(ending)
+            }
+            micro.load(parts)
