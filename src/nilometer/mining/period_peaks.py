@@ -1,0 +1,142 @@
+"""Which lags are periods: the peaks of the share of symbols that come back, less chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.lagged_pairs import LaggedPairs
+from nilometer.mining.table_function import Numbers
+
+_BY_CHANCE: Final = 0.01
+"""How likely it may be that any lag of a series without order looks as good."""
+_OFF: Final = 0.02
+"""Lags that differ by this share of them are one period; so much may a multiple be off, too,"""
+_OFF_BASE: Final = 0.05
+"""if that is no more than this share of the period of which it is one."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period of a symbol, or of the whole series if `symbol` is None."""
+
+    period: int
+    symbol: str | None
+    matches: int
+    """How many samples have the symbol and the one a period later has it, too."""
+    confidence: float
+    """The share of these in the samples that have the symbol and are known a period later."""
+    chance: float
+    """The share that would be expected of the same symbols without order."""
+    score: float
+    """(confidence - chance) / (1 - chance): 1 is a perfect period, 0 is chance."""
+    prominence: float
+    """How far the score stands out over the lags around it."""
+    multiple_of: int | None = None
+    """The shorter period of the same symbol of which this one is a multiple."""
+    phase: int | None = None
+    """The step within the period at which the symbol is most reliable, where that is known."""
+    phase_confidence: float | None = None
+    """The share in the samples at the phase: the confidence that the paper defines."""
+
+
+@dataclass(frozen=True)
+class Lags:
+    """What was counted for a symbol, or for the whole series, at each lag from 0."""
+
+    symbol: str | None
+    matches: Int64s
+    begins: Int64s
+    chance: float
+
+    @property
+    def confidences(self) -> Numbers:
+        """The share of matches; that of chance where nothing was counted."""
+        share = np.full(len(self.matches), self.chance)
+        np.divide(self.matches, self.begins, out=share, where=self.begins > 0)
+        share[0] = 1.0
+        return share
+
+
+def lags_of(
+    pairs: LaggedPairs, counts: Int64s, known: int, names: Sequence[str], longest: int
+) -> list[Lags]:
+    """The whole series and each symbol, as far as there is something to be found in them."""
+    shares = counts / max(known, 1)
+    upto = longest + 2
+    matches, begins = pairs.matches[:, :upto], pairs.begins[:, :upto]
+    whole = Lags(None, matches.sum(axis=0), pairs.known[:upto], float(np.sum(shares**2)))
+    single = [
+        Lags(names[code], matches[code], begins[code], float(shares[code]))
+        for code in range(len(counts))
+    ]
+    return [one for one in (whole, *single) if 0.0 < one.chance < 1.0]
+
+
+def find_periods(lags: Lags, most: int, least: float) -> list[Period]:
+    """The periods at the peaks of the score, those that are no multiples of others first."""
+    from scipy.signal import find_peaks  # noqa: PLC0415  slow to load, and an extra
+    from scipy.special import betainc  # noqa: PLC0415  slow to load, and an extra
+
+    confidences = lags.confidences
+    scores = (confidences - lags.chance) / (1.0 - lags.chance)
+    peaks, found = find_peaks(scores, prominence=least)
+    peaks, prominences = peaks[scores[peaks] > 0], found["prominences"][scores[peaks] > 0]
+    matches = lags.matches[peaks]
+    likely = betainc(matches, lags.begins[peaks] - matches + 1, lags.chance) * len(scores)
+    periods = [
+        Period(
+            period=int(lag),
+            symbol=lags.symbol,
+            matches=int(lags.matches[lag]),
+            confidence=float(confidences[lag]),
+            chance=lags.chance,
+            score=float(scores[lag]),
+            prominence=float(prominence),
+        )
+        for lag, prominence in zip(
+            peaks[likely < _BY_CHANCE], prominences[likely < _BY_CHANCE], strict=True
+        )
+    ]
+    return best_first(_with_multiples(_thinned(periods)))[:most]
+
+
+def best_first(periods: Sequence[Period]) -> list[Period]:
+    """Periods by their prominence, multiples last."""
+
+    def rank(one: Period) -> tuple[bool, float, bool, int, str]:
+        whole = one.symbol is None
+        return one.multiple_of is not None, -one.prominence, not whole, one.period, one.symbol or ""
+
+    return sorted(periods, key=rank)
+
+
+def _thinned(periods: Sequence[Period]) -> list[Period]:
+    """The periods, in ascending order, without those next to one that stands out more."""
+    kept: list[Period] = []
+    for one in best_first(periods):
+        if all(abs(one.period - other.period) > _OFF * one.period for other in kept):
+            kept.append(one)
+    return sorted(kept, key=lambda one: one.period)
+
+
+def _with_multiples(periods: Sequence[Period]) -> list[Period]:
+    """The periods, in ascending order, with the one of which each is a multiple."""
+    found: list[Period] = []
+    for one in periods:
+        bases = [base.period for base in found if _is_multiple(one, base)]
+        found.append(replace(one, multiple_of=bases[0]) if bases else one)
+    return found
+
+
+def _is_multiple(one: Period, base: Period) -> bool:
+    """Whether a period repeats a shorter one, which stands out at least half as much."""
+    times = round(one.period / base.period)
+    off = abs(one.period - times * base.period)
+    near = off <= min(_OFF * one.period, _OFF_BASE * base.period)
+    alone = base.multiple_of is None
+    return alone and times >= 2 and near and 2 * base.prominence >= one.prominence

@@ -1,0 +1,112 @@
+"""PERIODS: the periods of the symbols of a series, and of the series as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from nilometer.mining.period_peaks import Period
+from nilometer.mining.periodicity import Periodicity
+from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series
+from nilometer.mining.symbols import Alphabet
+from nilometer.mining.table_function import (
+    Call,
+    ColumnArgument,
+    Constant,
+    OptionArgument,
+    ResultColumn,
+    Saved,
+    TableArgument,
+    Tables,
+    WindowUse,
+)
+from nilometer.mining.window_periodicity import WindowPeriodicity
+
+RESULTS: Final = (
+    ResultColumn("period", pa.int64()),
+    ResultColumn("seconds", pa.float64()),
+    ResultColumn("symbol", pa.string()),
+    ResultColumn("confidence", pa.float64()),
+    ResultColumn("chance", pa.float64()),
+    ResultColumn("score", pa.float64()),
+    ResultColumn("prominence", pa.float64()),
+    ResultColumn("matches", pa.int64()),
+    ResultColumn("multiple_of", pa.int64()),
+    ResultColumn("phase", pa.int64()),
+    ResultColumn("phase_confidence", pa.float64()),
+)
+
+
+class PeriodsFunction:
+    """Finds after how many samples symbols come back; no period is given."""
+
+    name = "PERIODS"
+    about = "the periods of the symbols of a series and of the series as a whole"
+    columns: Sequence[ColumnArgument] = (VALUE,)
+    options: Sequence[OptionArgument] = (
+        OptionArgument(
+            "longest",
+            Constant.INTEGER,
+            "the longest period to be found, in samples; periods near it are seen less well",
+            default=4096,
+            least=2,
+            most=1_000_000,
+        ),
+        OptionArgument(
+            "most",
+            Constant.INTEGER,
+            "how many periods are reported of each symbol and of the whole series",
+            default=10,
+            least=1,
+            most=1000,
+        ),
+        OptionArgument(
+            "least",
+            Constant.NUMBER,
+            "how far the score of a period stands out over its surroundings at least",
+            default=0.1,
+            least=0,
+            most=2,
+        ),
+        *OPTIONS,
+    )
+    tables: Sequence[TableArgument] = ()
+    window = WindowUse.ALLOWED
+    needs: Sequence[str] = ("scipy",)
+
+    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+        """The columns of a period."""
+        check_series(call)
+        return RESULTS
+
+    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Periodicity]:
+        """What mines one key."""
+        return SymbolMiner(self, call, saved)
+
+    def start(self, call: Call, symbols: Alphabet) -> Periodicity:
+        """A series without samples; a window knows phases."""
+        kind = Periodicity if call.window is None else WindowPeriodicity
+        return kind(call.options["longest"], symbols)
+
+    def load(self, saved: Saved) -> Periodicity:
+        """A series that was saved: there is none of a window."""
+        return Periodicity.load(saved)
+
+    def report(self, call: Call, mined: Periodicity) -> pa.RecordBatch:
+        """A row for each period, the best first."""
+        options = call.options
+        found = mined.periods(options["most"], options["least"])
+        rows = [_row(one, options["step"]) for one in found]
+        return pa.RecordBatch.from_pylist(
+            rows, pa.schema([(one.name, one.kind) for one in RESULTS])
+        )
+
+
+def _row(one: Period, step: int | None) -> dict[str, object]:
+    seconds = None if step is None else one.period * step / 1_000_000
+    return vars(one) | {"seconds": seconds}
+
+
+FUNCTION: Final = PeriodsFunction()

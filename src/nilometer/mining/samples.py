@@ -1,0 +1,65 @@
+"""Rows of a key as samples: a sample has a position, which is a row's number or a step of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.table_function import Saved
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples by their positions, which ascend; a time is that of a sample's row."""
+
+    positions: Int64s
+    times: Int64s
+    values: pa.Array
+
+    @classmethod
+    def none(cls, kind: pa.DataType) -> Samples:
+        """No samples."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), pa.array([], kind))
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def part(self, begin: int, end: int | None = None) -> Samples:
+        """Some of the samples, one after the other."""
+        stop = len(self) if end is None else end
+        values = self.values.slice(begin, stop - begin)
+        return Samples(self.positions[begin:stop], self.times[begin:stop], values)
+
+    def then(self, others: Samples) -> Samples:
+        """These samples and others; of several at one position the last counts."""
+        positions = np.concatenate([self.positions, others.positions])
+        times = np.concatenate([self.times, others.times])
+        values = pa.concat_arrays([self.values, others.values])
+        lasts = np.append(positions[1:] != positions[:-1], True) if len(positions) else positions
+        if len(positions) == 0 or lasts.all():
+            return Samples(positions, times, values)
+        chosen = np.flatnonzero(lasts)
+        return Samples(positions[chosen], times[chosen], values.take(pa.array(chosen)))
+
+    def save(self) -> Saved:
+        """What `load` needs; texts are saved once each."""
+        saved: Saved = {"positions": self.positions, "times": self.times}
+        if self.values.type == pa.float64():
+            return saved | {"numbers": self.values.to_numpy(zero_copy_only=False)}
+        found = pc.dictionary_encode(self.values)
+        places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
+        return saved | {"places": places, "texts": found.dictionary.to_pylist()}
+
+    @classmethod
+    def load(cls, saved: Saved) -> Samples:
+        """The samples again."""
+        if "numbers" in saved:
+            values = pa.array(saved["numbers"], from_pandas=True)
+        else:
+            texts = pa.array([*saved["texts"], None], pa.string())
+            values = texts.take(pa.array(saved["places"] % len(texts)))
+        return cls(saved["positions"], saved["times"], values)
