@@ -11,8 +11,10 @@ section 2).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nilometer.kernels.arrays import Int64s
 from nilometer.mining.table_function import Numbers, Saved
@@ -45,10 +47,10 @@ class RunningTotal:
         self._times: list[int] = []
         self._first = 0
         """Of the times: those before have left."""
-        self._old: Numbers = np.zeros((0, 0))
+        self._old: Numbers = np.zeros((0, 1))
         """Sums from a row to the end of the older part; the last stands at the cut."""
         self._new: list[Numbers] = []
-        self._sum: Numbers = np.zeros(0)
+        self._sum: Numbers = np.zeros(1)
         """Of the newer part."""
 
     @property
@@ -61,7 +63,7 @@ class RunningTotal:
 
         None, and the row is left out, if its length is not that of the rows in the window.
         """
-        row = np.append(np.asarray(vector, np.float64), live)
+        row = np.append(np.asarray(vector, np.float64), live) + 0.0  # -0.0 is 0.0
         self._expire(time - self._window)
         if self._rows and len(row) != len(self._total()):
             return None
@@ -72,20 +74,21 @@ class RunningTotal:
         return Total(total[:-1], float(total[-1]), self._rows, self._times[self._first])
 
     def save(self) -> Saved:
-        """The rows of the window, and their sums."""
-        old = self._old[len(self._old) - self._olds :]
+        """The rows of the window, and their sums; whole numbers in few bytes."""
+        length = len(self._sum)
         return {
             "times": np.array(self._times[self._first :], np.int64),
-            "old": old,
-            "new": np.array(self._new).reshape(len(self._new), len(self._sum)),
-            "sum": self._sum,
+            **_saved("old", self._old[len(self._old) - self._olds :].reshape(-1, length)),
+            **_saved("new", np.array(self._new).reshape(len(self._new), length)),
+            **_saved("sum", self._sum.reshape(1, length)),
         }
 
     def load(self, saved: Saved) -> None:
         """Be as another was when it was saved."""
         times: Int64s = saved["times"]
         self._times, self._first = times.tolist(), 0
-        self._old, self._new, self._sum = saved["old"], list(saved["new"]), saved["sum"]
+        self._old, self._new = _loaded("old", saved), list(_loaded("new", saved))
+        (self._sum,) = _loaded("sum", saved)
 
     @property
     def _rows(self) -> int:
@@ -116,3 +119,22 @@ class RunningTotal:
         self._new = []
         del self._times[: self._first]
         self._first = 0
+
+
+def _saved(name: str, rows: Numbers) -> Saved:
+    """Rows of numbers, the last of each by itself: it is seldom a whole number."""
+    return {name: _narrow(rows[:, :-1]), f"{name}_live": rows[:, -1]}
+
+
+def _loaded(name: str, saved: Saved) -> Numbers:
+    return np.column_stack([saved[name].astype(np.float64), saved[f"{name}_live"]])
+
+
+def _narrow(values: Numbers) -> npt.NDArray[Any]:
+    """The same numbers in the smallest type of integers that holds all of them exactly."""
+    largest = np.abs(values).max(initial=0.0)
+    for kind in (np.int8, np.int16, np.int32):
+        if largest <= np.iinfo(kind).max:
+            whole = values.astype(kind)
+            return whole if np.array_equal(whole, values) else values
+    return values
