@@ -1,0 +1,59 @@
+"""What PERIODS counts, written out: all pairs of samples, one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+Samples = Mapping[int, str | None]
+"""The values of a series by their positions; None is unknown."""
+
+
+def naive_counts(samples: Samples, longest: int) -> dict[str, Counter[object]]:
+    """Matches and begins by symbol and lag, pairs of known samples by lag."""
+    found: dict[str, Counter[object]] = {"matches": Counter(), "begins": Counter()}
+    found["known"] = Counter()
+    for position, value in samples.items():
+        for lag in range(1, longest + 1):
+            later = samples.get(position + lag)
+            if value is None or later is None:
+                continue
+            found["known"][lag] += 1
+            found["begins"][value, lag] += 1
+            found["matches"][value, lag] += value == later
+    return found
+
+
+def naive_score(samples: Samples, lag: int, symbol: str | None) -> float:
+    """The share of samples that come back after a lag, less chance."""
+    known = [value for value in samples.values() if value is not None]
+    pairs = [
+        (value, samples[position + lag])
+        for position, value in samples.items()
+        if value is not None and samples.get(position + lag) is not None
+    ]
+    if symbol is not None:
+        pairs = [pair for pair in pairs if pair[0] == symbol]
+        chance = known.count(symbol) / len(known)
+    else:
+        chance = sum((count / len(known)) ** 2 for count in Counter(known).values())
+    share = sum(one == other for one, other in pairs) / len(pairs) if pairs else chance
+    return (share - chance) / (1 - chance)
+
+
+def naive_phase(samples: Samples, period: int, symbol: str) -> tuple[int, float]:
+    """The step in a period with the best share of matches in the pairs that begin there."""
+    best = (0, 0.0, 0)
+    for step in range(period):
+        begins = [
+            position
+            for position, value in samples.items()
+            if position % period == step
+            and value is not None
+            and samples.get(position + period) is not None
+        ]
+        hits = sum(samples[one] == symbol == samples[one + period] for one in begins)
+        share = hits / len(begins) if begins else 0.0
+        if (share, hits) > (best[1], best[2]):
+            best = (step, share, hits)
+    return best[0], best[1]
