@@ -29,7 +29,7 @@ def as_matrix(column: pa.Array, length: int | None = None) -> tuple[Numbers, Boo
     usable: Bools = lengths == length
     matrix = np.zeros((len(column), length))
     values = as_numbers(column.filter(pa.array(usable)).flatten())
-    matrix[usable] = values.reshape(-1, length)
+    matrix[usable] = values.reshape(np.count_nonzero(usable), length)
     finite = np.isfinite(matrix).all(axis=1)
     matrix[~finite] = 0.0
     return matrix, usable & finite
