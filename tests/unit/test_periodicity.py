@@ -154,12 +154,12 @@ def test_a_hidden_period_is_found_first(period: int) -> None:
     ]
     found = Periodicity(150)
     found.add(values)
-    whole = [one for one in found.periods() if one.symbol is None]
+    whole = [one for one in found.periods(most=100) if one.symbol is None]
     assert whole[0].period == period
     repeated = [one for one in whole[1:] if one.period % period == 0]
     assert {one.multiple_of for one in repeated} == {period}
     others = [one for one in whole if one.period % period]
-    assert all(one.prominence < whole[0].prominence for one in others)
+    assert all(2 * one.prominence < whole[0].prominence for one in others)
 
 
 def test_the_longest_period_is_found_too() -> None:
