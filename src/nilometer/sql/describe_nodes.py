@@ -88,7 +88,8 @@ def _block(node: Block) -> str:
 
 def _lifetimes(node: Block) -> Iterator[str]:
     if not node.lifetimes:
-        yield "kept for ever"
+        static = all(source.is_table for source in node.plan.sources)
+        yield "kept for ever" if static else "handed on as they come"
         return
     if len(node.lifetimes) == 1:
         one = node.lifetimes[0]

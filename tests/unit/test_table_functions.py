@@ -1,0 +1,217 @@
+"""Table functions in statements: what they give, however rows are cut, and what they refuse."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from nilometer.errors import NilometerError
+from nilometer.local.database import LocalDatabase
+from nilometer.local.run_changes import LocalChanges
+from nilometer.mining.registry import find_function
+from nilometer.mining.table_function import Call
+from tests.mining_streams import START, check_any_split, counted, times_of
+
+SECOND = 1_000_000
+
+
+def readings(seed: int, rows: int = 120, keys: int = 3, digits: int = 1) -> pa.Table:
+    """Readings of several sensors: small vectors and symbols, equal times, silent stretches."""
+    dice = random.Random(seed)
+    seconds = sorted(
+        round(dice.choice([2, 5, 20, 60]) * dice.random(), digits) for _ in range(rows)
+    )
+    return pa.table(
+        {
+            "ts": times_of(seconds),
+            "sensor": pa.array([dice.choice([*range(keys), None]) for _ in range(rows)]),
+            "value": pa.array([dice.randrange(3) for _ in range(rows)]),
+            "counts": pa.array([[dice.randrange(9) for _ in range(8)] for _ in range(rows)]),
+        }
+    )
+
+
+KNOWN = pa.table(
+    {
+        "pattern": pa.array([[0.0] * 7 + [9.0], [9.0] + [0.0] * 7, [1.0] * 7 + [9.0]]),
+        "class": pa.array(["last", "first", "last"]),
+    }
+)
+ACCUMULATED = "ACCUMULATE(S [RANGE 3 SECONDS], by => sensor, value => counts)"
+APPENDED = (
+    f"SELECT * FROM {ACCUMULATED}",
+    f"SELECT sensor, total, _time FROM {ACCUMULATED} A WHERE A.rows > 1",
+    f"SELECT sensor, class FROM CLASSIFY({ACCUMULATED}, pattern => total, method => 'neighbours', "
+    "neighbours => 1, knowledge => (SELECT pattern, class FROM K))",
+    f"SELECT sensor, rows FROM {ACCUMULATED} UNION ALL SELECT sensor, value FROM S",
+    f"SELECT A.sensor, K.class FROM {ACCUMULATED} A, K WHERE A.rows > 1",
+)
+CHANGING = (
+    "SELECT * FROM SEQUENCES(S [RANGE 4 SECONDS], stream => sensor, value => value, "
+    "across => 0.5, every => 1500 MS)",
+    "SELECT * FROM SEQUENCES(S, by => sensor, stream => value, value => value, across => 0.3, "
+    "every => 2 SECONDS)",
+    f"SELECT sensor, COUNT(*) AS n FROM {ACCUMULATED} A [RANGE 2 SECONDS] GROUP BY sensor",
+    f"SELECT A.sensor, B.value FROM {ACCUMULATED} A [RANGE 2 SECONDS], S B [RANGE 1 SECOND] "
+    "WHERE A.sensor = B.sensor EMIT CHANGES",
+    f"SELECT sensor, rows FROM {ACCUMULATED} A [PARTITION BY sensor ROWS 2] EMIT CHANGES",
+)
+
+
+@pytest.mark.parametrize("statement", [*APPENDED, *CHANGING])
+@pytest.mark.parametrize(("seed", "lateness"), [(1, 0), (2, 2), (3, 5)])
+def test_results_do_not_depend_on_how_rows_are_cut(
+    statement: str, seed: int, lateness: int
+) -> None:
+    whole = check_any_split(statement, readings(seed), {"K": KNOWN}, seed=seed, lateness=lateness)
+    assert len(whole)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_function_answers_to_the_rows_of_its_window(seed: int) -> None:
+    stream = readings(seed, digits=6)  # of equal times, the order would count
+    every, window = 1.5 * SECOND, 4 * SECOND
+    changes = check_any_split(
+        "SELECT * FROM SEQUENCES(S [RANGE 4 SECONDS], stream => sensor, value => value, "
+        "across => 0.5, every => 1500 MS)",
+        stream,
+        seed=seed,
+    )
+    instants = {int(-(-t // every) * every) for t in _times(stream)}
+    instants |= {one + int(every) for one in instants} | {int(START + 100 * SECOND)}
+    for instant in sorted(instants):
+        held = stream.filter(
+            pa.array([instant - window <= time <= instant for time in _times(stream)])
+        )
+        assert _answer(changes, instant) == _mined(held), instant
+
+
+def _times(stream: pa.Table) -> list[int]:
+    times: list[int] = stream["ts"].cast(pa.int64()).to_pylist()
+    return times
+
+
+def _answer(changes: pa.Table, instant: int) -> Counter[str]:
+    rows: Counter[str] = Counter()
+    for row in changes.to_pylist():
+        time, diff = row.pop("_time"), row.pop("_diff")
+        if time.timestamp() * SECOND <= instant:
+            rows[repr(row)] += diff
+    return +rows
+
+
+def _mined(held: pa.Table) -> Counter[str]:
+    """The answer of a fresh miner to all rows at once."""
+    if not len(held):
+        return Counter()
+    function: Any = find_function("SEQUENCES")
+    options = {one.name: one.default for one in function.options} | {"across": 0.5}
+    kinds = {"stream": pa.int64(), "value": pa.int64()}
+    miner = function.miner(Call(kinds, options, 4 * SECOND), {}, None)
+    database = LocalDatabase()
+    database.create_stream("S", held, time="ts")
+    miner.add(
+        held["ts"].cast(pa.int64()).to_numpy(),
+        {"stream": held["sensor"].combine_chunks(), "value": held["value"].combine_chunks()},
+    )
+    return counted(pa.Table.from_batches([miner.answer()]))
+
+
+def test_keys_that_are_over_are_forgotten() -> None:
+    database = LocalDatabase(buckets=1)
+    rows = 3000
+    boxes = pa.table(
+        {
+            "ts": times_of([one / 10 for one in range(rows)]),
+            "box": pa.array([one // 5 for one in range(rows)]),
+            "counts": pa.array([[1, 2]] * rows),
+        }
+    )
+    database.create_stream("S", boxes, time="ts")
+    query = database.query(
+        "SELECT box, rows FROM ACCUMULATE(S [RANGE 1 SECOND], by => box, value => counts)"
+    )
+    assert isinstance(query, LocalChanges)
+    held = []
+    for begin in range(0, rows, 50):
+        query.feed({"S": boxes.slice(begin, 50).to_batches()[0]})
+        stored = query.stages[0].buckets[0].operator.stored
+        held.append(sum(ref.rows for one in stored for ref in one.refs))
+    assert max(held[30:]) <= max(held[:30])
+    assert max(held) < 100
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT * FROM PEKAS(S, counts => counts)", "there is no table function PEKAS"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S])", "ACCUMULATE needs value"),
+        ("SELECT * FROM ACCUMULATE(S, value => counts)", "the input of ACCUMULATE needs a window"),
+        ("SELECT * FROM ACCUMULATE(S [ROWS 3], value => counts)", "cannot have a ROWS window"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], valu => counts)", "has no argument valu"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => value)", "value is an array of numbers"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], counts)", "expected an argument by its name"),
+        ("SELECT * FROM ACCUMULATE(value => counts)", "the first argument of ACCUMULATE is its"),
+        ("SELECT * FROM ACCUMULATE()", "ACCUMULATE needs an input"),
+        ("SELECT * FROM ACCUMULATE(K [RANGE 1 S], value => pattern)", "static tables have no time"),
+        (
+            "SELECT * FROM ACCUMULATE((SELECT COUNT(*) AS n FROM S [RANGE 1 S]) X [RANGE 1 S], "
+            "value => n)",
+            "must be appended to",
+        ),
+        (
+            "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT counts, sensor "
+            "FROM S [RANGE 1 S]))",
+            "knowledge is a query over static tables",
+        ),
+        (
+            "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT class FROM K))",
+            "knowledge has the columns",
+        ),
+        (
+            "SELECT * FROM CLASSIFY(S, pattern => counts, method => 'tee', "
+            "knowledge => (SELECT pattern, class FROM K))",
+            "method is one of",
+        ),
+        (
+            "SELECT * FROM SEQUENCES(S, stream => sensor, value => value)",
+            "SEQUENCES has to be told how often it answers",
+        ),
+        (
+            "SELECT * FROM SEQUENCES(S, stream => sensor, value => value, every => 5)",
+            "every is a length of time",
+        ),
+        (
+            "SELECT * FROM SEQUENCES(S, stream => sensor, value => value, every => 1 S) "
+            "EMIT APPEND",
+            "cannot be appended to",
+        ),
+        (
+            f"SELECT COUNT(*) FROM {ACCUMULATED}",
+            "accumulate has no window",
+        ),
+        (
+            f"SELECT * FROM {ACCUMULATED} A, S B WINDOW(A, B) = 1 S WHERE A.sensor = B.sensor",
+            "cannot be joined with other streams and appended",
+        ),
+        (f"SELECT * FROM (SELECT sensor AS rows, * FROM S) X, {ACCUMULATED} A", "cannot be joined"),
+        (
+            "SELECT * FROM ACCUMULATE((SELECT sensor AS rows, counts FROM S) X [RANGE 1 S], "
+            "value => counts)",
+            "ACCUMULATE gives a column rows, and its input has one",
+        ),
+        ("SELECT /*+ MW */ * FROM ACCUMULATE(S [RANGE 1 S], value => counts)", "MW"),
+    ],
+)
+def test_refusals_are_kind(statement: str, message: str) -> None:
+    database = LocalDatabase()
+    database.create_stream("S", readings(1), time="ts")
+    database.create_table("K", KNOWN)
+    with pytest.raises(NilometerError) as caught:
+        database.sql(statement)
+    assert message in str(caught.value)
+    assert "^" in str(caught.value)
