@@ -16,7 +16,7 @@ from nilometer.apps.idhm.shielding import SHIELDS
 _PLACES: Final = {name: place for place, name in enumerate(MATERIALS)}
 _HAZARDOUS: Final = (Family.EXPLOSIVE, Family.AGENT, Family.NARCOTIC)
 _THINGS: Final = (1, 4)
-_THING_KG: Final = (0.1, 1.5)
+_THING_KG: Final = (0.05, 0.4)
 _HAZARD_KG: Final = (0.3, 3.0)
 _MODERATION_VARIES: Final = 0.05
 _ROOM_VARIES: Final = 0.03

@@ -22,7 +22,7 @@ from nilometer.apps.idhm.shielding import SHIELDS
 
 Spectra = npt.NDArray[np.float64]
 
-NEUTRONS: Final = 1e8
+NEUTRONS: Final = 1e9
 """The source's neutrons a second."""
 _SOURCE_TO_BOX: Final = 40.0
 _BOX_TO_DETECTOR: Final = 35.0
@@ -38,7 +38,7 @@ _CAPTURED: Final = np.array([line.reaction is Reaction.CAPTURE for line in LINES
 _OF_ELEMENT: Final = np.array([ELEMENTS.index(line.element) for line in LINES])
 _ROOM_MOLES: Final = {"H": 60.0, "O": 25.0, "Fe": 12.0, "Al": 25.0, "Si": 25.0}
 """As if so much of the walls, the belt and the shield of the source lay where the box is."""
-_ROOM_COUNTS: Final = 300.0
+_ROOM_COUNTS: Final = 1500.0
 _ROOM_FALLS: Final = 1.6
 """Scattered gammas in a second and 100 cm², and the energy in which they fall to 1/e, in MeV."""
 

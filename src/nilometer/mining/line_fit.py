@@ -1,0 +1,129 @@
+"""How much of each known spectrum is in a measured one: non-negative least squares.
+
+Counts are explained as a sum of templates and background, none of them less than nothing. Each
+channel has the weight that the variance of its expected counts gives it; as expected counts depend
+on the answer, the fit is repeated, which ends where the likelihood of Poisson counts is largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from nilometer.mining.table_function import MiningError, Numbers
+
+_ROUNDS: Final = 4
+_LEAST_VARIANCE: Final = 0.05
+"""Of a channel: where nearly nothing is expected, a single count must not decide everything."""
+_LEAST_DIFFERENCE: Final = 1e-9
+"""Of templates that can be told apart, to their sums."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """For each spectrum the amount of each template, and how well all of it fits."""
+
+    amounts: Numbers
+    """For a unit of live time."""
+    sigmas: Numbers
+    """One standard deviation of each amount."""
+    background: Numbers
+    """How much background there was, to as much as is given, for a unit of live time."""
+    chi2: Numbers
+    """By channel; about 1 where the templates explain the spectrum."""
+
+    @property
+    def shares(self) -> Numbers:
+        """Each amount, to the sum of all; 0 where there is nothing."""
+        sums = self.amounts.sum(axis=1, keepdims=True)
+        shares: Numbers = np.divide(
+            self.amounts, sums, out=np.zeros_like(self.amounts), where=sums > 0
+        )
+        return shares
+
+    def patterns(self, floor: float) -> Numbers:
+        """The logarithm of each amount; so many sigmas are added, as less cannot be told from 0."""
+        return np.log(self.amounts + floor * self.sigmas)
+
+
+class LineFit:
+    """Fits templates, which are expected counts of a unit amount in a unit of live time.
+
+    >>> fit = LineFit([[0, 10, 0, 0], [0, 0, 0, 10]], background=[[5, 5, 5, 5]])
+    >>> found = fit.fit([[10, 30, 10, 10]], live=[2.0])
+    >>> found.amounts.round(3).tolist(), found.background.round(3).tolist()
+    ([[1.0, 0.0]], [1.0])
+    """
+
+    def __init__(self, templates: npt.ArrayLike, background: npt.ArrayLike | None = None) -> None:
+        shapes = np.atleast_2d(np.asarray(templates, np.float64))
+        self.count = len(shapes)
+        if background is not None:
+            shapes = np.concatenate([shapes, np.atleast_2d(np.asarray(background, np.float64))])
+        self.channels = shapes.shape[1]
+        self._heights = np.abs(shapes).sum(axis=1)
+        _check(shapes, self._heights)
+        self._shapes = shapes / self._heights[:, None]
+
+    def fit(self, counts: npt.ArrayLike, live: npt.ArrayLike | None = None) -> Fit:
+        """The amounts in some spectra, each by itself, counted in so much live time (1)."""
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415  an extra
+
+        spectra = np.asarray(counts, np.float64).reshape(-1, self.channels)
+        lives = np.ones(len(spectra)) if live is None else np.asarray(live, np.float64)
+        found = np.zeros((len(spectra), len(self._shapes)))
+        sigmas, chi2 = np.zeros_like(found), np.zeros(len(spectra))
+        # One by one and in one thread: sums of many rows at once are rounded in another order.
+        with threadpool_limits(1, user_api="blas"):
+            for row, spectrum in enumerate(spectra):
+                found[row], sigmas[row], chi2[row] = self._fit(spectrum)
+        units = 1.0 / (self._heights * lives[:, None])
+        amounts, sigmas = found * units, sigmas * units
+        extra = amounts[:, self.count :].sum(axis=1)
+        return Fit(amounts[:, : self.count], sigmas[:, : self.count], extra, chi2)
+
+    def _fit(self, spectrum: Numbers) -> tuple[Numbers, Numbers, float]:
+        from scipy.linalg.lapack import dpotrf, dpotri  # noqa: PLC0415  an extra
+
+        variance = spectrum + 1.0
+        for _ in range(_ROUNDS):
+            weighted = self._shapes / variance
+            factor = dpotrf(weighted @ self._shapes.T, lower=1)[0]
+            found = _not_negative(factor, weighted @ spectrum)
+            expected = found @ self._shapes
+            variance = np.maximum(expected, _LEAST_VARIANCE)
+        sigmas = np.sqrt(np.diag(dpotri(factor, lower=1)[0]))
+        free = max(1, self.channels - len(found))
+        return found, sigmas, float(((spectrum - expected) ** 2 / variance).sum() / free)
+
+
+def _not_negative(factor: Numbers, towards: Numbers) -> Numbers:
+    """The solution of the normal equations, given by their factor, whose parts are all >= 0."""
+    from scipy.linalg.lapack import dpotrs, dtrtrs  # noqa: PLC0415  an extra
+    from scipy.optimize import nnls  # noqa: PLC0415  an extra
+
+    found: Numbers = dpotrs(factor, towards, lower=1)[0]
+    if found.min() < 0:
+        found = nnls(factor.T, dtrtrs(factor, towards, lower=1)[0])[0]
+    return found
+
+
+def _check(shapes: Numbers, heights: Numbers) -> None:
+    if not np.isfinite(shapes).all() or not heights.all():
+        raise MiningError(
+            "a template has no counts",
+            detail="templates are arrays of numbers, not all of them 0, without NULL, NaN and "
+            "infinity",
+            argument="templates",
+        )
+    rank = np.linalg.matrix_rank(shapes / heights[:, None], tol=_LEAST_DIFFERENCE)
+    if rank < len(shapes):
+        raise MiningError(
+            "the templates cannot be told apart",
+            detail="one of the templates and backgrounds is a sum of others",
+            hint="leave one of them out",
+            argument="templates",
+        )
