@@ -43,7 +43,6 @@ class ClusterMiner:
             chosen["clusters"],
             apart=chosen["apart"],
             metric=chosen["metric"],
-            threshold=chosen["threshold"],
             micro_clusters=chosen["micro_clusters"],
             dimensions=chosen["dimensions"],
             window=call.window,
@@ -109,13 +108,6 @@ class Clusters:
             choices=METRICS,
         ),
         OptionArgument(
-            "threshold",
-            Constant.NUMBER,
-            "items so near to the centre of a micro-cluster are not told apart",
-            default=0.0,
-            least=0,
-        ),
-        OptionArgument(
             "micro_clusters",
             Constant.INTEGER,
             "so many micro-clusters are kept; more make clusters finer, and take longer",
@@ -126,7 +118,7 @@ class Clusters:
         OptionArgument(
             "dimensions",
             Constant.INTEGER,
-            "the nearest micro-cluster is found after a random projection to so many: faster",
+            "distances are taken after a random projection of items to so many: faster",
             least=1,
         ),
     )

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.mining.group_micro_clusters import group_micro_clusters
-from nilometer.mining.micro_clusters import MicroClusters, Project, squared_distances
+from nilometer.mining.group_by_ward import group_by_ward, squared_distances
+from nilometer.mining.micro_clusters import ItemSummary, MicroClusters, single_items
 from nilometer.mining.table_function import MiningError, Numbers, Saved
 from nilometer.mining.window_panes import WindowPanes
 
@@ -47,7 +47,6 @@ class ClusterOptions:
     clusters: int
     apart: float | None
     metric: str
-    threshold: float
     micro_clusters: int
     dimensions: int | None
 
@@ -63,9 +62,8 @@ class OnlineClusters:
 
     apart           clusters whose centres are nearer to each other than this are one
     metric          'euclidean'; or 'cosine', which scales items to the length 1 first
-    threshold       items so near to the centre of a micro-cluster are not told apart
     micro_clusters  so many are kept at most; the more, the finer, and the slower
-    dimensions      the nearest micro-cluster is found after projecting items at random to so many
+    dimensions      distances are taken after a random projection of items to so many: faster
     window          microseconds; then items have times and can be forgotten
 
     >>> found = OnlineClusters(2)
@@ -84,19 +82,16 @@ class OnlineClusters:
         *,
         apart: float | None = None,
         metric: str = "euclidean",
-        threshold: float = 0.0,
         micro_clusters: int = 256,
         dimensions: int | None = None,
         window: int | None = None,
     ) -> None:
-        self._options = ClusterOptions(
-            clusters, apart, metric, threshold, micro_clusters, dimensions
-        )
+        self._options = ClusterOptions(clusters, apart, metric, micro_clusters, dimensions)
         self._window = window
         self.length: int | None = None
         """How many numbers an item has; None before the first."""
         self._count = 0
-        self._micro: MicroClusters | None = None
+        self._summary: ItemSummary | None = None
         self._panes: WindowPanes | None = None
 
     def add(self, items: npt.ArrayLike, times: npt.ArrayLike | None = None) -> None:
@@ -111,14 +106,13 @@ class OnlineClusters:
         self.set_length(matrix.shape[1])
         matrix, usable = self._usable(matrix)
         if self._panes is not None:
-            if np.shape(times) != usable.shape:
+            when = np.asarray([] if times is None else times, np.int64)
+            if when.shape != usable.shape:
                 raise MiningError("in a window every item has a time")
-            when = np.asarray(times, np.int64)
             self._panes.add(when[usable], matrix[usable])
-        elif self._micro is not None:
-            for item in matrix[usable]:
-                self._micro.add(item, self._count)
-                self._count += 1
+        elif self._summary is not None:
+            self._summary.add(matrix[usable], self._count)
+            self._count += int(usable.sum())
 
     def set_length(self, length: int) -> None:
         """Say how many numbers an item has; the first item does, otherwise."""
@@ -130,7 +124,7 @@ class OnlineClusters:
             )
         self.length = length
         if self._window is None:
-            self._micro = self._make()
+            self._summary = self._make()
         else:
             self._panes = WindowPanes(self._window, length, self._make)
 
@@ -152,8 +146,8 @@ class OnlineClusters:
         if later.length is None:
             return
         self.set_length(later.length)
-        if self._micro is not None and later._micro is not None:
-            self._micro.absorb(later._micro, self._count)
+        if self._summary is not None and later._summary is not None:
+            self._summary.absorb(later._summary.micro, self._count)
             self._count += later._count
         if self._panes is not None and later._panes is not None:
             self._panes.add(*later._panes.items)
@@ -161,52 +155,63 @@ class OnlineClusters:
     def answer(self) -> list[Cluster]:
         """The clusters of all items, in the order of their first items."""
         micro = self._micro_clusters()
-        return [] if micro is None else _describe(micro, self._labels(micro))
+        if not len(micro):
+            return []
+        found = micro.grouped(self._labels(micro))
+        total = int(found.numbers.sum())
+        return [
+            Cluster(number, size, size / total, sqrt(scatter / size), centre)
+            for number, (size, scatter, centre) in enumerate(
+                zip(found.numbers.tolist(), found.scatters.tolist(), found.centres, strict=True), 1
+            )
+        ]
 
     def assign(self, items: npt.ArrayLike) -> Int64s:
         """The number of the cluster in which items would be now; 0 if they cannot be used."""
         micro = self._micro_clusters()
         matrix, usable = self._usable(np.atleast_2d(np.asarray(items, np.float64)))
-        if micro is None:
-            return np.zeros(len(matrix), np.int64)
-        labels = self._labels(micro)
-        found = [labels[micro.nearest(item)] + 1 for item in matrix]
-        return np.where(usable, np.array(found, np.int64), 0)
+        found = np.zeros(len(matrix), np.int64)
+        if len(micro):
+            labels = self._labels(micro)
+            for place, item in enumerate(single_items(matrix, 0, self._projection()).places):
+                found[place] = labels[np.argmin(squared_distances(micro.places, item))] + 1
+        return np.where(usable, found, 0)
 
     def save(self) -> Saved:
         """What `load` needs: the micro-clusters, and in a window the items."""
         saved: Saved = {"length": self.length, "count": self._count}
-        for part in (self._micro, self._panes):
-            if part is not None:
-                saved |= part.save()
-        return saved
+        if self._summary is not None:
+            saved |= self._summary.micro.save()
+        return saved if self._panes is None else saved | self._panes.save()
 
     def load(self, saved: Saved) -> None:
         """Continue where it was saved, with the same arguments."""
         self._count = saved["count"]
         if saved["length"] is not None:
             self.set_length(saved["length"])
-        for part in (self._micro, self._panes):
-            if part is not None:
-                part.load(saved)
+        if self._summary is not None:
+            self._summary.micro = MicroClusters.load(saved)
+        if self._panes is not None:
+            self._panes.load(saved)
 
-    def _make(self) -> MicroClusters:
-        assert self.length is not None
-        options = self._options
-        project = None
-        if options.dimensions is not None and options.dimensions < self.length:
-            project = _random_projection(self.length, options.dimensions)
-        return MicroClusters(self.length, options.micro_clusters, options.threshold, project)
+    def _make(self) -> ItemSummary:
+        return ItemSummary(self._options.micro_clusters, self._projection())
 
-    def _micro_clusters(self) -> MicroClusters | None:
-        """Those of all items; None if there are no items."""
-        micro = self._micro if self._panes is None else self._panes.micro_clusters()
-        return micro if micro is not None and len(micro) else None
+    def _projection(self) -> Numbers:
+        length, dimensions = self.length or 0, self._options.dimensions
+        if dimensions is None or dimensions >= length:
+            return np.zeros((0, length))
+        return _random_projection(length, dimensions)
+
+    def _micro_clusters(self) -> MicroClusters:
+        if self._panes is not None:
+            return self._panes.micro_clusters()
+        return (self._summary or self._make()).micro
 
     def _labels(self, micro: MicroClusters) -> Int64s:
         """The clusters of micro-clusters, numbered from 0 in the order of their first items."""
         options = self._options
-        groups = group_micro_clusters(micro.numbers, micro.centres, options.clusters, options.apart)
+        groups = group_by_ward(micro.numbers, micro.places, options.clusters, options.apart)
         firsts = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
         np.minimum.at(firsts, groups, micro.firsts)
         ranks: Int64s = np.argsort(np.argsort(firsts))
@@ -226,31 +231,11 @@ class OnlineClusters:
         return items, usable
 
 
-def _describe(micro: MicroClusters, labels: Int64s) -> list[Cluster]:
-    """The clusters whose micro-clusters have these labels."""
-    total = int(micro.numbers.sum())
-    found = []
-    for label in range(int(labels.max()) + 1):
-        members = labels == label
-        numbers, centres = micro.numbers[members], micro.centres[members]
-        size = int(numbers.sum())
-        centre = np.average(centres, axis=0, weights=numbers)
-        between = float((squared_distances(centres, centre) * numbers).sum())
-        scatter = float(micro.scatters[members].sum()) + between
-        found.append(Cluster(label + 1, size, size / total, sqrt(scatter / size), centre))
-    return found
-
-
 @cache
-def _random_projection(length: int, dimensions: int) -> Project:
-    """A projection that keeps distances nearly (Johnson, Lindenstrauss), always the same one."""
+def _random_projection(length: int, dimensions: int) -> Numbers:
+    """A matrix that keeps distances nearly (Johnson, Lindenstrauss), always the same one."""
     from sklearn.random_projection import GaussianRandomProjection  # noqa: PLC0415
 
     random = GaussianRandomProjection(dimensions, random_state=0)
     matrix: Numbers = random.fit(np.zeros((1, length))).components_
-
-    def project(item: Numbers) -> Numbers:
-        found: Numbers = np.einsum("ij,j->i", matrix, item)
-        return found
-
-    return project
+    return matrix

@@ -9,12 +9,12 @@ items, they are formed anew. An answer costs a pane and the micro-clusters, not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.micro_clusters import MicroClusters
+from nilometer.mining.micro_clusters import ItemSummary, MicroClusters
 from nilometer.mining.table_function import MiningError, Numbers, Saved
 
 _PANES: Final = 16
@@ -22,16 +22,16 @@ _PANES: Final = 16
 
 
 class WindowPanes:
-    """The items of a window; `make` makes empty micro-clusters."""
+    """The items of a window; `make` makes a summary of no items."""
 
-    def __init__(self, window: int, length: int, make: Callable[[], MicroClusters]) -> None:
+    def __init__(self, window: int, length: int, make: Callable[[], ItemSummary]) -> None:
         self._pane = max(window // _PANES, 1)
         self._make = make
         self._times = np.zeros(0, np.int64)
         self._items = np.zeros((0, length))
         self._gone = 0
         """So many items have left."""
-        self._panes: dict[int, MicroClusters] = {}
+        self._panes: dict[int, ItemSummary] = {}
 
     @property
     def items(self) -> tuple[Int64s, Numbers]:
@@ -62,34 +62,32 @@ class WindowPanes:
         begin = 0
         panes = zip(*np.unique(self._times // self._pane, return_counts=True), strict=True)
         for pane, number in panes:
-            micro = self._panes.setdefault(int(pane), self._make())
-            for place in range(begin + int(micro.numbers.sum()), begin + int(number)):
-                micro.add(self._items[place], self._gone + place)
+            summary = self._panes.setdefault(int(pane), self._make())
+            known = begin + int(summary.micro.numbers.sum())
             begin += int(number)
-            together.absorb(micro)
-        return together
+            summary.add(self._items[known:begin], self._gone + known)
+            together.absorb(summary.micro)
+        return together.micro
 
     def save(self) -> Saved:
-        """The items, and the micro-clusters of panes one after the other."""
-        saved: Saved = {
+        """The items, and the micro-clusters of the panes, one after the other."""
+        together = self._make().micro
+        for summary in self._panes.values():
+            together = together.followed_by(summary.micro)
+        return {
             "times": self._times,
             "items": self._items,
             "gone": self._gone,
-            "panes": list(self._panes),
+            "panes": np.array(list(self._panes), np.int64),
+            "sizes": np.array([len(summary.micro) for summary in self._panes.values()], np.int64),
+            **together.save(),
         }
-        for pane, micro in self._panes.items():
-            saved |= {f"{name} {pane}": value for name, value in micro.save().items()}
-        return saved
 
     def load(self, saved: Saved) -> None:
         """Be as it was when it was saved."""
         self._times, self._items, self._gone = saved["times"], saved["items"], saved["gone"]
-        for pane in saved["panes"]:
-            micro = self._panes[pane] = self._make()
-            ending = f" {pane}"
-            parts: dict[str, Any] = {
-                name.removesuffix(ending): value
-                for name, value in saved.items()
-                if name.endswith(ending)
-            }
-            micro.load(parts)
+        together = MicroClusters.load(saved)
+        ends = np.cumsum(saved["sizes"]).tolist()
+        for pane, begin, end in zip(saved["panes"].tolist(), [0, *ends], ends, strict=False):
+            summary = self._panes[pane] = self._make()
+            summary.micro = together.cut(begin, end)

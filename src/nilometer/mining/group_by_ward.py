@@ -1,7 +1,6 @@
-"""Micro-clusters are grouped by Ward's method, each with the weight of its items.
+"""Ward's method for places that have weights.
 
-scikit-learn and scipy know Ward's method for single items, all of one weight; where all
-micro-clusters are single items, theirs and this agree.
+scikit-learn and scipy know it for places of one weight; there, theirs and this agree.
 """
 
 from __future__ import annotations
@@ -9,23 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.micro_clusters import squared_distances
 from nilometer.mining.table_function import Numbers
 
 
-def group_micro_clusters(
-    numbers: Int64s, centres: Numbers, most: int, apart: float | None
+def group_by_ward(
+    weights: Int64s, places: Numbers, most: int, apart: float | None = None
 ) -> Int64s:
-    """The group of each, a number from 0.
+    """The group of each place, a number from 0, in the order of the first place of each.
 
     While there are more than `most` groups, the two are joined that raise the sum of squared
     distances from the centres least (Ward, JASA 58, 1963). Then, while the centres of two groups
     are nearer than `apart`, the nearest two are joined.
     """
-    groups = _Groups(numbers, centres)
-    while len(groups.alive) > most:
+    groups = _Groups(weights, places)
+    while groups.number > most:
         groups.join(*_least(groups.costs))
-    while apart is not None and len(groups.alive) > 1:
+    while apart is not None and groups.number > 1:
         away = groups.squared_distances()
         one, other = _least(away)
         if away[one, other] >= apart**2:
@@ -37,21 +35,22 @@ def group_micro_clusters(
 class _Groups:
     """Groups, what it would cost to join two of them, and who is in which.
 
-    A group has the place of its first member.
+    A group is known by its first place.
     """
 
-    def __init__(self, numbers: Int64s, centres: Numbers) -> None:
-        self.labels: Int64s = np.arange(len(numbers))
-        self.alive = set(range(len(numbers)))
-        self._weights = numbers.astype(np.float64)
-        self.costs = np.array([squared_distances(centres, centre) for centre in centres])
-        self.costs *= self._pair_weights()
+    def __init__(self, weights: Int64s, places: Numbers) -> None:
+        self.number = len(weights)
+        self.labels: Int64s = np.arange(self.number)
+        self._weights = weights.astype(np.float64)
+        away = np.zeros((self.number, self.number))
+        for one, place in enumerate(places):
+            away[one, one:] = away[one:, one] = squared_distances(places[one:], place)
+        self.costs: Numbers = away * self._pair_weights()
         np.fill_diagonal(self.costs, np.inf)
 
     def squared_distances(self) -> Numbers:
         """Between the centres of all groups."""
-        found: Numbers = self.costs / self._pair_weights()
-        return found
+        return self.costs / self._pair_weights()
 
     def join(self, one: int, other: int) -> None:
         """Make two groups one, by the formula of Lance and Williams for Ward's method."""
@@ -59,19 +58,29 @@ class _Groups:
         a, b = weights[one], weights[other]
         joined = (a + weights) * costs[one] + (b + weights) * costs[other]
         joined = (joined - weights * costs[one, other]) / (a + b + weights)
-        # Rounding must not make a cost negative: then distances have no root.
+        # A cost that rounding makes negative would be a distance without a root.
         joined = np.maximum(joined, 0.0)
         joined[[one, other]] = np.inf
         weights[one] = a + b
         costs[one] = costs[:, one] = joined
         costs[other] = costs[:, other] = np.inf
         self.labels[self.labels == other] = one
-        self.alive.discard(other)
+        self.number -= 1
 
     def _pair_weights(self) -> Numbers:
         weights = self._weights
         found: Numbers = np.multiply.outer(weights, weights) / np.add.outer(weights, weights)
         return found
+
+
+def squared_distances(places: Numbers, item: Numbers) -> Numbers:
+    """The squared Euclidean distances of places from an item.
+
+    Computed from differences, and in one order however many cores there are: never by BLAS.
+    """
+    away = places - item
+    found: Numbers = np.einsum("ij,ij->i", away, away)
+    return found
 
 
 def _least(costs: Numbers) -> tuple[int, int]:
