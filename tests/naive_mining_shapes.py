@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from statistics import fmean
 
 
-def z_normalized(values: Sequence[float]) -> list[float] | None:
-    """Mean 0 and standard deviation 1; None of values that are all equal."""
-    if max(values) == min(values):
+def z_normalized(values: Sequence[float], flat: float = 0.0) -> list[float] | None:
+    """Mean 0 and standard deviation 1; None of values that are not higher than a flat one."""
+    if max(values) - min(values) <= flat:
         return None
     mean = fmean(values)
     deviation = math.sqrt(fmean((one - mean) ** 2 for one in values))
@@ -49,14 +49,20 @@ def matches(
 
 
 def profile(series: Sequence[float], length: int) -> list[float]:
-    """The distance of each subsequence from the nearest one outside its exclusion zone."""
+    """The distance of each subsequence from the nearest one outside its exclusion zone.
+
+    A flat one has no nearest; to others, its correlation is 0.5.
+    """
     zone = math.ceil(length / 4)
-    starts = range(len(series) - length + 1)
-    pieces = [series[at : at + length] for at in starts]
-    return [
-        min(
-            (distance(pieces[i], pieces[j]) for j in starts if abs(i - j) > zone),
-            default=math.inf,
-        )
-        for i in starts
-    ]
+    pieces = [series[at : at + length] for at in range(len(series) - length + 1)]
+    whole = {i: piece for i, piece in enumerate(pieces) if all(map(math.isfinite, piece))}
+    finite = [one for one in series if math.isfinite(one)] or [0.0]
+    flat = 1e-5 * (max(finite) - min(finite))
+    normal = {i: z_normalized(piece, flat) for i, piece in whole.items()}
+    apart = [math.inf] * len(pieces)
+    for i, one in normal.items():
+        for j, other in normal.items():
+            if one is not None and abs(i - j) > zone:
+                here = math.sqrt(length) if other is None else math.dist(one, other)
+                apart[i] = min(apart[i], here)
+    return apart

@@ -20,9 +20,11 @@ from nilometer.mining.subsequences import distances_at, z_distances, z_normalize
 from nilometer.mining.table_function import Call, Follower, MiningError
 from tests import naive_mining_shapes as naive
 
-VALUES = st.one_of(
-    st.integers(-3, 3).map(float), st.floats(-10, 10), st.just(math.nan), st.just(math.inf)
+BROKEN = st.sampled_from([math.nan, math.inf])
+ROUND = st.one_of(
+    st.integers(-3, 3).map(float), st.floats(-10, 10).map(lambda one: round(one, 3)), BROKEN
 )
+VALUES = st.one_of(ROUND, st.floats())
 SHAPES = st.lists(st.floats(-10, 10), min_size=3, max_size=7).filter(
     lambda points: max(points) - min(points) > 0.1
 )
@@ -39,7 +41,7 @@ def in_pieces(
     return found
 
 
-@given(st.lists(VALUES, max_size=40), SHAPES, st.floats(0, 5), st.sampled_from(["z", "none"]))
+@given(st.lists(ROUND, max_size=40), SHAPES, st.floats(0, 5), st.sampled_from(["z", "none"]))
 @settings(max_examples=150, deadline=None)
 def test_matches_are_those_of_brute_force(
     values: list[float], shape: list[float], limit: float, how: str

@@ -9,7 +9,7 @@ import numpy as np
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.mining.compiled_stumpy import load_stumpy
-from nilometer.mining.subsequences import unbroken
+from nilometer.mining.subsequences import unbroken, within_one
 from nilometer.mining.table_function import Numbers
 
 _FEW: Final = 1 << 16
@@ -58,7 +58,7 @@ def _blocks(series: Numbers, length: int) -> Iterator[tuple[int, Numbers]]:
 
 
 def _may_be_close(block: Numbers, shape: Numbers, bound: float) -> Bools:
-    values = _within_one(block)
+    values = within_one(block)
     length = len(shape)
     means, variances = _running_moments(values, length)
     sure = variances >= _SURE
@@ -72,15 +72,6 @@ def _may_be_close(block: Numbers, shape: Numbers, bound: float) -> Bools:
         Q_subseq_isconstant=never[:1],
     )
     return np.asarray(~sure | (distances <= bound))
-
-
-def _within_one(block: Numbers) -> Numbers:
-    """The values moved to around 0 and scaled to within -1 and 1; 0 for those not finite."""
-    values = np.where(np.isfinite(block), block, 0.0)
-    values = np.ldexp(values, -1 - int(np.frexp(np.abs(values).max())[1]))
-    values -= values.mean()
-    largest = np.abs(values).max()
-    return np.asarray(values / largest if largest > 0 else values)
 
 
 def _running_moments(values: Numbers, length: int) -> tuple[Numbers, Numbers]:

@@ -19,6 +19,8 @@ SHORTEST: Final = 3
 """Two points have one shape only: up or down."""
 CLOSE: Final = 0.9
 """The correlation from which on two shapes are alike, unless the user says otherwise."""
+FLAT: Final = 1e-5
+"""How high a subsequence is, compared with its series, that is not higher than a flat one."""
 _AT_ONCE: Final = 1 << 18
 
 Measure: TypeAlias = Callable[[Numbers, Numbers], Numbers]
@@ -80,7 +82,25 @@ def unbroken(series: Numbers, length: int) -> Bools:
     return np.asarray(broken[length:] == broken[:-length])
 
 
-def flat(series: Numbers, length: int) -> Bools:
-    """For each subsequence of a length whether all its values are equal."""
-    changes = np.concatenate([[0], np.cumsum(np.diff(series) != 0)])
-    return np.asarray(changes[length - 1 :] == changes[: len(changes) - length + 1])
+def shaped(series: Numbers, length: int) -> Bools:
+    """For each subsequence of a length whether it is unbroken, and not flat beside the series.
+
+    Flat is what is less high than the series by FLAT or more: its shape is lost in rounding.
+    """
+    windows = sliding_window_view(series, length)
+    with np.errstate(invalid="ignore", over="ignore"):
+        heights = windows.max(axis=1) - windows.min(axis=1)
+    finite = series[np.isfinite(series)]
+    if len(finite) == 0:
+        return np.zeros(len(windows), dtype=np.bool_)
+    lowest, highest = finite.min() * FLAT, finite.max() * FLAT
+    return np.asarray(unbroken(series, length) & (heights > highest - lowest))
+
+
+def within_one(block: Numbers) -> Numbers:
+    """The values moved to around 0 and scaled to within -1 and 1; 0 for those not finite."""
+    values = np.where(np.isfinite(block), block, 0.0)
+    values = np.ldexp(values, -1 - int(np.frexp(np.abs(values).max())[1]))
+    values -= values.mean()
+    largest = np.abs(values).max()
+    return np.asarray(values / largest if largest > 0 else values)

@@ -1,0 +1,169 @@
+"""What repeats itself in a window, and what is like nothing else: motifs and discords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from nilometer.mining.matrix_profile import exclusion_zone, matrix_profile
+from nilometer.mining.subsequences import (
+    SHORTEST,
+    close_distance,
+    distances_at,
+    shaped,
+    z_distances,
+    z_normalized,
+)
+from nilometer.mining.table_function import MiningError, Numbers
+
+_SAME: Final = 1e-9
+"""Correlations that differ by less are the same but for rounding."""
+
+
+class Kind(StrEnum):
+    """What a finding is."""
+
+    MOTIF = "motif"
+    DISCORD = "discord"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A subsequence worth telling of. Places count values since the first one."""
+
+    kind: Kind
+    number: int
+    """1 is the motif whose nearest is nearest, or the discord whose nearest is farthest."""
+    start: int
+    nearest: int
+    """The start of the subsequence most like it."""
+    distance: float
+    """From the nearest."""
+    occurrences: tuple[int, ...]
+    """Starts of all that are within the radius, its own among them, in order of time."""
+
+
+class MotifFinder:
+    """Holds the values of a window, and finds motifs and discords of a length among them.
+
+    The answer depends on the values in the window alone. NaN breaks the series, and flat stretches
+    are neither motifs nor discords.
+
+    >>> finder = MotifFinder(length=4, motifs=1, discords=0)
+    >>> finder.add([0, 1, 5, 2, 0, 0, 3, 0, 3, 2, 4, 12, 6, 3])
+    >>> finder.answer()[0].start, finder.answer()[0].nearest
+    (0, 9)
+    """
+
+    def __init__(
+        self, length: int, motifs: int = 3, discords: int = 1, radius: float | None = None
+    ) -> None:
+        if length < SHORTEST:
+            raise MiningError(
+                f"a motif has at least {SHORTEST} values, got {length}", argument="length"
+            )
+        self._length = length
+        self._zone = exclusion_zone(length)
+        self._motifs = motifs
+        self._discords = discords
+        self._radius = close_distance(length) if radius is None else float(radius)
+        self._values: Numbers = np.empty(0)
+        self._forgotten = 0
+
+    @property
+    def values(self) -> Numbers:
+        """Those in the window."""
+        return self._values
+
+    @property
+    def forgotten(self) -> int:
+        """How many values have left the window: the place of the oldest in it."""
+        return self._forgotten
+
+    def add(self, values: Sequence[float] | Numbers) -> None:
+        """Take the next values into the window."""
+        self._values = np.concatenate([self._values, np.asarray(values, dtype=np.float64)])
+
+    def forget(self, count: int) -> None:
+        """The oldest values leave the window."""
+        count = min(count, len(self._values))
+        self._values = self._values[count:].copy()
+        self._forgotten += count
+
+    def answer(self) -> list[Finding]:
+        """Motifs, the best first, then discords."""
+        profile = matrix_profile(self._values, self._length)
+        return [*self._find_motifs(profile.copy()), *self._find_discords(profile.copy())]
+
+    def _find_motifs(self, profile: Numbers) -> Iterator[Finding]:
+        """The nearest pairs; what a motif's occurrences cover belongs to no other motif."""
+        number = 0
+        while number < self._motifs and profile.min(initial=np.inf) <= self._radius:
+            start = _first_near(profile, self._length, profile.min())
+            found = self._finding(Kind.MOTIF, number + 1, start)
+            if found.distance <= self._radius:
+                number += 1
+                yield found
+            for place in found.occurrences:
+                shut(profile, place - self._forgotten, self._zone)
+
+    def _find_discords(self, profile: Numbers) -> Iterator[Finding]:
+        """Those farthest from all others; they do not overlap."""
+        profile[~np.isfinite(profile)] = -np.inf
+        number = 0
+        while number < self._discords and np.isfinite(profile).any():
+            start = _first_near(profile, self._length, profile.max())
+            found = self._finding(Kind.DISCORD, number + 1, start)
+            if np.isfinite(found.distance):
+                number += 1
+                yield found
+            shut(profile, start, self._length - 1, -np.inf)
+
+    def _finding(self, kind: Kind, number: int, start: int) -> Finding:
+        distances = self._distances_from(start)
+        nearest = int(distances.argmin())
+        places = occurrences(distances, start, self._radius, self._zone)
+        return Finding(
+            kind,
+            number,
+            start + self._forgotten,
+            nearest + self._forgotten,
+            float(distances[nearest]),
+            tuple(place + self._forgotten for place in places),
+        )
+
+    def _distances_from(self, start: int) -> Numbers:
+        """Of all others from one; infinite for flat and broken ones and in its exclusion zone."""
+        distances = np.full(len(self._values) - self._length + 1, np.inf)
+        places = np.flatnonzero(shaped(self._values, self._length))
+        shape = z_normalized(self._values[start : start + self._length])
+        distances[places] = distances_at(self._values, places, shape, z_distances)
+        shut(distances, start, self._zone)
+        return distances
+
+
+def occurrences(distances: Numbers, start: int, radius: float, zone: int) -> list[int]:
+    """One place and those within a radius, the nearest first chosen, none in another's zone."""
+    left = np.where(distances <= radius, distances, np.inf)
+    chosen = [start]
+    for place in np.argsort(left, kind="stable")[: np.isfinite(left).sum()].tolist():
+        if np.isfinite(left[place]):
+            chosen.append(place)
+            shut(left, place, zone)
+    return sorted(chosen)
+
+
+def shut(distances: Numbers, place: int, zone: int, to: float = np.inf) -> None:
+    """No place so near to one is to be chosen any more."""
+    distances[max(0, place - zone) : place + zone + 1] = to
+
+
+def _first_near(profile: Numbers, length: int, distance: float) -> int:
+    """The first subsequence with that distance, but for rounding."""
+    finite = np.isfinite(profile)
+    apart = np.abs(np.square(np.where(finite, profile, 0.0)) - distance**2)
+    return int(np.flatnonzero(finite & (apart <= 2 * length * _SAME))[0])

@@ -1,0 +1,156 @@
+"""MOTIFS: what repeats itself in a window of a stream, and what is like nothing else in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.motif_finder import MotifFinder
+from nilometer.mining.subsequences import SHORTEST
+from nilometer.mining.table_function import (
+    AnswerFunction,
+    Call,
+    ColumnArgument,
+    Columns,
+    Constant,
+    Miner,
+    MiningError,
+    OptionArgument,
+    ResultColumn,
+    Saved,
+    TableArgument,
+    Tables,
+    Takes,
+    WindowUse,
+)
+from nilometer.mining.vectors import as_numbers
+
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_RESULTS: Final = (
+    ResultColumn("kind", pa.string()),
+    ResultColumn("number", pa.int64()),
+    ResultColumn("starts", _TIMESTAMP),
+    ResultColumn("nearest", _TIMESTAMP),
+    ResultColumn("distance", pa.float64()),
+    ResultColumn("occurrences", pa.int64()),
+)
+
+
+class Motifs:
+    """The table function: the motifs and discords among the rows of a window."""
+
+    name = "MOTIFS"
+    about = "what repeats itself in a window of a stream, and what is like nothing else in it"
+    columns = (
+        ColumnArgument("value", Takes.NUMBER, "what is compared; NULL and NaN break the series"),
+    )
+    options = (
+        OptionArgument(
+            "length",
+            Constant.INTEGER,
+            "of a motif and of a discord, in rows",
+            required=True,
+            least=SHORTEST,
+        ),
+        OptionArgument(
+            "motifs", Constant.INTEGER, "how many motifs at most", default=3, least=0, most=1000
+        ),
+        OptionArgument(
+            "discords", Constant.INTEGER, "how many discords at most", default=1, least=0, most=1000
+        ),
+        OptionArgument(
+            "radius",
+            Constant.NUMBER,
+            "the largest distance of an occurrence; by default that of a correlation of 0.9",
+            least=0.0,
+        ),
+        OptionArgument(
+            "rows",
+            Constant.INTEGER,
+            "how many of the last rows are looked at; by default all in the window",
+            least=2 * SHORTEST,
+        ),
+    )
+    tables: tuple[TableArgument, ...] = ()
+    window = WindowUse.ALLOWED
+    needs = ("stumpy",)
+
+    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+        """The same of every call."""
+        rows, length = call.options["rows"], call.options["length"]
+        if rows is None and call.window is None:
+            raise MiningError(
+                "MOTIFS needs a window, or the number of rows to look at",
+                hint="write a window behind the stream, or rows => 10000",
+                argument="rows",
+            )
+        if rows is not None and rows < 2 * length:
+            raise MiningError(
+                f"two motifs of {length} rows do not fit into {rows} rows",
+                hint=f"write rows => {2 * length} or more",
+                argument="rows",
+            )
+        return _RESULTS
+
+    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> Miner:
+        """What mines one key."""
+        given = call.options
+        finder = MotifFinder(given["length"], given["motifs"], given["discords"], given["radius"])
+        if saved is None:
+            return MotifMiner(finder, np.empty(0, dtype=np.int64), given["rows"])
+        finder.add(saved["values"])
+        return MotifMiner(finder, saved["times"], given["rows"])
+
+
+class MotifMiner:
+    """Holds the rows of one window."""
+
+    def __init__(self, finder: MotifFinder, times: Int64s, rows: int | None) -> None:
+        self._finder = finder
+        self._times = times
+        self._rows = rows
+
+    def add(self, times: Int64s, columns: Columns) -> None:
+        """Take the next rows in; if only so many are looked at, older ones leave."""
+        self._finder.add(as_numbers(columns["value"]))
+        self._times = np.concatenate([self._times, times])
+        if self._rows is not None:
+            self._drop(max(0, len(self._times) - self._rows))
+
+    def forget(self, before: int) -> None:
+        """The rows strictly before a time leave the window."""
+        self._drop(int(np.searchsorted(self._times, before)))
+
+    def _drop(self, count: int) -> None:
+        self._finder.forget(count)
+        self._times = self._times[count:].copy()
+
+    def answer(self) -> pa.RecordBatch:
+        """Motifs, the best first, then discords."""
+        found = self._finder.answer()
+        starts, nearest = (
+            pa.array(self._times[places]).cast(_TIMESTAMP)
+            for places in (
+                np.array([one.start for one in found], dtype=np.int64) - self._finder.forgotten,
+                np.array([one.nearest for one in found], dtype=np.int64) - self._finder.forgotten,
+            )
+        )
+        columns = [
+            pa.array([one.kind.value for one in found], pa.string()),
+            pa.array([one.number for one in found], pa.int64()),
+            starts,
+            nearest,
+            pa.array([one.distance for one in found], pa.float64()),
+            pa.array([len(one.occurrences) for one in found], pa.int64()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, [one.name for one in _RESULTS])
+
+    def save(self) -> Saved:
+        """The rows of the window."""
+        return {"values": self._finder.values, "times": self._times}
+
+
+FUNCTION: Final[AnswerFunction] = Motifs()
