@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from nilometer.apps.idhm.elements import ELEMENTS
 from nilometer.apps.idhm.materials import MATERIALS, Family, Material, moles_per_kilogram, of_family
-from nilometer.apps.idhm.shielding import SHIELDS
+from nilometer.apps.idhm.shielding import LIGHT_SHIELDS, NO_SHIELD, find_shield
 
 _PLACES: Final = {name: place for place, name in enumerate(MATERIALS)}
 _HAZARDOUS: Final = (Family.EXPLOSIVE, Family.AGENT, Family.NARCOTIC)
 _THINGS: Final = (1, 4)
-_THING_KG: Final = (0.05, 0.4)
+_LIGHTEST: Final = 0.05
 _HAZARD_KG: Final = (0.3, 3.0)
 _MODERATION_VARIES: Final = 0.05
 _ROOM_VARIES: Final = 0.03
@@ -29,7 +29,8 @@ class Box:
     number: int
     contents: tuple[tuple[str, float], ...]
     """Names of materials, and how many kilograms of each."""
-    shield: str = "none"
+    shield: str = NO_SHIELD
+    """As find_shield knows it."""
     moderation: float = 1.0
     """Thermal neutrons in it, to those in a box of the usual kind."""
     room: float = 1.0
@@ -55,7 +56,9 @@ class Packing:
     """Of the materials of the knowledge base, or with one in each that it does not know."""
     hazardous: float = 0.5
     """The share of boxes with something hazardous in it."""
-    shields: tuple[str, ...] = ("none", "thin steel", "thin lead", "thin plastic")
+    shields: tuple[str, ...] = LIGHT_SHIELDS
+    heaviest: float = 0.4
+    """The greatest mass of a harmless thing in the view of the beam, in kg."""
 
 
 def draw_boxes(packing: Packing, seed: int, first: int, count: int) -> list[Box]:
@@ -92,7 +95,7 @@ def _harmless_things(packing: Packing, dice: np.random.Generator) -> list[tuple[
     if not packing.known:
         unknown = of_family(Family.NONE, known=False)
         chosen[0] = unknown[dice.integers(len(unknown))]
-    return [(thing.name, float(dice.uniform(*_THING_KG))) for thing in chosen]
+    return [(thing.name, float(dice.uniform(_LIGHTEST, packing.heaviest))) for thing in chosen]
 
 
 def moles(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
@@ -109,7 +112,7 @@ def shield_moles(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
     """A row for each box: how many moles of each of ELEMENTS its shield has."""
     found = np.zeros((len(boxes), len(ELEMENTS)))
     for row, box in enumerate(boxes):
-        shield = SHIELDS[box.shield]
+        shield = find_shield(box.shield)
         if shield.stuff is not None and shield.stuff.material is not None:
             of_a_kilogram = moles_per_kilogram()[_PLACES[shield.stuff.material]]
             found[row] = shield.kilograms() * of_a_kilogram

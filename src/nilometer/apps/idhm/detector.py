@@ -16,7 +16,7 @@ CHANNELS: Final = 1024
 TOP: Final = 12.0
 """The channels divide the energies from 0 to so many MeV evenly."""
 WIDTH: Final = TOP / CHANNELS
-CENTRES: Final[npt.NDArray[np.float64]] = (np.arange(CHANNELS) + 0.5) * WIDTH
+CENTRES: Final = (np.arange(CHANNELS, dtype=np.float64) + 0.5) * WIDTH
 
 _ELECTRON: Final = 0.511
 """The mass of an electron, in MeV: what a photon that escapes takes with it."""
@@ -78,7 +78,8 @@ def _deposits(detector: Detector, energy: float) -> npt.NDArray[np.float64]:
     first, second = (ratio * pairs for ratio in detector.escapes)
     left = _at(energy) + first * _at(energy - _ELECTRON) + second * _at(energy - 2 * _ELECTRON)
     left += detector.continuum * np.sqrt(energy) * _compton(energy)
-    return peak * left
+    whole: npt.NDArray[np.float64] = peak * left
+    return whole
 
 
 def _at(energy: float) -> npt.NDArray[np.float64]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -30,55 +31,69 @@ class Stuff:
     """Whose lines it shows; None has none here."""
 
 
-_STEEL: Final = Stuff(
-    7.87, (0.0840, 0.0599, 0.0426, 0.0331, 0.0306, 0.0299, 0.0299, 0.0303), 0.168, "steel"
-)
-_LEAD: Final = Stuff(
-    11.35, (0.161, 0.0710, 0.0460, 0.0420, 0.0439, 0.0467, 0.0497, 0.0523), 0.118, None
-)
-_PLASTIC: Final = Stuff(
-    0.94, (0.0994, 0.0726, 0.0506, 0.0344, 0.0278, 0.0243, 0.0219, 0.0203), 0.118, "polyethylene"
-)
+STUFFS: Final[Mapping[str, Stuff]] = {
+    "steel": Stuff(
+        7.87, (0.0840, 0.0599, 0.0426, 0.0331, 0.0306, 0.0299, 0.0299, 0.0303), 0.168, "steel"
+    ),
+    "lead": Stuff(
+        11.35, (0.161, 0.0710, 0.0460, 0.0420, 0.0439, 0.0467, 0.0497, 0.0523), 0.118, None
+    ),
+    "plastic": Stuff(
+        0.94,
+        (0.0994, 0.0726, 0.0506, 0.0344, 0.0278, 0.0243, 0.0219, 0.0203),
+        0.118,
+        "polyethylene",
+    ),
+}
+NO_SHIELD: Final = "none"
+LIGHT_SHIELDS: Final = (NO_SHIELD, "1 mm steel", "1 mm lead", "2 mm plastic")
+HEAVY_SHIELDS: Final = ("20 mm steel", "20 mm lead", "80 mm plastic")
+
+_SEEN_AREA: Final = 2000.0
+"""Of the layer, in cm²: as much of it as neutrons meet and the detector sees."""
+_CARBON_LINE: Final = 4.44
 
 
 @dataclass(frozen=True)
 class Shield:
-    """A layer of so many centimetres between the things in a box and its wall."""
+    """A layer of so many centimetres between the things in a box and its wall.
+
+    >>> find_shield("20 mm steel").heavy, find_shield("1 mm lead").heavy
+    (True, False)
+    """
 
     stuff: Stuff | None
     centimetres: float
-    heavy: bool
-    area: float = 4000.0
-    """Of the layer, in cm², of which the detector sees half."""
 
     def gammas_left(self, energies: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Which part of the gammas of each energy (MeV) passes."""
-        energies = np.asarray(energies, dtype=np.float64)
+        wanted = np.asarray(energies, dtype=np.float64)
         if self.stuff is None:
-            return np.ones(energies.shape)
-        per_gram = np.interp(np.log(energies), np.log(_ENERGIES), self.stuff.attenuation)
+            return np.ones(wanted.shape)
+        per_gram = np.interp(np.log(wanted), np.log(_ENERGIES), self.stuff.attenuation)
         passed: npt.NDArray[np.float64] = np.exp(-per_gram * self.stuff.density * self.centimetres)
         return passed
 
     def neutrons_left(self) -> float:
         """Which part of the neutrons comes in."""
-        if self.stuff is None:
-            return 1.0
-        return float(np.exp(-self.stuff.removal * self.centimetres))
+        return 1.0 if self.stuff is None else float(np.exp(-self.stuff.removal * self.centimetres))
 
     def kilograms(self) -> float:
         """How much of it there is that the detector sees."""
         if self.stuff is None:
             return 0.0
-        return 0.5 * self.area * self.centimetres * self.stuff.density / 1000.0
+        return _SEEN_AREA * self.centimetres * self.stuff.density / 1000.0
+
+    @property
+    def heavy(self) -> bool:
+        """Whether less than half is left of what the line of carbon would be without it."""
+        return bool(self.neutrons_left() * self.gammas_left([_CARBON_LINE])[0] < 0.5)
 
 
-SHIELDS: Final[Mapping[str, Shield]] = {
-    "none": Shield(None, 0.0, heavy=False),
-    "thin steel": Shield(_STEEL, 0.1, heavy=False),
-    "thin lead": Shield(_LEAD, 0.1, heavy=False),
-    "thin plastic": Shield(_PLASTIC, 0.2, heavy=False),
-    "heavy steel": Shield(_STEEL, 2.0, heavy=True),
-    "heavy lead": Shield(_LEAD, 2.0, heavy=True),
-    "heavy plastic": Shield(_PLASTIC, 8.0, heavy=True),
-}
+@cache
+def find_shield(name: str) -> Shield:
+    """The shield that is written like 20 mm steel; none is none."""
+    if name == NO_SHIELD:
+        return Shield(None, 0.0)
+    millimetres, _, stuff = name.split(" ")
+    return Shield(STUFFS[stuff], float(millimetres) / 10.0)

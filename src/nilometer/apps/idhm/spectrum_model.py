@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nilometer.apps.idhm.boxes import Box, moles, shield_moles
 from nilometer.apps.idhm.detector import CENTRES, CHANNELS, DETECTORS, line_responses
 from nilometer.apps.idhm.elements import ELEMENTS, LINES, Reaction
-from nilometer.apps.idhm.shielding import SHIELDS
+from nilometer.apps.idhm.shielding import find_shield
 
 Spectra = npt.NDArray[np.float64]
 
@@ -45,20 +45,22 @@ _ROOM_FALLS: Final = 1.6
 
 def line_rates(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
     """A row for each box: photons of each of LINES that leave it in a second."""
-    shields = [SHIELDS[box.shield] for box in boxes]
+    shields = [find_shield(box.shield) for box in boxes]
     inside = np.array([shield.neutrons_left() for shield in shields])[:, None]
     outward = np.array([shield.gammas_left(_ENERGIES) for shield in shields])
     moderation = np.array([box.moderation for box in boxes])
     atoms = moles(boxes)[:, _OF_ELEMENT] * inside * outward
     # A shield is met by all neutrons, and its own gammas come through half of it on the average.
     atoms += shield_moles(boxes)[:, _OF_ELEMENT] * np.sqrt(outward)
-    return atoms * _photons_per_mole(moderation)
+    photons: npt.NDArray[np.float64] = atoms * _photons_per_mole(moderation)
+    return photons
 
 
 def _photons_per_mole(moderation: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     flux = np.where(_CAPTURED, _THERMAL * moderation[:, None], _FAST)
     barns = np.array([line.barns for line in LINES])
-    return flux * barns * _ATOMS_AND_BARNS
+    photons: npt.NDArray[np.float64] = flux * barns * _ATOMS_AND_BARNS
+    return photons
 
 
 def seen_by(kind: str) -> float:
