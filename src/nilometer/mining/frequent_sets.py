@@ -1,0 +1,121 @@
+"""Sets of letters that many hits have together: the maximal ones, the closed ones, or all."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.mining.table_function import Numbers
+
+WORK: Final = 2e9
+"""So many additions are done to find sets, about a second of them."""
+_TOGETHER: Final = 256
+"""So many sets are looked at together."""
+
+
+_PRICE: Final = 1e5
+"""What a set costs beside these additions."""
+Found: TypeAlias = tuple[tuple[int, ...], int]
+"""Letters, ascending, and how many segments have them."""
+
+
+class Wanted(StrEnum):
+    """Which of the frequent sets are found."""
+
+    MAXIMAL = "maximal"
+    """Those without a frequent set around them."""
+    CLOSED = "closed"
+    """Those without a set around them that is as frequent."""
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class FrequentSets:
+    """The sets that were found."""
+
+    sets: list[Found]
+    complete: bool
+    """Whether these are all. If not, and there is but one, it may not be what was wanted."""
+
+
+@dataclass(frozen=True, order=True)
+class _Node:
+    """A set that is yet to be extended: another, of the hits in `rows`, and one letter more."""
+
+    rank: tuple[int, int, int]
+    letter: int = field(compare=False)
+    letters: tuple[int, ...] = field(compare=False)
+    rows: Bools = field(compare=False)
+
+
+class SetSearch:
+    """Finds sets of letters (columns of `has`) that hits (its rows) of some counts have.
+
+    Closed sets are extended so that each is met once (prefix-preserving closure extension: Uno,
+    Asai, Uchida, Arimura: LCM, FIMI 2003), the longest first.
+    """
+
+    def __init__(self, has: Bools, counts: Int64s, least: int, wanted: Wanted) -> None:
+        self._has: Numbers = has.astype(np.float64)
+        self._counts: Numbers = counts.astype(np.float64)
+        self._least, self._wanted = least, wanted
+        self._met = 0
+        self._open: list[_Node] = []
+
+    def run(self, work: float = WORK) -> FrequentSets:
+        """All sets of one letter or more that at least so many segments have, if work allows."""
+        sets: list[Found] = []
+        longest: Found = ((), 0)
+        self._open = [_Node((0, 0, 0), -1, (), np.ones(len(self._counts), np.bool_))]
+        while self._open:
+            node = heapq.heappop(self._open)
+            letters, rows, supports = self._look(node)
+            found = (letters, int(self._counts @ rows))
+            further = supports >= self._least
+            further[list(letters)] = False
+            if letters and not (self._wanted is Wanted.MAXIMAL and further.any()):
+                sets.append(found)
+            longest = max(longest, found, key=lambda one: len(one[0]))
+            further[: node.letter + 1] = False
+            for begin in range(0, int(further.sum()), _TOGETHER):
+                more = np.flatnonzero(further)[begin : begin + _TOGETHER]
+                self._extend(letters, rows, supports, more)
+                work -= len(more) * self._has.size
+            work -= _PRICE
+            if work < 0 and longest[0] and self._open:
+                return FrequentSets(sets or [longest], False)
+        return FrequentSets(sets, True)
+
+    def _look(self, node: _Node) -> tuple[tuple[int, ...], Bools, Numbers]:
+        """The letters of a set, the hits that have it, and the support with each letter more."""
+        rows = node.rows
+        if node.letter >= 0:
+            rows = rows & (self._has[:, node.letter] > 0)
+        supports = (self._counts * rows) @ self._has
+        if self._wanted is Wanted.ALL:
+            return node.letters, rows, supports
+        closure = np.flatnonzero(supports == self._counts @ rows)
+        return tuple(closure.tolist()), rows, supports
+
+    def _extend(
+        self, letters: tuple[int, ...], rows: Bools, supports: Numbers, more: Int64s
+    ) -> None:
+        """Open the sets that have one letter more."""
+        lengths = np.full(len(more), len(letters) + 1)
+        if self._wanted is not Wanted.ALL:
+            having = self._has[rows][:, more] * self._counts[rows, np.newaxis]
+            closures = having.T @ self._has[rows] == supports[more, np.newaxis]
+            lengths = closures.sum(axis=1)
+            closures[:, list(letters)] = False
+            before = np.arange(self._has.shape[1]) < more[:, np.newaxis]
+            kept = ~(closures & before).any(axis=1)
+            more, lengths = more[kept], lengths[kept]
+        for letter, length in zip(more.tolist(), lengths.tolist(), strict=True):
+            self._met += 1
+            rank = (-length, -int(supports[letter]), self._met)
+            heapq.heappush(self._open, _Node(rank, letter, (*letters, letter), rows))

@@ -1,0 +1,214 @@
+"""Patterns of a period that a series often follows, at some steps of the period but not all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, Self
+
+import numpy as np
+
+from nilometer.kernels.arrays import Int64s
+from nilometer.mining.frequent_sets import WORK, SetSearch, Wanted
+from nilometer.mining.hit_set import Codes
+from nilometer.mining.segment_counts import SegmentCounts
+from nilometer.mining.symbols import (
+    NOTHING,
+    Alphabet,
+    FirstSeen,
+    codes_in,
+    encode,
+    load_alphabet,
+)
+from nilometer.mining.table_function import MiningError, Saved
+
+_RUN: Final = 4
+"""So many equal symbols in a row are written as one, with their number."""
+
+_CELLS: Final = 1 << 20
+"""So many steps are laid out in segments at once."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A symbol, or None for any, at each step of a period."""
+
+    symbols: tuple[str | None, ...]
+    support: int
+    """How many segments follow it, at least."""
+    missed: int
+    """How many more may follow it: 0 unless there were too many different segments to keep."""
+    segments: int
+    """How many segments there are."""
+    complete: bool
+    """Whether all patterns were looked at, and not only the longest."""
+
+    @property
+    def length(self) -> int:
+        """The number of steps with a symbol."""
+        return sum(symbol is not None for symbol in self.symbols)
+
+    @property
+    def confidence(self) -> float:
+        """The share of segments that follow it."""
+        return self.support / self.segments
+
+    @property
+    def text(self) -> str:
+        """The symbols, * for any; four or more in a row are written with their number: *×10."""
+        words = [
+            (word, len(list(run))) for word, run in groupby(one or "*" for one in self.symbols)
+        ]
+        return " ".join(f"{word}×{n}" if n >= _RUN else " ".join([word] * n) for word, n in words)
+
+
+class PartialPatterns:
+    """Mines the patterns of a period in segments of so many samples, as they come.
+
+    It counts each symbol at each step, and keeps the different segments there were with their
+    numbers, at most `hits`: the max-subpattern hit set (Han, Dong, Yin: Efficient mining of partial
+    periodic patterns in time series database, ICDE 1999), kept for all symbols, so that any of them
+    may become frequent later, and parts can be merged (Aref, Elfeky, Elmagarmid: Incremental,
+    online, and merge mining of partial periodic patterns in time-series databases, TKDE 2004).
+
+    >>> mined = PartialPatterns(period=3, confidence=0.75)
+    >>> mined.add(list("abc" "abd" "abc" "xbc"))
+    >>> [(one.text, one.support) for one in mined.patterns()]
+    [('a b *', 3), ('* b c', 3)]
+    """
+
+    def __init__(
+        self, period: int, confidence: float, symbols: Alphabet | None = None, *, hits: int = 1000
+    ) -> None:
+        self.period, self.confidence, self.hits = period, confidence, hits
+        self.symbols: Alphabet = FirstSeen() if symbols is None else symbols
+        self._counts = SegmentCounts(period, confidence, hits)
+        self._ends: tuple[int, int] | None = None
+        self._open = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @property
+    def segments(self) -> int:
+        """How many whole segments there are in which something is known."""
+        return self._counts.segments
+
+    def add(self, values: Any) -> None:
+        """The next samples, each one step after the one before."""
+        codes = encode(self.symbols, values)
+        start = self._next()
+        self._add_codes(np.arange(start, start + len(codes)), codes)
+
+    def add_at(self, positions: Int64s, values: Any) -> None:
+        """The next samples and the steps at which they are, which ascend; others are unknown.
+
+        Segments start at multiples of the period. One counts if it does not start before the first
+        sample nor end after the last, and something in it is known.
+        """
+        found = np.asarray(positions, np.int64)
+        if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(int(found[0]))):
+            raise MiningError("the positions of samples ascend")
+        self._add_codes(found, encode(self.symbols, values))
+
+    def merge(self, other: PartialPatterns) -> None:
+        """Take in the samples of another, which follow directly; as if they had been added."""
+        if (other.period, other.confidence) != (self.period, self.confidence):
+            raise MiningError("parts with another period or confidence cannot be merged")
+        start, theirs = self._next(), (0, -1) if other._ends is None else other._ends
+        if start % self.period or theirs[0] % self.period:
+            raise MiningError("parts can be merged only where a segment ends")
+        codes = codes_in(self.symbols, other.symbols)
+        self._counts.merge(other._counts, codes, len(self.symbols.names))
+        moved = start - theirs[0]
+        self._open = (other._open[0] + moved, codes[other._open[1]])
+        if other._ends is not None:
+            self._ends = (start if self._ends is None else self._ends[0], theirs[1] + moved)
+
+    def forget(self, values: Any) -> None:
+        """The first segments leave; their samples are given again, one step after the other."""
+        codes = encode(self.symbols, values)
+        if len(codes) % self.period:
+            raise MiningError(
+                "only whole segments can be forgotten",
+                detail=f"got {len(codes)} samples, and the period is {self.period}",
+            )
+        rows = codes.astype(np.int16).reshape(-1, self.period)
+        self._counts.remove(rows, len(self.symbols.names))
+
+    def patterns(
+        self, wanted: Wanted | str = Wanted.MAXIMAL, most: int = 100, work: float = WORK
+    ) -> list[Pattern]:
+        """The frequent patterns, the longest first and then the most frequent, at most so many.
+
+        Where that is too much work, the longest that were found by then.
+        """
+        counts = self._counts
+        frequent = counts.letters >= counts.frequent()
+        letters = np.argwhere(frequent)
+        hits = counts.hits.only(frequent)
+        has = hits.hits[:, letters[:, 0]] == letters[:, 1]
+        found = SetSearch(has, hits.counts, counts.frequent(), Wanted(wanted)).run(work)
+        best = sorted(found.sets, key=lambda one: (-len(one[0]), -one[1], one[0]))[:most]
+        return [self._pattern(letters[list(one)], support, found.complete) for one, support in best]
+
+    def save(self) -> Saved:
+        """What `load` needs."""
+        return self._counts.save() | {
+            "period": self.period,
+            "confidence": self.confidence,
+            "hits": self.hits,
+            "symbols": self.symbols.save(),
+            "ends": self._ends,
+            "positions": self._open[0],
+            "codes": self._open[1],
+        }
+
+    @classmethod
+    def load(cls, saved: Saved) -> Self:
+        """One in a state that was saved; the state may be used again."""
+        symbols = load_alphabet(saved["symbols"])
+        made = cls(saved["period"], saved["confidence"], symbols, hits=saved["hits"])
+        made._counts = SegmentCounts.load(made.period, made.confidence, made.hits, saved)
+        made._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
+        made._open = (saved["positions"], saved["codes"])
+        return made
+
+    def _next(self, first: int = 0) -> int:
+        return first if self._ends is None else self._ends[1] + 1
+
+    def _add_codes(self, positions: Int64s, codes: Int64s) -> None:
+        if not len(positions):
+            return
+        last = int(positions[-1])
+        first = int(positions[0]) if self._ends is None else self._ends[0]
+        self._ends = (first, last)
+        all_positions = np.concatenate([self._open[0], positions])
+        all_codes = np.concatenate([self._open[1], codes])
+        # Whole segments are those between these positions.
+        edges = (-(-first // self.period) * self.period, (last + 1) // self.period * self.period)
+        begin, end = np.searchsorted(all_positions, edges)
+        whole = slice(begin, max(begin, end))
+        for rows in cut_segments(all_positions[whole], all_codes[whole], self.period):
+            self._counts.add(rows, len(self.symbols.names))
+        self._open = (all_positions[whole.stop :], all_codes[whole.stop :])
+
+    def _pattern(self, letters: Int64s, support: int, complete: bool) -> Pattern:
+        symbols: list[str | None] = [None] * self.period
+        for step, code in letters.tolist():
+            symbols[step] = self.symbols.names[code]
+        steps, codes = letters[:, 0], letters[:, 1]
+        missed = self._counts.lost + int(self._counts.dropped[steps, codes].sum())
+        if len(letters) == 1:
+            support, missed = int(self._counts.letters[steps[0], codes[0]]), 0
+        return Pattern(tuple(symbols), support, missed, self.segments, complete)
+
+
+def cut_segments(positions: Int64s, codes: Int64s, period: int) -> Iterator[Codes]:
+    """The codes of segments as rows, some at a time; a step without a sample is nothing."""
+    numbers, places = np.unique(positions // period, return_inverse=True)
+    together = max(1, _CELLS // period)
+    for start in range(0, len(numbers), together):
+        count = min(together, len(numbers) - start)
+        rows = np.full((count, period), NOTHING, np.int16)
+        part = slice(*np.searchsorted(places, (start, start + count)))
+        rows[places[part] - start, positions[part] % period] = codes[part]
+        yield rows
