@@ -389,7 +389,7 @@ def test_what_is_usual_holds_where_it_can(tmp_path: Path, monkeypatch: pytest.Mo
     with open_queries(tmp_path, Starts(), monkeypatch, settings) as (_, queries):
         create(queries, "a")
         create(queries, "b", limits=lambda usual: QueryLimits(usual.results, 7))
-        monkeypatch.setattr(running, "ChangesPlan", Planned)
+        monkeypatch.setattr(running, "emits_changes", lambda _: True)
         create(queries, "c")
         assert [one.limits for one in queries.statuses()] == [
             QueryLimits(results=5, history=6),
