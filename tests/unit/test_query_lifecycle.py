@@ -33,7 +33,6 @@ from tests.running_queries import (
     SECOND,
     Bench,
     Clock,
-    Planned,
     Starts,
     append_results,
     create,
