@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.visit import WAIT, Visit
+from tests.browser.visit import Visit, enter
 from tests.server_at_work import ServerAtWork, server_at_work
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -61,16 +61,10 @@ def visit(server: ServerAtWork, browser: Browser) -> Iterator[Visiting]:
         *,
         guided: bool = True,
     ) -> Visit:
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme="dark" if theme == "dark" else "light",
-        )
-        context.set_default_timeout(WAIT)
-        context.request.post(f"{server.url}/login", form={"token": server.tokens[scope]})
+        made = enter(browser, server.url, server.tokens[scope], size, theme)
         if guided:
             cookie = {"name": "nilometer_guided", "value": "yes", "url": server.url}
-            context.add_cookies([cookie])  # type: ignore[list-item]
-        made = Visit(server.url, context, context.new_page())
+            made.context.add_cookies([cookie])  # type: ignore[list-item]
         visits.append(made)
         return made
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Locator, Page, Request, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 WAIT = 120_000
@@ -100,10 +100,22 @@ class Visit:
             self.page.wait_for_timeout(_LOOK_MILLIS)
         raise AssertionError(f"the chart did not move: {self.chart()}")
 
-    def photograph(self, name: str) -> None:
-        """A picture for a person to look at."""
+    def photograph(self, name: str, *, whole: bool = False) -> None:
+        """A picture for a person to look at; of the whole page, or what is in sight."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
+        path = SCREENSHOTS / f"{name}.png"
+        self.page.screenshot(path=path, animations="disabled", full_page=whole)
+
+
+def enter(browser: Browser, url: str, token: str, size: tuple[int, int], theme: str) -> Visit:
+    """Somebody who has logged in, with a browser of this size and theme."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if theme == "dark" else "light",
+    )
+    context.set_default_timeout(WAIT)
+    context.request.post(f"{url}/login", form={"token": token}, max_redirects=0)
+    return Visit(url, context, context.new_page())
 
 
 def _instant(point: Any) -> float | None:

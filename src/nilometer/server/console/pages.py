@@ -32,7 +32,7 @@ class ConsolePage:
     name: str
     icon: str
     """By its name among the Material icons."""
-    build: Callable[[PageResults], None]
+    build: Callable[[PageResults], object]
     """Draws the page with NiceGUI, in the current place; it is given what results it may read."""
     style: Path | None = None
     """A style sheet of its own, beside that of the console."""

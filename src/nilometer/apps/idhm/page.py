@@ -1,0 +1,136 @@
+"""The page of the belt in the console: boxes, live spectra with their lines, verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.apps.idhm.detector import DETECTORS
+from nilometer.apps.idhm.page_belt import draw_belt, legend
+from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
+from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum
+from nilometer.apps.idhm.page_state import BeltState, Counts, DetectorView, Spectrum
+from nilometer.apps.idhm.page_verdict import detector_head, draw_verdict
+from nilometer.apps.idhm.spectrum_model import background
+from nilometer.server.console.drawing import Drawing, shape
+from nilometer.server.console.live_elements import TOGGLE
+from nilometer.server.console.page_results import PageResults
+from nilometer.server.console.pages import ConsolePage
+
+_REFRESH_SECONDS: Final = 0.4
+_NOTE: Final = "Point at a box or a detector, or go to it with Tab, to read more."
+_SPECTRUM_NOTE: Final = (
+    "Dashed: the background that is expected. Point at a line, or go to it with Tab, to read more."
+)
+_WAITING: Final = "Waiting for the first burst: no detector has sent anything yet."
+_SHOW_DETECTORS: Final = "one => one.scrollLeft = (one.scrollWidth - one.clientWidth) * 0.3"
+"""On narrow screens: the middle of the belt, not its beginning."""
+_SCALES: Final = {one: f"{one}".capitalize() for one in Scale}
+
+
+class BeltPage:
+    """What is on the page, in the current place."""
+
+    def __init__(self, results: PageResults) -> None:
+        self._state = BeltState()
+        self._shown = -1
+        self._detectors: dict[str, DetectorCard] = {}
+        self._draw()
+        self._follow(results)
+        ui.timer(_REFRESH_SECONDS, self._refresh)
+
+    def _draw(self) -> None:
+        self._notice = ui.label().classes("nm-notice").props("role=status")
+        self._notice.visible = False
+        with ui.element("section").classes("nm-card nm-pad idhm-belt").props('aria-label="Belt"'):
+            Drawing(legend())
+            with ui.element("div").classes("nm-scroll") as self._place:
+                self._belt = Drawing(shape("svg"), _NOTE)
+            self._empty = ui.label(_WAITING).classes("nm-empty")
+        with ui.element("div").classes("idhm-bar"):
+            self._figures = Drawing(shape("div"))
+            ui.element("div").classes("nm-grow")
+            self._scale = ui.toggle(_SCALES, value=Scale.ROOT).classes("nm-toggle")
+            self._scale.props(f'{TOGGLE} aria-label="Scale of the counts"')
+            self._scale.on_value_change(self._draw_anew)
+        self._last = Drawing(shape("p"))
+        self._cards = ui.element("div").classes("idhm-detectors")
+        decisions = ui.element("section").classes("nm-card nm-pad idhm-decisions")
+        with decisions.props('aria-label="Decisions"'):
+            self._decisions = Drawing(shape("div")).classes("nm-scroll")
+
+    def _follow(self, results: PageResults) -> None:
+        """Spectra are large and soon old: few of them are read at once."""
+        state = self._state
+        results.feed("belt", state.take_belt, self._say, newest=100)
+        results.feed("spectra", state.take_spectra, self._say, newest=12, at_once=60)
+        results.feed("peaks", state.take_peaks, self._say, newest=200, at_once=2000)
+        results.feed("verdicts", state.take_verdicts, self._say, newest=100)
+        results.feed("fused", state.take_fused, self._say, newest=500, at_once=2000)
+
+    def _refresh(self) -> None:
+        """Draw what has come since the last time, if something has."""
+        state = self._state
+        if state.version == self._shown:
+            return
+        self._shown = state.version
+        if self._empty.visible and state.detectors:
+            self._empty.visible = False
+            ui.run_javascript(f"({_SHOW_DETECTORS})(getHtmlElement({self._place.id}))")
+        self._belt.show(draw_belt(state))
+        self._figures.show(summary_figures(state.decisions))
+        self._last.show(last_decision(state.decisions))
+        self._decisions.show(decisions_table(state.decisions))
+        for place, detector in enumerate(state.in_order):
+            self._card(detector.name, place).show(detector, self._scale.value)
+
+    def _card(self, name: str, place: int) -> DetectorCard:
+        """The card of a detector, made when it is first heard of."""
+        if name not in self._detectors:
+            with self._cards:
+                self._detectors[name] = DetectorCard(name)
+            self._detectors[name].card.move(target_index=place)
+        return self._detectors[name]
+
+    def _draw_anew(self) -> None:
+        self._shown = -1
+
+    def _say(self, text: str) -> None:
+        self._notice.text = text
+        self._notice.visible = True
+
+
+class DetectorCard:
+    """One detector: the spectrum of the box before it, and what is said of that box."""
+
+    def __init__(self, name: str) -> None:
+        with ui.element("section").classes("nm-card nm-pad idhm-detector") as self.card:
+            self.card.props["aria-label"] = f"Detector {name}"
+            self._head = Drawing(shape("div"))
+            self._spectrum = Drawing(shape("svg"), _SPECTRUM_NOTE)
+            self._verdict = Drawing(shape("div"))
+
+    def show(self, detector: DetectorView, scale: Scale) -> None:
+        """Its last news."""
+        self._head.show(detector_head(detector))
+        self._verdict.show(draw_verdict(detector.shown_verdict))
+        if (spectrum := detector.spectrum) is not None:
+            expected = _expected_background(spectrum)
+            self._spectrum.show(draw_spectrum(spectrum, detector.shown_peaks, scale, expected))
+
+
+def _expected_background(spectrum: Spectrum) -> Counts | None:
+    """What would be counted without a box: as stored, or as is known of such detectors."""
+    if spectrum.background is not None:
+        return spectrum.background
+    if spectrum.kind not in DETECTORS:
+        return None
+    expected: Counts = background(spectrum.kind) * spectrum.exposure
+    return expected if len(expected) == len(spectrum.counts) else None
+
+
+PAGE: Final = ConsolePage(
+    "IDHM", "idhm", "luggage", BeltPage, Path(__file__).parent / "static" / "idhm.css"
+)

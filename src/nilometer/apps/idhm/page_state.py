@@ -1,0 +1,320 @@
+"""What the page of the belt shows: the last news of every detector and of the last boxes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nilometer.apps.idhm.belt import Place
+
+MOST_DETECTORS: Final = 12
+MOST_BOXES: Final = 40
+MOST_DECISIONS: Final = 200
+_MOST_PEAKS: Final = 60
+_MOST_CHANNELS: Final = 1 << 16
+
+LEFT: Final = frozenset({Place.CLEARED, Place.DIVERTED})
+"""Where boxes are that the belt has let go."""
+
+Row = Mapping[str, Any]
+_Kept = TypeVar("_Kept")
+Counts = NDArray[np.float64]
+
+
+class BoxState(StrEnum):
+    """How far a box has come."""
+
+    WAITING = "waiting"
+    EXPOSED = "exposed"
+    MORE_DATA = "more data"
+    SAFE = "safe"
+    SUSPECT = "suspect"
+
+    @property
+    def is_decided(self) -> bool:
+        return self in (BoxState.SAFE, BoxState.SUSPECT)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What a detector has counted of the box before it, all bursts together."""
+
+    kind: str
+    box: int
+    burst: int
+    exposure: float
+    """Seconds."""
+    counts: Counts
+    background: Counts | None = None
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A peak of a spectrum; with the line that explains it, if one does."""
+
+    energy: float
+    """MeV."""
+    area: float
+    significance: float
+    line: str | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of a box after a burst, by one detector or by all."""
+
+    box: int
+    state: BoxState
+    material: str | None
+    confidence: float | None
+    exposure: float | None
+    lines: str | None
+
+
+@dataclass(frozen=True)
+class BoxView:
+    """A box on the belt."""
+
+    box: int
+    place: Place
+    said: Verdict | None = None
+    """The last verdict on it; that of all detectors, once there is one."""
+    exposure: float = 0.0
+
+    @property
+    def state(self) -> BoxState:
+        """What is said of it; of one that has left, otherwise what its place tells."""
+        if self.said is not None and (self.said.state.is_decided or self.place not in LEFT):
+            return self.said.state
+        return _STATES[self.place]
+
+
+_STATES: Final = {
+    Place.WAITING: BoxState.WAITING,
+    Place.EXPOSED: BoxState.EXPOSED,
+    Place.CLEARED: BoxState.SAFE,
+    Place.DIVERTED: BoxState.MORE_DATA,
+}
+
+
+@dataclass
+class DetectorView:
+    """The last news of one detector."""
+
+    name: str
+    spectrum: Spectrum | None = None
+    verdict: Verdict | None = None
+    peaks: tuple[Peak, ...] = ()
+    _peaks_of: tuple[int, int] = (-1, -1)
+
+    @property
+    def kind(self) -> str:
+        return "" if self.spectrum is None else self.spectrum.kind
+
+    @property
+    def shown_peaks(self) -> tuple[Peak, ...]:
+        """Those of the box whose spectrum is shown."""
+        shown = self.spectrum
+        return self.peaks if shown is not None and self._peaks_of[0] == shown.box else ()
+
+    @property
+    def shown_verdict(self) -> Verdict | None:
+        """That on the box whose spectrum is shown."""
+        shown, said = self.spectrum, self.verdict
+        return said if shown is not None and said is not None and said.box == shown.box else None
+
+    def add_peak(self, box: int, burst: int, peak: Peak) -> None:
+        """Peaks of one burst come one by one; those of another burst replace them."""
+        if self._peaks_of != (box, burst):
+            self._peaks_of, self.peaks = (box, burst), ()
+        self.peaks = (*self.peaks, peak)[:_MOST_PEAKS]
+
+
+@dataclass
+class BeltState:
+    """Takes rows of the queries' results and keeps the last of each; bounded in every part."""
+
+    detectors: dict[str, DetectorView] = field(default_factory=dict)
+    version: int = 0
+    """Grows with everything that is taken."""
+    _newest: int = 0
+    """The last box that came before the detectors."""
+    _places: OrderedDict[int, Place] = field(default_factory=OrderedDict)
+    _said: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
+    _decided: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
+
+    def take_spectra(self, rows: pa.Table) -> None:
+        """Rows (detector, kind, box, burst, exposure, counts), maybe with a background."""
+        for row in _rows(rows):
+            detector, counts = self._detector(row), _counts(row.get("counts"))
+            if detector is None or counts is None:
+                continue
+            box = int(row["box"])
+            detector.spectrum = Spectrum(
+                str(row.get("kind") or ""),
+                box,
+                int(row.get("burst") or 0),
+                _number(row.get("exposure")) or 0.0,
+                counts,
+                _counts(row.get("background")),
+            )
+            self._expose(box)
+
+    def take_peaks(self, rows: pa.Table) -> None:
+        """Rows (detector, box, burst, energy, area, significance, line)."""
+        for row in _rows(rows):
+            detector, energy = self._detector(row), _number(row.get("energy"))
+            if detector is None or energy is None:
+                continue
+            peak = Peak(
+                energy,
+                _number(row.get("area")) or 0.0,
+                _number(row.get("significance")) or 0.0,
+                _text(row.get("line")),
+            )
+            detector.add_peak(int(row["box"]), int(row.get("burst") or 0), peak)
+
+    def take_verdicts(self, rows: pa.Table) -> None:
+        """Rows (detector, kind, box, burst, exposure, verdict, class, confidence, lines)."""
+        for row in _rows(rows):
+            detector, said = self._detector(row), _verdict(row)
+            if detector is None or said is None:
+                continue
+            detector.verdict = said
+            if not said.state.is_decided:  # what one detector decides, others may not
+                self._keep(self._said, said.box, said, MOST_BOXES)
+
+    def take_fused(self, rows: pa.Table) -> None:
+        """Rows (box, verdict, class, confidence), maybe with exposure and lines."""
+        for row in _rows(rows):
+            said = _verdict(row)
+            if said is not None and said.state.is_decided and said.box not in self._decided:
+                self._keep(self._decided, said.box, self._timed(said), MOST_DECISIONS)
+
+    def take_belt(self, rows: pa.Table) -> None:
+        """Rows (box, place): where a box is from now on."""
+        for row in _rows(rows):
+            box, place = int(row["box"]), str(row.get("place")).lower()
+            if place == Place.EXPOSED:
+                self._expose(box)
+            elif place in set(Place):
+                self._keep(self._places, box, Place(place), MOST_BOXES)
+
+    @property
+    def decisions(self) -> list[Verdict]:
+        """Of the last boxes that were decided, the newest last."""
+        return list(self._decided.values())
+
+    def at(self, place: Place) -> list[BoxView]:
+        """The boxes at a place, the next ones first, or those that have left last first."""
+        boxes = sorted(box for box, found in self._places.items() if found is place)
+        return [self._box(one) for one in (reversed(boxes) if place in LEFT else boxes)]
+
+    @property
+    def in_order(self) -> list[DetectorView]:
+        """The detectors, by name; 2 comes before 10."""
+        return sorted(self.detectors.values(), key=lambda one: (len(one.name), one.name))
+
+    def _detector(self, row: Row) -> DetectorView | None:
+        """The detector of a row; None if it names none, or there are too many."""
+        name = _text(row.get("detector"))
+        if name is None or row.get("box") is None:
+            return None
+        if name not in self.detectors:
+            if len(self.detectors) >= MOST_DETECTORS:
+                return None
+            self.detectors[name] = DetectorView(name)
+        self.version += 1
+        return self.detectors[name]
+
+    def _expose(self, box: int) -> None:
+        """A box is before the detectors; those that were there before it have left."""
+        if box < self._newest or self._places.get(box) in LEFT:
+            return  # what is measured of a box may come after the box has gone
+        self._newest = box
+        self._keep(self._places, box, Place.EXPOSED, MOST_BOXES)
+        for other, place in list(self._places.items()):
+            if other < box and place not in LEFT:
+                said = self._decided.get(other)
+                is_suspect = said is not None and said.state is BoxState.SUSPECT
+                self._places[other] = Place.DIVERTED if is_suspect else Place.CLEARED
+
+    def _box(self, box: int) -> BoxView:
+        said = self._decided.get(box) or self._said.get(box)
+        return BoxView(box, self._places[box], said, self._exposure(box, said))
+
+    def _exposure(self, box: int, said: Verdict | None) -> float:
+        shown = (one.spectrum for one in self.detectors.values())
+        times = [one.exposure for one in shown if one is not None and one.box == box]
+        return max([*times, 0.0 if said is None else said.exposure or 0.0])
+
+    def _timed(self, said: Verdict) -> Verdict:
+        """A decision with the exposure that it took, if that is known."""
+        return replace(said, exposure=self._exposure(said.box, said) or None)
+
+    def _keep(self, into: OrderedDict[int, _Kept], box: int, value: _Kept, most: int) -> None:
+        """Keep the newest of what is known of boxes."""
+        into[box] = value
+        into.move_to_end(box)
+        self.version += 1
+        while len(into) > most:
+            into.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The last decided boxes, counted."""
+
+    decided: int
+    suspect: int
+    mean_exposure: float | None
+
+    @classmethod
+    def of(cls, decisions: Sequence[Verdict]) -> Summary:
+        times = [one.exposure for one in decisions if one.exposure is not None]
+        suspect = sum(one.state is BoxState.SUSPECT for one in decisions)
+        return cls(len(decisions), suspect, sum(times) / len(times) if times else None)
+
+
+def _rows(table: pa.Table) -> Iterable[Row]:
+    rows: list[Row] = table.to_pylist()
+    return (row for row in rows if row.get("box") is not None)
+
+
+def _verdict(row: Row) -> Verdict | None:
+    try:
+        state = BoxState(str(row.get("verdict")).lower())
+    except ValueError:  # none yet, or a word that the page does not know
+        return None
+    return Verdict(
+        int(row["box"]),
+        state,
+        _text(row.get("class")),
+        _number(row.get("confidence")),
+        _number(row.get("exposure")),
+        _text(row.get("lines")),
+    )
+
+
+def _counts(value: Any) -> Counts | None:
+    if not isinstance(value, list) or not 0 < len(value) <= _MOST_CHANNELS:
+        return None
+    found = np.array([np.nan if one is None else one for one in value], dtype=np.float64)
+    return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, None)
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    return float(value) if np.isfinite(float(value)) else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
