@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nilometer.apps.idhm.elements import ELEMENTS
-from nilometer.apps.idhm.materials import MATERIALS, Family, Material, moles_per_kilogram, of_family
+from nilometer.apps.idhm.materials import (
+    MATERIALS,
+    Family,
+    Material,
+    Role,
+    moles_per_kilogram,
+    of_family,
+)
 from nilometer.apps.idhm.shielding import LIGHT_SHIELDS, NO_SHIELD, find_shield
 
 _PLACES: Final = {name: place for place, name in enumerate(MATERIALS)}
@@ -53,12 +60,22 @@ class Packing:
     """From what boxes are packed."""
 
     known: bool
-    """Of the materials of the knowledge base, or with one in each that it does not know."""
+    """Of the materials of the knowledge base alone, or with new ones: one harmless thing in each
+    box, and whatever is hazardous, the knowledge base has never seen."""
     hazardous: float = 0.5
     """The share of boxes with something hazardous in it."""
     shields: tuple[str, ...] = LIGHT_SHIELDS
+    trial: bool = False
+    """New are those of trials, with which limits are chosen, in place of those of tests."""
     heaviest: float = 0.4
     """The greatest mass of a harmless thing in the view of the beam, in kg."""
+
+    @property
+    def role(self) -> Role:
+        """That of the materials that decide."""
+        if self.known:
+            return Role.KNOWN
+        return Role.TRIAL if self.trial else Role.NEW
 
 
 def draw_boxes(packing: Packing, seed: int, first: int, count: int) -> list[Box]:
@@ -75,7 +92,7 @@ def _draw(packing: Packing, seed: int, number: int) -> Box:
     contents = _harmless_things(packing, dice)
     if dice.random() < packing.hazardous:
         family = _HAZARDOUS[dice.integers(len(_HAZARDOUS))]
-        choice = of_family(family, packing.known)
+        choice = of_family(family, packing.role)
         hazard = choice[dice.integers(len(choice))]
         contents.append((hazard.name, float(dice.uniform(*_HAZARD_KG))))
     return Box(
@@ -89,11 +106,11 @@ def _draw(packing: Packing, seed: int, number: int) -> Box:
 
 def _harmless_things(packing: Packing, dice: np.random.Generator) -> list[tuple[str, float]]:
     """One to four, no two alike; the first is of the unknown ones where that is asked for."""
-    known = of_family(Family.NONE, known=True)
+    known = of_family(Family.NONE, Role.KNOWN)
     count = int(dice.integers(_THINGS[0], _THINGS[1] + 1))
     chosen = [known[place] for place in dice.permutation(len(known))[:count]]
     if not packing.known:
-        unknown = of_family(Family.NONE, known=False)
+        unknown = of_family(Family.NONE, packing.role)
         chosen[0] = unknown[dice.integers(len(unknown))]
     return [(thing.name, float(dice.uniform(_LIGHTEST, packing.heaviest))) for thing in chosen]
 

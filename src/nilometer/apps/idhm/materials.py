@@ -20,6 +20,14 @@ from nilometer.apps.idhm.elements import ATOMIC_MASSES, ELEMENTS
 _PART = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
+class Role(StrEnum):
+    """What a material is for: new ones are met for the first time when the system is tested."""
+
+    KNOWN = "in the knowledge base"
+    TRIAL = "in boxes with which limits of decisions are chosen"
+    NEW = "in boxes with which the system is tested"
+
+
 class Family(StrEnum):
     """What a material is to those who look for it; NONE is the class of a safe box."""
 
@@ -31,7 +39,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True)
 class Material:
-    """A substance: parts by mass, each a formula. Known ones are in the knowledge base.
+    """A substance: parts by mass, each a formula.
 
     >>> water = Material("water", {"H2O": 1.0}, Family.NONE)
     >>> {name: round(share, 3) for name, share in water.mass_shares().items()}
@@ -41,7 +49,7 @@ class Material:
     name: str
     parts: Mapping[str, float]
     family: Family
-    known: bool = True
+    role: Role = Role.KNOWN
 
     def mass_shares(self) -> dict[str, float]:
         """How much of a kilogram each element is, in kilograms."""
@@ -67,13 +75,13 @@ def atoms(formula: str) -> dict[str, int]:
     return counts
 
 
-def _of(family: Family, known: bool, **formulas: str | Mapping[str, float]) -> list[Material]:
+def _of(family: Family, role: Role, **formulas: str | Mapping[str, float]) -> list[Material]:
     return [
         Material(
             name.replace("_", " "),
             {parts: 1.0} if isinstance(parts, str) else dict(parts),
             family,
-            known,
+            role,
         )
         for name, parts in formulas.items()
     ]
@@ -82,106 +90,142 @@ def _of(family: Family, known: bool, **formulas: str | Mapping[str, float]) -> l
 _WOOL = {"C": 50.0, "H": 7.0, "N": 16.5, "O": 22.5, "S": 3.5}
 _SILK = {"C": 48.0, "H": 6.5, "N": 18.0, "O": 27.0}
 _LEATHER = {"C": 51.0, "H": 7.0, "N": 16.5, "O": 24.0, "S": 1.0}
+_FOAM = {"C": 62.0, "H": 7.0, "N": 6.0, "O": 25.0}
 _FLOUR = {"C6H10O5": 0.75, "C4H7NO2": 0.11, "H2O": 0.13}
 
+_EXPLOSIVES: Final = (
+    *_of(
+        Family.EXPLOSIVE,
+        Role.KNOWN,
+        TNT="C7H5N3O6",
+        RDX="C3H6N6O6",
+        PETN="C5H8N4O12",
+        ammonium_nitrate="H4N2O3",
+        nitrocellulose="C6H7N3O11",
+        black_powder={"KNO3": 0.75, "C": 0.15, "S": 0.10},
+    ),
+    *_of(
+        Family.EXPLOSIVE,
+        Role.TRIAL,
+        urea_nitrate="CH5N3O4",
+        EGDN="C2H4N2O6",
+        tetryl="C7H5N5O8",
+        ANFO={"H4N2O3": 0.94, "C12H24": 0.06},
+    ),
+    *_of(
+        Family.EXPLOSIVE,
+        Role.NEW,
+        HMX="C4H8N8O8",
+        picric_acid="C6H3N3O7",
+        nitroglycerin="C3H5N3O9",
+        nitroguanidine="CH4N4O2",
+        Semtex={"C5H8N4O12": 0.49, "C3H6N6O6": 0.38, "C8H12": 0.13},
+    ),
+)
+
+_AGENTS: Final = (
+    *_of(
+        Family.AGENT,
+        Role.KNOWN,
+        sarin="C4H10FO2P",
+        tabun="C5H11N2O2P",
+        VX="C11H26NO2PS",
+        mustard="C4H8Cl2S",
+        lewisite="C2H2AsCl3",
+    ),
+    *_of(
+        Family.AGENT,
+        Role.TRIAL,
+        VG="C11H26NO3PS",
+        DFP="C6H14FO3P",
+        nitrogen_mustard_1="C6H13Cl2N",
+    ),
+    *_of(
+        Family.AGENT,
+        Role.NEW,
+        soman="C7H16FO2P",
+        cyclosarin="C7H14FO2P",
+        sesquimustard="C6H12Cl2S2",
+        nitrogen_mustard_3="C6H12Cl3N",
+        phosgene="COCl2",
+    ),
+)
+
+_NARCOTICS: Final = (
+    *_of(
+        Family.NARCOTIC,
+        Role.KNOWN,
+        cocaine="C17H22ClNO4",
+        heroin="C21H24ClNO5",
+        methamphetamine="C10H16ClN",
+        amphetamine="C18H28N2O4S",
+    ),
+    *_of(
+        Family.NARCOTIC,
+        Role.TRIAL,
+        mephedrone="C11H16ClNO",
+        codeine="C18H22ClNO3",
+        methadone="C21H28ClNO",
+    ),
+    *_of(
+        Family.NARCOTIC,
+        Role.NEW,
+        MDMA="C11H16ClNO2",
+        morphine="C17H20ClNO3",
+        ketamine="C13H17Cl2NO",
+        fentanyl="C22H29ClN2O",
+    ),
+)
+
+_HARMLESS: Final = (
+    *_of(
+        Family.NONE,
+        Role.KNOWN,
+        water="H2O",
+        sugar="C12H22O11",
+        cotton="C6H10O5",
+        nylon="C6H11NO",
+        wool=_WOOL,
+        leather=_LEATHER,
+        PVC="C2H3Cl",
+        polyethylene="CH2",
+        polyester="C10H8O4",
+        acrylic="C3H3N",
+        soap="C18H35NaO2",
+        glass={"SiO2": 0.73, "Na2O": 0.15, "CaO": 0.12},
+        aluminium="Al",
+        steel="Fe",
+    ),
+    *_of(
+        Family.NONE,
+        Role.TRIAL,
+        flour=_FLOUR,
+        rubber="C5H8",
+        perspex="C5H8O2",
+        gelatine={"C": 50.0, "H": 7.0, "N": 18.0, "O": 25.0},
+        olive_oil="C18H34O2",
+    ),
+    *_of(
+        Family.NONE,
+        Role.NEW,
+        paper={"C6H10O5": 0.85, "CaCO3": 0.15},
+        silk=_SILK,
+        foam=_FOAM,
+        ethanol="C2H6O",
+        polystyrene="C8H8",
+        ceramics={"SiO2": 0.6, "Al2O3": 0.25, "H2O": 0.15},
+    ),
+)
+
 MATERIALS: Final[Mapping[str, Material]] = {
-    material.name: material
-    for material in (
-        *_of(
-            Family.EXPLOSIVE,
-            True,
-            TNT="C7H5N3O6",
-            RDX="C3H6N6O6",
-            PETN="C5H8N4O12",
-            ammonium_nitrate="H4N2O3",
-            nitrocellulose="C6H7N3O11",
-            black_powder={"KNO3": 0.75, "C": 0.15, "S": 0.10},
-        ),
-        *_of(
-            Family.EXPLOSIVE,
-            False,
-            HMX="C4H8N8O8",
-            tetryl="C7H5N5O8",
-            picric_acid="C6H3N3O7",
-            nitroglycerin="C3H5N3O9",
-            urea_nitrate="CH5N3O4",
-            ANFO={"H4N2O3": 0.94, "C12H24": 0.06},
-            Semtex={"C5H8N4O12": 0.49, "C3H6N6O6": 0.38, "C8H12": 0.13},
-        ),
-        *_of(
-            Family.AGENT,
-            True,
-            sarin="C4H10FO2P",
-            tabun="C5H11N2O2P",
-            VX="C11H26NO2PS",
-            mustard="C4H8Cl2S",
-            lewisite="C2H2AsCl3",
-        ),
-        *_of(
-            Family.AGENT,
-            False,
-            soman="C7H16FO2P",
-            cyclosarin="C7H14FO2P",
-            VG="C11H26NO3PS",
-            sesquimustard="C6H12Cl2S2",
-            nitrogen_mustard="C6H12Cl3N",
-            phosgene="COCl2",
-        ),
-        *_of(
-            Family.NARCOTIC,
-            True,
-            cocaine="C17H22ClNO4",
-            heroin="C21H24ClNO5",
-            methamphetamine="C10H16ClN",
-            amphetamine="C18H28N2O4S",
-        ),
-        *_of(
-            Family.NARCOTIC,
-            False,
-            MDMA="C11H16ClNO2",
-            morphine="C17H20ClNO3",
-            ketamine="C13H17Cl2NO",
-            fentanyl="C22H29ClN2O",
-            mephedrone="C11H16ClNO",
-        ),
-        *_of(
-            Family.NONE,
-            True,
-            water="H2O",
-            sugar="C12H22O11",
-            cotton="C6H10O5",
-            nylon="C6H11NO",
-            wool=_WOOL,
-            leather=_LEATHER,
-            PVC="C2H3Cl",
-            polyethylene="CH2",
-            polyester="C10H8O4",
-            acrylic="C3H3N",
-            soap="C18H35NaO2",
-            glass={"SiO2": 0.73, "Na2O": 0.15, "CaO": 0.12},
-            aluminium="Al",
-            steel="Fe",
-        ),
-        *_of(
-            Family.NONE,
-            False,
-            paper={"C6H10O5": 0.85, "CaCO3": 0.15},
-            flour=_FLOUR,
-            silk=_SILK,
-            olive_oil="C18H34O2",
-            ethanol="C2H6O",
-            polystyrene="C8H8",
-            rubber="C5H8",
-            perspex="C5H8O2",
-            ceramics={"SiO2": 0.6, "Al2O3": 0.25, "H2O": 0.15},
-        ),
-    )
+    material.name: material for material in (*_EXPLOSIVES, *_AGENTS, *_NARCOTICS, *_HARMLESS)
 }
 
 
-def of_family(family: Family, known: bool) -> tuple[Material, ...]:
-    """Those of a family that the knowledge base has seen, or those that it has not."""
-    return tuple(m for m in MATERIALS.values() if m.family is family and m.known is known)
+@cache
+def of_family(family: Family, role: Role) -> tuple[Material, ...]:
+    """The materials of a family that have a role."""
+    return tuple(m for m in MATERIALS.values() if m.family is family and m.role is role)
 
 
 @cache

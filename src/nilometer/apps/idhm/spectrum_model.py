@@ -24,8 +24,8 @@ Spectra = npt.NDArray[np.float64]
 
 NEUTRONS: Final = 1e9
 """The source's neutrons a second."""
-_SOURCE_TO_BOX: Final = 40.0
-_BOX_TO_DETECTOR: Final = 35.0
+_SOURCE_TO_BOX: Final = 35.0
+_BOX_TO_DETECTOR: Final = 30.0
 """In centimetres."""
 _FAST: Final = NEUTRONS / (4 * np.pi * _SOURCE_TO_BOX**2)
 _THERMAL: Final = 0.5 * _FAST
