@@ -113,6 +113,10 @@ def test_a_box_is_decided_once_and_by_all_detectors() -> None:
     state.take_fused(said(1, "suspect", exposure=4.0))
     state.take_fused(said(1, "safe", exposure=9.0))
     assert [(one.state, one.exposure) for one in state.decisions] == [(BoxState.SUSPECT, 4.0)]
+    assert state.decisions[0].lines is None
+    late = {"detector": "a", "box": 1, "verdict": "suspect", "lines": "N 5.11"}
+    state.take_verdicts(pa.Table.from_pylist([late]))
+    assert state.decisions[0].lines == "N 5.11"
 
 
 def test_boxes_that_left_without_a_verdict_are_told_by_their_place() -> None:

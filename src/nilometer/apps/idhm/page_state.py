@@ -149,6 +149,7 @@ class BeltState:
     _places: OrderedDict[int, Place] = field(default_factory=OrderedDict)
     _said: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
     _decided: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
+    _lines: OrderedDict[int, str] = field(default_factory=OrderedDict)
 
     def take_spectra(self, rows: pa.Table) -> None:
         """Rows (detector, kind, box, burst, exposure, counts), maybe with a background."""
@@ -188,6 +189,8 @@ class BeltState:
             if detector is None or said is None:
                 continue
             detector.verdict = said
+            if said.lines is not None:
+                self._keep(self._lines, said.box, said.lines, MOST_DECISIONS)
             if not said.state.is_decided:  # what one detector decides, others may not
                 self._keep(self._said, said.box, said, MOST_BOXES)
 
@@ -209,8 +212,11 @@ class BeltState:
 
     @property
     def decisions(self) -> list[Verdict]:
-        """Of the last boxes that were decided, the newest last."""
-        return list(self._decided.values())
+        """Of the last boxes that were decided, the newest last; with a detector's lines."""
+        return [
+            replace(said, lines=said.lines or self._lines.get(box))
+            for box, said in self._decided.items()
+        ]
 
     def at(self, place: Place) -> list[BoxView]:
         """The boxes at a place, the next ones first, or those that have left last first."""
