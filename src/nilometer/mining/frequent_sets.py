@@ -12,14 +12,16 @@ import numpy as np
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.mining.table_function import Numbers
 
-WORK: Final = 2e9
+WORK: Final = 5e8
 """So many additions are done to find sets, about a second of them."""
 _TOGETHER: Final = 256
 """So many sets are looked at together."""
 
 
+_PRICE_OF_ONE: Final = 50
+"""What it costs beside additions to look whether a set has a letter,"""
 _PRICE: Final = 1e5
-"""What a set costs beside these additions."""
+"""and to look at a set."""
 Found: TypeAlias = tuple[tuple[int, ...], int]
 """Letters, ascending, and how many segments have them."""
 
@@ -61,7 +63,9 @@ class SetSearch:
     """
 
     def __init__(self, has: Bools, counts: Int64s, least: int, wanted: Wanted) -> None:
-        self._has: Numbers = has.astype(np.float64)
+        self._groups = _alike(has, wanted)
+        self._sizes = np.array([len(group) for group in self._groups], np.int64)
+        self._has: Numbers = has[:, [group[0] for group in self._groups]].astype(np.float64)
         self._counts: Numbers = counts.astype(np.float64)
         self._least, self._wanted = least, wanted
         self._met = 0
@@ -75,7 +79,7 @@ class SetSearch:
         while self._open:
             node = heapq.heappop(self._open)
             letters, rows, supports = self._look(node)
-            found = (letters, int(self._counts @ rows))
+            found = (self._all_letters(letters), int(self._counts @ rows))
             further = supports >= self._least
             further[list(letters)] = False
             if letters and not (self._wanted is Wanted.MAXIMAL and further.any()):
@@ -85,11 +89,14 @@ class SetSearch:
             for begin in range(0, int(further.sum()), _TOGETHER):
                 more = np.flatnonzero(further)[begin : begin + _TOGETHER]
                 self._extend(letters, rows, supports, more)
-                work -= len(more) * self._has.size
+                work -= len(more) * self._has.shape[1] * (int(rows.sum()) + _PRICE_OF_ONE)
             work -= _PRICE
             if work < 0 and longest[0] and self._open:
                 return FrequentSets(sets or [longest], False)
         return FrequentSets(sets, True)
+
+    def _all_letters(self, found: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(letter for one in found for letter in self._groups[one]))
 
     def _look(self, node: _Node) -> tuple[tuple[int, ...], Bools, Numbers]:
         """The letters of a set, the hits that have it, and the support with each letter more."""
@@ -108,14 +115,27 @@ class SetSearch:
         """Open the sets that have one letter more."""
         lengths = np.full(len(more), len(letters) + 1)
         if self._wanted is not Wanted.ALL:
-            having = self._has[rows][:, more] * self._counts[rows, np.newaxis]
-            closures = having.T @ self._has[rows] == supports[more, np.newaxis]
-            lengths = closures.sum(axis=1)
+            inside = self._has[rows]
+            having = inside[:, more] * self._counts[rows, np.newaxis]
+            closures = having.T @ inside == supports[more, np.newaxis]
+            lengths = closures @ self._sizes
             closures[:, list(letters)] = False
-            before = np.arange(self._has.shape[1]) < more[:, np.newaxis]
-            kept = ~(closures & before).any(axis=1)
+            firsts = np.where(closures.any(axis=1), closures.argmax(axis=1), more)
+            kept = firsts >= more
             more, lengths = more[kept], lengths[kept]
         for letter, length in zip(more.tolist(), lengths.tolist(), strict=True):
             self._met += 1
             rank = (-length, -int(supports[letter]), self._met)
-            heapq.heappush(self._open, _Node(rank, letter, (*letters, letter), rows))
+            # A closed set is found again from its hits: no need to keep its many letters.
+            kept_letters = (*letters, letter) if self._wanted is Wanted.ALL else ()
+            heapq.heappush(self._open, _Node(rank, letter, kept_letters, rows))
+
+
+def _alike(has: Bools, wanted: Wanted) -> list[list[int]]:
+    """The letters in groups that the same hits have: a closed set has all of a group, or none."""
+    if wanted is Wanted.ALL:
+        return [[letter] for letter in range(has.shape[1])]
+    groups: dict[bytes, list[int]] = {}
+    for letter, column in enumerate(np.packbits(has, axis=0).T):
+        groups.setdefault(column.tobytes(), []).append(letter)
+    return list(groups.values())
