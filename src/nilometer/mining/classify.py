@@ -46,7 +46,7 @@ class Classifying:
             pa.array(found.confidence, from_pandas=True),
             pa.array(found.seconds, pa.string()),
             pa.array(found.second_confidence, from_pandas=True),
-            pa.array(found.nearest),
+            pa.array(found.nearest, from_pandas=True),
         )
         return Found(np.arange(len(usable)), tuple(one.take(places) for one in kept))
 

@@ -14,6 +14,8 @@ from nilometer.mining.table_function import Numbers
 class KnownLines:
     """The nearest line of an energy, if it is within some widths of the line.
 
+    Of lines of one energy the first by name is known.
+
     >>> lines = KnownLines([2.223, 4.44], ["H", "C"], EnergyScale(fwhm=0.1), tolerance=0.5)
     >>> lines.match(np.array([2.21, 3.0, 4.48]))
     (['H', None, 'C'], array([2.223,   nan, 4.44 ]))
@@ -26,9 +28,11 @@ class KnownLines:
         scale: EnergyScale,
         tolerance: float = 0.5,
     ) -> None:
-        known = sorted(zip(np.asarray(energies, np.float64).tolist(), names, strict=True))
-        self._energies = np.array([energy for energy, _ in known])
-        self._names = [name for _, name in known]
+        known: dict[float, str] = {}
+        for energy, name in sorted(zip(np.asarray(energies).tolist(), names, strict=True)):
+            known.setdefault(energy, name)
+        self._energies = np.array(list(known), np.float64)
+        self._names = list(known.values())
         self._reach = tolerance * scale.width(self._energies)
 
     def match(self, energy: Numbers) -> tuple[list[str | None], Numbers]:

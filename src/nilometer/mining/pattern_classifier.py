@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import cdist
+from scipy.special import log_softmax
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
@@ -24,6 +27,14 @@ from nilometer.mining.table_function import MiningError, Numbers
 
 Texts: TypeAlias = npt.NDArray[np.object_]
 _Shares: TypeAlias = Callable[[Numbers], Numbers]
+"""The shares of all classes, a column each, of patterns; or patterns in another scale."""
+
+_LARGEST: Final = 1e38
+"""Numbers beyond are not compared: a tree holds numbers in four bytes."""
+_ADDED: Final = 2.0
+"""Patterns added to each leaf of a tree."""
+_RATES: Final = (-5.0, 3.0)
+"""Between which powers of e shares fall over the mean square of distances."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +89,18 @@ class PatternClassifier:
         return tuple(self._names.tolist())
 
     def classify(self, patterns: npt.ArrayLike) -> Classified:
-        """The classes of some patterns, each by itself."""
+        """The classes of some patterns, each by itself; None where one cannot be compared."""
         raw = np.asarray(patterns, np.float64).reshape(-1, self.length)
         if not len(raw):
             none, texts = np.zeros(0), np.zeros(0, object)
             return Classified(texts, none, texts, none, none)
-        with threadpool_limits(1):
+        with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
             scaled = self._scale(raw)
+            usable = np.all(np.abs(scaled) <= _LARGEST, axis=1)
+            scaled = np.where(usable[:, None], scaled, 0.0)
             nearest = self._known.kneighbors(scaled, 1)[0][:, 0]
             shares = self._shares(scaled)
-        return self._rank(shares, nearest)
+        return self._rank(shares, np.where(usable, nearest, np.nan))
 
     def _rank(self, shares: Numbers, nearest: Numbers) -> Classified:
         order = np.argsort(-shares, axis=1, kind="stable")
@@ -96,10 +109,10 @@ class PatternClassifier:
         names = self._names.astype(object)
         firsts, seconds = names[order[:, 0]], names[order[:, 1]]
         seconds[second == 0] = None
-        if self._options.unknown is not None:
-            far = nearest > self._options.unknown
-            firsts[far] = seconds[far] = None
-            first[far] = second[far] = np.nan
+        largest = np.inf if self._options.unknown is None else self._options.unknown
+        far = ~(nearest <= largest)
+        firsts[far] = seconds[far] = None
+        first[far] = second[far] = np.nan
         return Classified(firsts, first, seconds, second, nearest)
 
     def _learn(self, known: Numbers, codes: Int64s, weights: Numbers) -> _Shares:
@@ -113,10 +126,10 @@ class PatternClassifier:
 
 
 def _check(patterns: Numbers, classes: Sequence[str], options: ClassifierOptions) -> None:
-    if patterns.ndim != 2 or 0 in patterns.shape or not np.isfinite(patterns).all():
+    if patterns.ndim != 2 or 0 in patterns.shape or not (np.abs(patterns) <= _LARGEST).all():
         raise MiningError(
             "the knowledge base has no patterns that can be learned",
-            detail="a pattern is an array of numbers, at least one, without NULL, NaN and infinity",
+            detail="a pattern is an array of numbers, at least one, and none beyond 1e38",
         )
     if len(classes) != len(patterns):
         raise MiningError(f"there are {len(patterns)} patterns and {len(classes)} classes")
@@ -145,11 +158,21 @@ def _scaling(scale: str, patterns: Numbers) -> _Shares:
 
 
 def _tree(known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOptions) -> _Shares:
-    """The share of each class in the leaf; leaves of one row would be sure of everything."""
+    """The share of each class in the leaf, moved towards its share in all that is known.
+
+    A leaf of few patterns would be too sure: two patterns that are like all are added to each
+    (the m-estimate; Cestnik: Estimating Probabilities, ECAI 1990).
+    """
     tree = DecisionTreeClassifier(
         max_depth=options.depth, min_samples_leaf=options.leaf, random_state=0
-    )
-    shares: _Shares = tree.fit(known, codes, weights).predict_proba
+    ).fit(known, codes, weights)
+    of_all, rows = tree.tree_.value[0], tree.tree_.n_node_samples
+
+    def shares(scaled: Numbers) -> Numbers:
+        size = rows[tree.apply(scaled)][:, None]
+        found: Numbers = (size * tree.predict_proba(scaled) + _ADDED * of_all) / (size + _ADDED)
+        return found
+
     return shares
 
 
@@ -171,10 +194,11 @@ def _vote(found: tuple[Numbers, Int64s], codes: Int64s, weights: Numbers) -> Num
 
 
 def _clusters(known: Numbers, codes: Int64s, weights: Numbers, count: int) -> _Shares:
-    """The membership in classes, by the nearest of the centres of each.
+    """Shares that fall exponentially with the square of the distance to a class.
 
-    The patterns of each class are cut into clusters (k-means). The membership is that of fuzzy
-    c-means with exponent 2: inverse to the square of the distance (Bezdek 1981).
+    The patterns of each class are cut into clusters by k-means; the distance is that to the
+    nearest centre. How fast shares fall is chosen so that they fit the classes of what is known
+    best (as in temperature scaling; Guo et al.: On Calibration of Modern Neural Networks, 2017).
     """
     centres: list[Numbers] = []
     for code in range(int(codes.max()) + 1):
@@ -183,22 +207,23 @@ def _clusters(known: Numbers, codes: Int64s, weights: Numbers, count: int) -> _S
         means = KMeans(min(count, distinct), n_init=10, random_state=0)
         centres.append(means.fit(mine, sample_weight=weights[codes == code]).cluster_centers_)
 
-    def shares(scaled: Numbers) -> Numbers:
-        squares = np.stack([_nearest_square(scaled, mine) for mine in centres], axis=1)
-        least = squares.min(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            near = np.where(squares == 0, 1.0, least / squares)
-        return _parts(near)
+    def squares(scaled: Numbers) -> Numbers:
+        each = [cdist(scaled, mine, "sqeuclidean").min(axis=1) for mine in centres]
+        return np.stack(each, axis=1)
 
-    return shares
+    rate = _best_rate(squares(known), codes, weights)
+    return lambda scaled: np.exp(log_softmax(-rate * squares(scaled), axis=1))
 
 
-def _nearest_square(scaled: Numbers, centres: Numbers) -> Numbers:
-    """The square of the distance to the nearest of the centres."""
-    found = np.full(len(scaled), np.inf)
-    for centre in centres:
-        np.minimum(found, ((scaled - centre) ** 2).sum(axis=1), out=found)
-    return found
+def _best_rate(squares: Numbers, codes: Int64s, weights: Numbers) -> float:
+    """The rate at which shares fall that makes the known classes likeliest."""
+    unit = float(squares.mean()) or 1.0
+
+    def loss(power: float) -> float:
+        shares = log_softmax(-np.exp(power) * squares / unit, axis=1)
+        return -float(np.average(shares[np.arange(len(codes)), codes], weights=weights))
+
+    return float(np.exp(minimize_scalar(loss, bounds=_RATES, method="bounded").x)) / unit
 
 
 def _parts(shares: Numbers) -> Numbers:

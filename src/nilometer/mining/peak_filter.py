@@ -43,14 +43,14 @@ class PeakFilter:
         self._deviations = np.maximum(self.widths, 1e-9) / _WIDTH_OF_DEVIATION
         sides = np.ceil(_REACH * self.widths).clip(_LEAST_SIDE, _MOST_SIDE)
         most = int(sides.max(initial=_LEAST_SIDE))
-        self.reach = 2 * most
-        """So many channels apart, lines have nothing in common."""
-        self._around = np.arange(-most, most + 1)
-        places = np.arange(channels)[:, None] + self._around
-        inside = (np.abs(self._around) <= sides[:, None]) & (places >= 0) & (places < channels)
+        around = np.arange(-most, most + 1)
+        self._edges = np.arange(-most, most + 2) - 0.5
+        places = np.arange(channels)[:, None] + around
+        inside = (np.abs(around) <= sides[:, None]) & (places >= 0) & (places < channels)
         to_end = np.minimum(np.arange(channels), np.arange(channels)[::-1])
         inside &= (to_end >= np.maximum(self.widths / 2, 1.0))[:, None]
-        self._table = _fit(self._shapes(np.zeros(channels), self._deviations), inside)
+        shapes = np.diff(ndtr(self._edges / self._deviations[:, None]), axis=1)
+        self._table = _fit(shapes, inside)
         rows = np.broadcast_to(np.arange(channels)[:, None], places.shape)
         weights = csr_array(
             (self._table[inside], (rows[inside], places[inside])), shape=(channels, channels)
@@ -65,18 +65,24 @@ class PeakFilter:
         """The standard deviations of the areas, from the variances of the counts."""
         return np.sqrt(_apply(self._squares, variance))
 
-    def responses(self, channels: Int64s, middles: Numbers) -> Numbers:
-        """The areas that the weights of channels give to lines of area 1 with other middles."""
-        deviations = self._deviations[np.rint(middles).astype(np.int64)]
-        found: Numbers = np.einsum(
-            "ij,ij->i", self._table[channels], self._shapes(middles - channels, deviations)
-        )
-        return found
+    def responses(self, channels: Int64s, middles: Numbers) -> tuple[Numbers, Numbers]:
+        """The areas that the weights of channels give to lines of area 1 with other middles.
 
-    def _shapes(self, middles: Numbers, deviations: Numbers) -> Numbers:
-        """The shares of lines in the channels around; the middles are places among these."""
-        edges = np.append(self._around, self._around[-1] + 1) - 0.5
-        return np.diff(ndtr((edges - middles[:, None]) / deviations[:, None]), axis=1)
+        And how these grow as the middles move.
+        """
+        deviations = self._deviations[self.inside(np.rint(middles).astype(np.int64))][:, None]
+        edges = (self._edges - (middles - channels)[:, None]) / deviations
+        weights = self._table[channels]
+        falling = -np.exp(-(edges**2) / 2) / (deviations * np.sqrt(2 * np.pi))
+        return (
+            np.einsum("ij,ij->i", weights, np.diff(ndtr(edges), axis=1)),
+            np.einsum("ij,ij->i", weights, np.diff(falling, axis=1)),
+        )
+
+    def inside(self, channels: Int64s) -> Int64s:
+        """The nearest channels that have others on both sides."""
+        found: Int64s = np.clip(channels, 1, len(self.widths) - 2)
+        return found
 
 
 def _fit(lines: Numbers, inside: Bools) -> Numbers:

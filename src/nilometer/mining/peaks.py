@@ -29,6 +29,9 @@ from nilometer.mining.vectors import as_matrix, as_numbers
 if TYPE_CHECKING:
     from nilometer.mining.spectrum_peaks import SpectrumPeaks
 
+_MOST_COUNTS: Final = 2.0**53
+"""In a channel: more cannot be counted in a double."""
+
 
 class PeakFinding:
     """Finds the peaks of rows; `blank` is one background for all of them, and its live time."""
@@ -61,7 +64,7 @@ class PeakFinding:
     def _look(self, columns: Columns, rows: Int64s, counts: Numbers) -> tuple[Int64s, Numbers]:
         """The peaks of spectra of one length: their rows, and what is said of each."""
         background, scale, usable = self._background(columns, rows, counts.shape[1])
-        usable &= (counts >= 0).all(axis=1)
+        usable &= _are_counts(counts)
         peaks = self._peaks.find(counts[usable], background[usable], scale[usable])
         said = (peaks.channel, peaks.energy, peaks.area, peaks.sigma, peaks.significance)
         return rows[usable][peaks.spectrum], np.stack(said)
@@ -81,7 +84,7 @@ class PeakFinding:
         else:
             background = np.broadcast_to(0.0, (len(rows), length))
             fits, scale = np.ones(len(rows), np.bool_), np.zeros(len(rows))
-        fits &= np.isfinite(scale) & (scale >= 0) & (background >= 0).all(axis=1)
+        fits &= (scale >= 0) & (scale <= _MOST_COUNTS) & _are_counts(background)
         return background, scale, fits
 
 
@@ -144,7 +147,7 @@ def _blank(rows: pa.RecordBatch) -> tuple[Numbers, float]:
     """The background of all rows of its table together, and its live time."""
     matrix, usable = as_matrix(rows["c0"])
     live = as_numbers(rows["c1"])
-    fit = usable & (matrix >= 0).all(axis=1) & np.isfinite(live) & (live > 0)
+    fit = usable & _are_counts(matrix) & np.isfinite(live) & (live > 0)
     if not len(rows) or not fit.all():
         raise MiningError(
             "the blank spectrum cannot be used",
@@ -154,6 +157,12 @@ def _blank(rows: pa.RecordBatch) -> tuple[Numbers, float]:
             argument="blank",
         )
     return matrix.sum(axis=0), float(live.sum())
+
+
+def _are_counts(spectra: Numbers) -> Bools:
+    """Which rows have numbers only that can be counts."""
+    can_be: Bools = np.all((spectra >= 0) & (spectra <= _MOST_COUNTS), axis=1)
+    return can_be
 
 
 def _lines(rows: pa.RecordBatch | None, scale: EnergyScale, tolerance: float) -> KnownLines:

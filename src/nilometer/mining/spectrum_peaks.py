@@ -17,6 +17,7 @@ from scipy.signal import find_peaks
 from nilometer.kernels.arrays import Int64s
 from nilometer.mining.energy_scale import EnergyScale
 from nilometer.mining.peak_filter import PeakFilter
+from nilometer.mining.resolve_peaks import near_others, resolve_peaks
 from nilometer.mining.table_function import Numbers
 
 _AT_ONCE: Final = 128
@@ -80,11 +81,15 @@ class SpectrumPeaks:
         heights = np.divide(areas, sigmas, out=np.zeros_like(areas), where=sigmas > 0)
         rows, channels = self._highest(heights, line_filter.widths)
         middles = channels + _vertex(heights, rows, channels)
-        area = _apart(line_filter, rows, channels, middles, areas[rows, channels])
-        sigma = sigmas[rows, channels] / line_filter.responses(channels, middles)
-        return FoundPeaks(
-            rows + first, middles, self._scale.energy(middles), area, sigma, area / sigma
-        )
+        response, _ = line_filter.responses(channels, middles)
+        area = areas[rows, channels] / response
+        near = near_others(rows, channels, line_filter.widths)
+        if near.any():
+            resolved = resolve_peaks(line_filter, areas, rows[near], channels[near])
+            middles[near], area[near] = resolved
+        sigma = sigmas[rows, channels] / response
+        energy = self._scale.energy(middles)
+        return FoundPeaks(rows + first, middles, energy, area, sigma, area / sigma)
 
     def _highest(self, heights: Numbers, widths: Numbers) -> tuple[Int64s, Int64s]:
         """The rows and channels of the peaks: local maxima, none within the width of a higher."""
@@ -120,31 +125,6 @@ def _vertex(heights: Numbers, rows: Int64s, channels: Int64s) -> Numbers:
     bend = before - 2 * here + after
     shift = np.divide(before - after, 2 * bend, out=np.zeros(len(rows)), where=bend < 0)
     return np.clip(shift, -0.5, 0.5)
-
-
-def _apart(
-    line_filter: PeakFilter, rows: Int64s, channels: Int64s, middles: Numbers, measured: Numbers
-) -> Numbers:
-    """The areas of peaks from those measured, in which each has parts of its neighbours.
-
-    What the filter measures at each peak is a sum over the peaks of the spectrum, their areas
-    times known responses: so many equations as there are peaks.
-    """
-    spectra, of_spectrum = np.unique(rows, return_inverse=True)
-    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    size = int(rank.max(initial=-1)) + 1
-    equations = np.broadcast_to(np.eye(size), (len(spectra), size, size)).copy()
-    for step in range(size):
-        beside = channels[step:] - channels[: len(rows) - step] <= line_filter.reach
-        left = np.flatnonzero((rows[: len(rows) - step] == rows[step:]) & beside)
-        right = left + step
-        for one, other in ((left, right), (right, left)):
-            found = line_filter.responses(channels[one], middles[other])
-            equations[of_spectrum[one], rank[one], rank[other]] = found
-    sums = np.zeros((len(spectra), size, 1))
-    sums[of_spectrum, rank, 0] = measured
-    solved: Numbers = np.linalg.solve(equations, sums)[of_spectrum, rank, 0]
-    return solved
 
 
 def _joined(parts: Sequence[FoundPeaks]) -> FoundPeaks:

@@ -1,0 +1,99 @@
+"""The areas and middles of peaks that stand so near that each is measured with its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.mining.peak_filter import PeakFilter
+from nilometer.mining.table_function import Numbers
+
+_NEAR: Final = 2.6
+"""Peaks farther apart, in widths, change each other's areas by less than a hundredth."""
+_ROUNDS: Final = 4
+_DAMPING: Final = 1e-9
+"""Keeps equations solvable that do not depend on the middle: a line within one channel."""
+
+
+def near_others(rows: Int64s, channels: Int64s, widths: Numbers) -> Bools:
+    """Which peaks, in order of their rows and channels, have another one near."""
+    apart = np.diff(channels) > _NEAR * widths[channels[1:]]
+    near = (np.diff(rows) == 0) & ~apart
+    found: Bools = np.append(near, False) | np.append(False, near)
+    return found
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """All pairs of peaks of one spectrum, and where they stand in the equations of it."""
+
+    one: Int64s
+    other: Int64s
+    spectrum: Int64s
+    """Of each peak, counted without those that have no peaks."""
+    rank: Int64s
+    """Of each peak among those of its spectrum."""
+
+    @staticmethod
+    def of(rows: Int64s) -> _Pairs:
+        _, first, spectrum, counts = np.unique(
+            rows, return_index=True, return_inverse=True, return_counts=True
+        )
+        one = np.repeat(np.arange(len(rows)), counts[spectrum])
+        begins = np.cumsum(counts[spectrum]) - counts[spectrum]
+        other = np.arange(len(one)) - begins[one] + first[spectrum[one]]
+        return _Pairs(one, other, spectrum, np.arange(len(rows)) - first[spectrum])
+
+
+def resolve_peaks(
+    line_filter: PeakFilter, measured: Numbers, rows: Int64s, channels: Int64s
+) -> tuple[Numbers, Numbers]:
+    """The middles and areas of peaks, given by their rows and channels, in order.
+
+    What the filter measures at a channel is a sum over the peaks of the spectrum: their areas
+    times known responses. The measured areas at each peak, and their slopes there, are as many
+    equations as there are areas and middles; they are solved by the method of Gauss and Newton.
+    """
+    pairs = _Pairs.of(rows)
+    widths = line_filter.widths[channels]
+    middles, areas = channels.astype(np.float64), np.zeros(len(rows))
+    for _ in range(_ROUNDS):
+        places = line_filter.inside(np.rint(middles).astype(np.int64))
+        areas, moments = _solve(line_filter, pairs, measured, rows, places, middles)
+        shifts = np.divide(moments, areas, out=np.zeros(len(rows)), where=areas > 0)
+        moved = middles + np.clip(shifts, -widths / 8, widths / 8)
+        middles = np.clip(moved, channels - widths / 2, channels + widths / 2)
+    return middles, areas
+
+
+def _solve(
+    line_filter: PeakFilter,
+    pairs: _Pairs,
+    measured: Numbers,
+    rows: Int64s,
+    places: Int64s,
+    middles: Numbers,
+) -> tuple[Numbers, Numbers]:
+    """The areas, and the areas times the distances by which the middles are to be moved."""
+    count, size = int(pairs.spectrum[-1]) + 1, int(pairs.rank.max()) + 1
+    equations = np.zeros((count, 2, size, 2, size))
+    sums = np.zeros((count, 2, size))
+    at = [
+        line_filter.responses(places[pairs.one] + step, middles[pairs.other]) for step in (-1, 0, 1)
+    ]
+    spectrum, one, other = pairs.spectrum[pairs.one], pairs.rank[pairs.one], pairs.rank[pairs.other]
+    for unknown, (before, here, after) in enumerate(zip(*at, strict=True)):
+        equations[spectrum, 0, one, unknown, other] = here
+        equations[spectrum, 1, one, unknown, other] = after - before
+    sums[pairs.spectrum, 0, pairs.rank] = measured[rows, places]
+    slopes = measured[rows, places + 1] - measured[rows, places - 1]
+    sums[pairs.spectrum, 1, pairs.rank] = slopes
+    square = equations.reshape(count, 2 * size, 2 * size)
+    turned = square.transpose(0, 2, 1)
+    damped = turned @ square + _DAMPING * np.eye(2 * size)
+    solved = np.linalg.solve(damped, turned @ sums.reshape(count, 2 * size, 1))
+    found = solved.reshape(count, 2, size)
+    return found[pairs.spectrum, 0, pairs.rank], found[pairs.spectrum, 1, pairs.rank]
