@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.operators.chunk_store import ChunkRef
+
+_IDS: Final = count()
+"""No two chunks of a process have one name: what was made of a chunk is kept by it."""
 
 
 class MemoryStore:
@@ -13,10 +17,9 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.chunks: dict[str, Chunk] = {}
-        self._ids = count()
 
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
-        name = str(next(self._ids))
+        name = str(next(_IDS))
         self.chunks[name] = chunk
         size = chunk.rows.nbytes
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, size, 0)

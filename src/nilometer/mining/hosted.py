@@ -79,8 +79,11 @@ class StaticTables:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """By what the rows are known in this process."""
-        return tuple(ref.id for buffer in self.buffers for ref in buffer.refs)
+        """By what the rows are known in this process; tables without rows have no chunks."""
+        return (
+            repr(self._call.call.tables),
+            *(ref.id for buffer in self.buffers for ref in buffer.refs),
+        )
 
     def read(self) -> Tables:
         """The rows by the names of the tables, in an order that does not depend on arrival."""
