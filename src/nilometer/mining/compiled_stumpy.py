@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -10,6 +13,8 @@ from typing import Final
 
 _COMPILED: Final = ("core", "stump")
 """The modules of stumpy that are used, and whose functions are worth keeping."""
+_ALONE: Final = threading.Lock()
+"""Not every way in which numba runs threads can be entered twice at a time."""
 
 
 @cache
@@ -26,6 +31,22 @@ def load_stumpy() -> ModuleType:
             if module in _COMPILED:
                 _keep_compiled(getattr(import_module(f"stumpy.{module}"), function))
     return stumpy
+
+
+@contextmanager
+def one_thread() -> Iterator[ModuleType]:
+    """The package, to be used by one thread: the cores are shared by all keys and queries.
+
+    Threads that wait for each other on busy cores cost more than the work that they share.
+    """
+    stumpy, numba = load_stumpy(), import_module("numba")
+    with _ALONE:
+        threads = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            yield stumpy
+        finally:
+            numba.set_num_threads(threads)
 
 
 def _keep_compiled(function: object) -> None:

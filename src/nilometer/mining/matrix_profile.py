@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
-from typing import Final
 
 import numpy as np
 
 from nilometer.kernels.arrays import Bools
-from nilometer.mining.compiled_stumpy import load_stumpy
+from nilometer.mining.compiled_stumpy import one_thread
 from nilometer.mining.subsequences import shaped, unbroken, within_one
 from nilometer.mining.table_function import Numbers
-
-_ALONE: Final = threading.Lock()
-"""Not every way in which numba runs threads can be entered twice at a time."""
 
 
 def exclusion_zone(length: int) -> int:
@@ -40,16 +35,7 @@ def matrix_profile(series: Numbers, length: int) -> Numbers:
 
 
 def _stump(values: Numbers, length: int, flat: Bools) -> Numbers:
-    """By one thread: the cores belong to all keys, and a distance does not depend on threads."""
-    stumpy = load_stumpy()
-    import numba  # noqa: PLC0415  takes long, and is there where stumpy is
-
-    with _ALONE, warnings.catch_warnings():
+    with one_thread() as stumpy, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of windows hardly longer than a subsequence
-        threads = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            found = stumpy.stump(values, length, T_A_subseq_isconstant=flat)
-        finally:
-            numba.set_num_threads(threads)
+        found = stumpy.stump(values, length, T_A_subseq_isconstant=flat)
     return np.asarray(found.P_, dtype=np.float64)

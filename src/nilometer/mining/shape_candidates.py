@@ -8,18 +8,19 @@ from typing import Final
 import numpy as np
 
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.mining.compiled_stumpy import load_stumpy
+from nilometer.mining.compiled_stumpy import one_thread
 from nilometer.mining.subsequences import unbroken, within_one
 from nilometer.mining.table_function import Numbers
 
-_FEW: Final = 1 << 16
+_FEW: Final = 1 << 15
 """So many numbers are compared directly in less time than MASS takes to begin."""
-_AT_ONCE: Final = 1 << 14
-"""Subsequences for one call of MASS; running sums over more would be less exact."""
-_SURE: Final = 1e-3
+_AT_ONCE: Final = 1 << 11
+"""Subsequences for one call of MASS: over more, running sums are less exact, and levels drift."""
+_SURE: Final = 1e-5
 """From this variance on (of values within -1 and 1) running sums are exact enough to trust."""
 _SLACK: Final = 1e-4
-"""By how much a correlation of MASS may be wrong then: the bound is 4e-5, seen are 1e-11."""
+"""More than a correlation of MASS can be wrong then: running sums of n values within -1 and 1 are
+wrong by n² / 2 roundings at most, their differences, the moments, by 5e-10 in all."""
 
 
 def z_candidates(series: Numbers, shape: Numbers, limit: float) -> Int64s:
@@ -43,18 +44,20 @@ def plain_candidates(series: Numbers, shape: Numbers, limit: float) -> Int64s:
     length = len(shape)
     if series.size * length <= _FEW:
         return np.flatnonzero(unbroken(series, length))
-    mass = load_stumpy().mass
-    found = [
-        start + np.flatnonzero(mass(shape, block, normalize=False) <= limit * (1 + 1e-9))
-        for start, block in _blocks(series, length)
-    ]
+    bound = limit * (1 + 1e-9)
+    with one_thread() as stumpy:
+        found = [
+            start + np.flatnonzero(stumpy.mass(shape, block, normalize=False) <= bound)
+            for start, block in _blocks(series, length)
+        ]
     return np.concatenate(found)
 
 
 def _blocks(series: Numbers, length: int) -> Iterator[tuple[int, Numbers]]:
     """Pieces that hold all subsequences between them, each once, and where they begin."""
-    for start in range(0, len(series) - length + 1, _AT_ONCE):
-        yield start, series[start : start + _AT_ONCE + length - 1]
+    count = max(_AT_ONCE, 4 * length)
+    for start in range(0, len(series) - length + 1, count):
+        yield start, series[start : start + count + length - 1]
 
 
 def _may_be_close(block: Numbers, shape: Numbers, bound: float) -> Bools:
@@ -63,14 +66,15 @@ def _may_be_close(block: Numbers, shape: Numbers, bound: float) -> Bools:
     means, variances = _running_moments(values, length)
     sure = variances >= _SURE
     never = np.zeros(len(means), dtype=np.bool_)
-    distances = load_stumpy().mass(
-        shape,
-        values,
-        M_T=means,
-        Σ_T=np.sqrt(np.where(sure, variances, 1.0)),
-        T_subseq_isconstant=never,
-        Q_subseq_isconstant=never[:1],
-    )
+    with one_thread() as stumpy:
+        distances = stumpy.mass(
+            shape,
+            values,
+            M_T=means,
+            Σ_T=np.sqrt(np.where(sure, variances, 1.0)),
+            T_subseq_isconstant=never,
+            Q_subseq_isconstant=never[:1],
+        )
     return np.asarray(~sure | (distances <= bound))
 
 
