@@ -155,6 +155,8 @@ def test_a_pattern_is_written_short() -> None:
     pattern = Pattern((None,) * 5 + ("a", "b", "b") + (None,) + ("c",) * 4, 3, 0, 4, True)
     assert pattern.text == "*×5 a b b * c×4"
     assert (pattern.length, pattern.confidence) == (7, 0.75)
+    unclear = Pattern(("*", "", None, "a b", 'x"', "2×4"), 3, 0, 4, True)
+    assert unclear.text == r'''"*" "" * "a b" "x\"" "2×4"'''
 
 
 def test_much_work_is_cut_short_and_says_so() -> None:

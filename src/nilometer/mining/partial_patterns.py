@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -28,6 +30,8 @@ _RUN: Final = 4
 
 _CELLS: Final = 1 << 20
 """So many steps are laid out in segments at once."""
+
+_UNCLEAR: Final = re.compile(r'^$|[\s"×*]')
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,15 @@ class Pattern:
     @property
     def text(self) -> str:
         """The symbols, * for any; four or more in a row are written with their number: *×10."""
-        words = [
-            (word, len(list(run))) for word, run in groupby(one or "*" for one in self.symbols)
-        ]
-        return " ".join(f"{word}×{n}" if n >= _RUN else " ".join([word] * n) for word, n in words)
+        runs = [(word, len(list(run))) for word, run in groupby(map(_word, self.symbols))]
+        return " ".join(f"{word}×{n}" if n >= _RUN else " ".join([word] * n) for word, n in runs)
+
+
+def _word(symbol: str | None) -> str:
+    """A symbol in a pattern's text; one that could be taken for something else has quotes."""
+    if symbol is None:
+        return "*"
+    return json.dumps(symbol, ensure_ascii=False) if _UNCLEAR.search(symbol) else symbol
 
 
 class PartialPatterns:

@@ -25,6 +25,7 @@ from nilometer.mining.table_function import (
 from nilometer.mining.window_periodicity import WindowPeriodicity
 
 RESULTS: Final = (
+    ResultColumn("rank", pa.int64()),
     ResultColumn("period", pa.int64()),
     ResultColumn("seconds", pa.float64()),
     ResultColumn("symbol", pa.string()),
@@ -98,15 +99,15 @@ class PeriodsFunction:
         """A row for each period, the best first."""
         options = call.options
         found = mined.periods(options["most"], options["least"])
-        rows = [_row(one, options["step"]) for one in found]
+        rows = [_row(rank, one, options["step"]) for rank, one in enumerate(found, 1)]
         return pa.RecordBatch.from_pylist(
             rows, pa.schema([(one.name, one.kind) for one in RESULTS])
         )
 
 
-def _row(one: Period, step: int | None) -> dict[str, object]:
+def _row(rank: int, one: Period, step: int | None) -> dict[str, object]:
     seconds = None if step is None else one.period * step / 1_000_000
-    return vars(one) | {"seconds": seconds}
+    return vars(one) | {"rank": rank, "seconds": seconds}
 
 
 FUNCTION: Final = PeriodsFunction()
