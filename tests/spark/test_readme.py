@@ -24,7 +24,7 @@ def test_the_readme_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = Path(__file__).parents[2].joinpath("README.md").read_text()
-    [tracks, changes, sensors] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [tracks, changes, sensors, mining] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {"wait_for_tracks": wait_for_tracks}
     waiting = "query.awaitTermination(20)"
     assert waiting in tracks
@@ -35,6 +35,9 @@ def test_the_readme_examples_run(
     capsys.readouterr()
     exec(changes, names)
     shown = re.findall(r"```\n(\+-----.*?)```", text, re.DOTALL)[0]
+    assert capsys.readouterr().out.split() == shown.split()
+    exec(mining, names)
+    shown = re.findall(r"```\n(\+----\+.*?)```", text, re.DOTALL)[0]
     assert capsys.readouterr().out.split() == shown.split()
     waiting = 'plant.queries["warm"].awaitTermination(20)'
     assert waiting in sensors

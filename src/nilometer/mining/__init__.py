@@ -1,5 +1,62 @@
 """Online data mining: operators that look for something in streams, one pass, bounded memory.
 
 Each operator is a plain class that is fed arrays; beside it stands the table function by which
-statements use it in FROM. `registry` names all of them.
+statements use it in FROM. `registry` names all functions. What the operators need beyond numpy
+is installed with ``pip install 'nilometer[mining]'`` and imported when it is used.
+
+>>> from nilometer.mining import Periodicity
+>>> series = Periodicity(longest=10)
+>>> series.add(["a", "b", "c"] * 20)
+>>> series.periods()[0].period
+3
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from nilometer.mining.frequent_sequences import FrequentSequences
+    from nilometer.mining.line_fit import LineFit
+    from nilometer.mining.motif_finder import MotifFinder
+    from nilometer.mining.online_clusters import OnlineClusters
+    from nilometer.mining.partial_patterns import PartialPatterns
+    from nilometer.mining.pattern_classifier import PatternClassifier
+    from nilometer.mining.periodicity import Periodicity
+    from nilometer.mining.running_total import RunningTotal
+    from nilometer.mining.shape_matcher import ShapeMatcher
+    from nilometer.mining.spectrum_peaks import SpectrumPeaks
+
+__all__ = [
+    "FrequentSequences",
+    "LineFit",
+    "MotifFinder",
+    "OnlineClusters",
+    "PartialPatterns",
+    "PatternClassifier",
+    "Periodicity",
+    "RunningTotal",
+    "ShapeMatcher",
+    "SpectrumPeaks",
+]
+
+_MODULES: Final = {
+    "FrequentSequences": "frequent_sequences",
+    "LineFit": "line_fit",
+    "MotifFinder": "motif_finder",
+    "OnlineClusters": "online_clusters",
+    "PartialPatterns": "partial_patterns",
+    "PatternClassifier": "pattern_classifier",
+    "Periodicity": "periodicity",
+    "RunningTotal": "running_total",
+    "ShapeMatcher": "shape_matcher",
+    "SpectrumPeaks": "spectrum_peaks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The operators, each imported when it is first named."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
