@@ -11,14 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.mining.frequent_sequences import FrequentSequences
+from nilometer.mining.occurrences import Rows, SequenceShape
 from nilometer.mining.registry import find_function
 from nilometer.mining.saved_state import decode, encode
+from nilometer.mining.sequence_counts import SequenceCounts
 from nilometer.mining.sequences import FUNCTION
 from nilometer.mining.symbol_texts import symbol_texts
 from nilometer.mining.table_function import Call, MiningError
@@ -140,6 +143,17 @@ def test_with_few_counters_counts_are_within_the_error_and_memory_is_bounded(
     frequent = {s for counts in exact.values() for s, n in counts.items() if n > error}
     assert frequent <= set(told_of)
     assert max(sizes) < 2 * max(sizes[0], 60 * counters)
+
+
+def test_too_many_counters_lose_what_the_first_one_too_many_has() -> None:
+    counts = SequenceCounts(SequenceShape(1, 1), counters=2)
+    counts.add(Rows(list("aabbcd"), np.arange(6)))
+    assert (counts.counts, counts.error) == ({("a",): 1, ("b",): 1}, 1)
+    later = SequenceCounts(SequenceShape(1, 1), counters=2)
+    later.add(Rows(list("efeeff"), np.arange(6)))
+    assert (later.counts, later.error) == ({("e",): 3, ("f",): 3}, 0)
+    later.merge(counts)
+    assert (later.counts, later.error) == ({("e",): 2, ("f",): 2}, 2)
 
 
 @settings(max_examples=30)

@@ -69,7 +69,7 @@ def _check(found: list[Cluster], naive: NaiveClusters, groups: list[Group]) -> N
         assert one.share == pytest.approx(len(group) / total)
 
 
-@given(seeds, st.integers(4, 24), st.integers(1, 4), st.none() | st.floats(0.1, 20))
+@given(seeds, st.integers(8, 24), st.integers(1, 4), st.none() | st.floats(0.1, 20))
 def test_clusters_are_those_of_the_definition(
     seed: int, most: int, clusters: int, apart: float | None
 ) -> None:
@@ -155,6 +155,15 @@ def _total_scatter(found: list[Cluster]) -> float:
     """Of all items around the mean of all: it does not depend on how they are grouped."""
     mean = sum(one.centre * one.share for one in found)
     return sum(one.share * (one.radius**2 + ((one.centre - mean) ** 2).sum()) for one in found)
+
+
+def test_clusters_of_the_later_part_have_the_later_numbers() -> None:
+    first, second = OnlineClusters(3, micro_clusters=8), OnlineClusters(3, micro_clusters=8)
+    first.add([[50, 0], [0, 0], [0, 1], [51, 0], [50, 1]])
+    second.add([[0, 90], [1, 0], [0, 91], [52, 0], [1, 91], [0, 92]])
+    first.merge(second)
+    assert first.assign([[50, 0], [0, 0], [0, 90]]).tolist() == [1, 2, 3]
+    assert [one.size for one in first.answer()] == [4, 3, 4]
 
 
 def test_merged_windows_are_one_window() -> None:
@@ -271,8 +280,12 @@ def test_misuse_is_refused() -> None:
         found.forget(3)
     with pytest.raises(MiningError, match="clustered in the same way"):
         found.merge(OnlineClusters(3))
+    found.merge(OnlineClusters())
     with pytest.raises(MiningError, match="there is no metric taxi"):
         OnlineClusters(metric="taxi")
+    with pytest.raises(MiningError, match="at least twice as many") as refused:
+        _miner(clusters=9, micro_clusters=17)
+    assert refused.value.argument == "micro_clusters"
     windowed = OnlineClusters(window=5)
     with pytest.raises(MiningError, match="every item has a time"):
         windowed.add([[1, 2]])

@@ -127,7 +127,8 @@ class Clusters:
     needs: tuple[str, ...] = ("sklearn",)
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """Its columns, the same for every call."""
+        """Its columns; an error if there are too few micro-clusters."""
+        self.miner(call, {}, None)
         return _RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> ClusterMiner:

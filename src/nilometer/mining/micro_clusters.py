@@ -24,12 +24,10 @@ from nilometer.mining.table_function import Numbers, Saved
 
 @dataclass(frozen=True, slots=True)
 class MicroClusters:
-    """Micro-clusters, side by side."""
+    """Micro-clusters, side by side, in the order of the first item of each."""
 
     numbers: Int64s
     """How many items each has."""
-    firsts: Int64s
-    """The number, in the order of the stream, of the first item of each."""
     scatters: Numbers
     """The sum of the squared distances of its items from the centre, of each."""
     centres: Numbers
@@ -49,15 +47,13 @@ class MicroClusters:
         """The micro-clusters begin … end-1."""
         return MicroClusters(*(column[begin:end] for column in self._columns()))
 
-    def followed_by(self, others: MicroClusters, after: int = 0) -> MicroClusters:
-        """These, then others, whose items are numbered from `after` on."""
-        pairs = zip(self._columns(), others._columns(), strict=True)
-        together = MicroClusters(*(np.concatenate(pair) for pair in pairs))
-        together.firsts[len(self) :] += after
-        return together
+    def followed_by(self, later: MicroClusters) -> MicroClusters:
+        """These, then those of later items."""
+        pairs = zip(self._columns(), later._columns(), strict=True)
+        return MicroClusters(*(np.concatenate(pair) for pair in pairs))
 
     def grouped(self, groups: Int64s) -> MicroClusters:
-        """One for each group, given the group of each: numbers from 0, none left out."""
+        """One for each group, given the group of each: numbers from 0 as they first appear."""
         order = np.argsort(groups, kind="stable")
         sorted_groups = groups[order]
         begins = np.flatnonzero(np.diff(sorted_groups, prepend=-1))
@@ -76,7 +72,6 @@ class MicroClusters:
         scatters = self.scatters[order] + np.einsum("ij,ij->i", away, away) * weights[:, 0]
         return MicroClusters(
             totals[:, 0],
-            np.minimum.reduceat(self.firsts[order], begins),
             np.add.reduceat(scatters, begins),
             centres,
             means(self.projected),
@@ -92,19 +87,18 @@ class MicroClusters:
         return cls(**{name: saved[name] for name in cls.__slots__})
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
-        return self.numbers, self.firsts, self.scatters, self.centres, self.projected
+        return self.numbers, self.scatters, self.centres, self.projected
 
 
-def single_items(items: Numbers, first: int, projection: Numbers) -> MicroClusters:
-    """Items as micro-clusters of their own, numbered from `first` on."""
+def single_items(items: Numbers, projection: Numbers) -> MicroClusters:
+    """Items as micro-clusters of their own."""
     number = len(items)
     projected = np.zeros((number, len(projection)))
     if len(projection):
         for place, item in enumerate(items):
             # Each by itself: the product of matrices may depend on how many there are.
             projected[place] = np.einsum("ij,j->i", projection, item)
-    numbers, firsts = np.ones(number, np.int64), np.arange(first, first + number)
-    return MicroClusters(numbers, firsts, np.zeros(number), items, projected)
+    return MicroClusters(np.ones(number, np.int64), np.zeros(number), items, projected)
 
 
 class ItemSummary:
@@ -116,22 +110,22 @@ class ItemSummary:
     def __init__(self, most: int, projection: Numbers) -> None:
         self._most = most
         self._projection = projection
-        self.micro = single_items(np.zeros((0, projection.shape[1])), 0, projection)
+        self.micro = single_items(np.zeros((0, projection.shape[1])), projection)
 
-    def add(self, items: Numbers, first: int) -> None:
-        """Take in the next items, numbered from `first` on."""
-        self.absorb(single_items(items, first, self._projection))
+    def add(self, items: Numbers) -> None:
+        """Take in the next items."""
+        self.absorb(single_items(items, self._projection))
 
-    def absorb(self, others: MicroClusters, after: int = 0) -> None:
-        """Take in micro-clusters, whose items are numbered from `after` on.
+    def absorb(self, later: MicroClusters) -> None:
+        """Take in micro-clusters of later items.
 
         Room is made only when the next one comes, so it does not matter how they are cut.
         """
         begin = 0
-        while begin < len(others):
+        while begin < len(later):
             if len(self.micro) == self._most:
                 groups = group_by_ward(self.micro.numbers, self.micro.places, self._most // 2)
                 self.micro = self.micro.grouped(groups)
             end = begin + self._most - len(self.micro)
-            self.micro = self.micro.followed_by(others.cut(begin, end), after)
+            self.micro = self.micro.followed_by(later.cut(begin, end))
             begin = end

@@ -53,7 +53,16 @@ class ClusterOptions:
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
             raise MiningError(
-                f"there is no metric {self.metric}", hint=f"one of {', '.join(METRICS)}"
+                f"there is no metric {self.metric}",
+                hint=f"one of {', '.join(METRICS)}",
+                argument="metric",
+            )
+        if self.micro_clusters < 2 * self.clusters:
+            # Room is made by grouping to half as many: these must still tell clusters apart.
+            raise MiningError(
+                "there must be at least twice as many micro-clusters as clusters",
+                detail=f"{self.micro_clusters} for {self.clusters} clusters",
+                argument="micro_clusters",
             )
 
 
@@ -90,7 +99,6 @@ class OnlineClusters:
         self._window = window
         self.length: int | None = None
         """How many numbers an item has; None before the first."""
-        self._count = 0
         self._summary: ItemSummary | None = None
         self._panes: WindowPanes | None = None
 
@@ -111,8 +119,7 @@ class OnlineClusters:
                 raise MiningError("in a window every item has a time")
             self._panes.add(when[usable], matrix[usable])
         elif self._summary is not None:
-            self._summary.add(matrix[usable], self._count)
-            self._count += int(usable.sum())
+            self._summary.add(matrix[usable])
 
     def set_length(self, length: int) -> None:
         """Say how many numbers an item has; the first item does, otherwise."""
@@ -147,8 +154,7 @@ class OnlineClusters:
             return
         self.set_length(later.length)
         if self._summary is not None and later._summary is not None:
-            self._summary.absorb(later._summary.micro, self._count)
-            self._count += later._count
+            self._summary.absorb(later._summary.micro)
         if self._panes is not None and later._panes is not None:
             self._panes.add(*later._panes.items)
 
@@ -173,20 +179,19 @@ class OnlineClusters:
         found = np.zeros(len(matrix), np.int64)
         if len(micro):
             labels = self._labels(micro)
-            for place, item in enumerate(single_items(matrix, 0, self._projection()).places):
+            for place, item in enumerate(single_items(matrix, self._projection()).places):
                 found[place] = labels[np.argmin(squared_distances(micro.places, item))] + 1
         return np.where(usable, found, 0)
 
     def save(self) -> Saved:
         """What `load` needs: the micro-clusters, and in a window the items."""
-        saved: Saved = {"length": self.length, "count": self._count}
+        saved: Saved = {"length": self.length}
         if self._summary is not None:
             saved |= self._summary.micro.save()
         return saved if self._panes is None else saved | self._panes.save()
 
     def load(self, saved: Saved) -> None:
         """Continue where it was saved, with the same arguments."""
-        self._count = saved["count"]
         if saved["length"] is not None:
             self.set_length(saved["length"])
         if self._summary is not None:
@@ -211,11 +216,7 @@ class OnlineClusters:
     def _labels(self, micro: MicroClusters) -> Int64s:
         """The clusters of micro-clusters, numbered from 0 in the order of their first items."""
         options = self._options
-        groups = group_by_ward(micro.numbers, micro.places, options.clusters, options.apart)
-        firsts = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
-        np.minimum.at(firsts, groups, micro.firsts)
-        ranks: Int64s = np.argsort(np.argsort(firsts))
-        return ranks[groups]
+        return group_by_ward(micro.numbers, micro.places, options.clusters, options.apart)
 
     def _usable(self, matrix: Numbers) -> tuple[Numbers, Bools]:
         """The items as they are compared, and which of them can be used."""

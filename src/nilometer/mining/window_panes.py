@@ -29,8 +29,6 @@ class WindowPanes:
         self._make = make
         self._times = np.zeros(0, np.int64)
         self._items = np.zeros((0, length))
-        self._gone = 0
-        """So many items have left."""
         self._panes: dict[int, ItemSummary] = {}
 
     @property
@@ -54,7 +52,6 @@ class WindowPanes:
         self._panes = {pane: micro for pane, micro in self._panes.items() if pane > changed}
         self._times = self._times[leaving:].copy()
         self._items = self._items[leaving:].copy()
-        self._gone += leaving
 
     def micro_clusters(self) -> MicroClusters:
         """Those of all items in the window."""
@@ -65,7 +62,7 @@ class WindowPanes:
             summary = self._panes.setdefault(int(pane), self._make())
             known = begin + int(summary.micro.numbers.sum())
             begin += int(number)
-            summary.add(self._items[known:begin], self._gone + known)
+            summary.add(self._items[known:begin])
             together.absorb(summary.micro)
         return together.micro
 
@@ -77,7 +74,6 @@ class WindowPanes:
         return {
             "times": self._times,
             "items": self._items,
-            "gone": self._gone,
             "panes": np.array(list(self._panes), np.int64),
             "sizes": np.array([len(summary.micro) for summary in self._panes.values()], np.int64),
             **together.save(),
@@ -85,7 +81,7 @@ class WindowPanes:
 
     def load(self, saved: Saved) -> None:
         """Be as it was when it was saved."""
-        self._times, self._items, self._gone = saved["times"], saved["items"], saved["gone"]
+        self._times, self._items = saved["times"], saved["items"]
         together = MicroClusters.load(saved)
         ends = np.cumsum(saved["sizes"]).tolist()
         for pane, begin, end in zip(saved["panes"].tolist(), [0, *ends], ends, strict=False):
