@@ -19,16 +19,19 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from nilometer.kernels.arrays import Int64s
 from nilometer.mining.classifier_options import ClassifierOptions
 from nilometer.mining.table_function import MiningError, Numbers
 
 Texts: TypeAlias = npt.NDArray[np.object_]
-_Shares: TypeAlias = Callable[[Numbers], Numbers]
-"""The shares of all classes, a column each, of patterns; or patterns in another scale."""
+_OfPatterns: TypeAlias = Callable[[Numbers], Numbers]
+_Neighbours: TypeAlias = tuple[Numbers, Int64s]
+"""Of each pattern the distances to the nearest known ones, the nearest first, and their rows."""
 
+_THREADS: Final = ThreadpoolController()
+"""One thread is used: with as many as there are processors, sums would be in another order."""
 _LARGEST: Final = 1e38
 """Numbers beyond are not compared: a tree holds numbers in four bytes."""
 _ADDED: Final = 2.0
@@ -70,23 +73,20 @@ class PatternClassifier:
         _check(raw, classes, self._options)
         self._names, codes = np.unique(np.asarray(classes, np.str_), return_inverse=True)
         given = np.ones(len(raw)) if weights is None else np.asarray(weights, np.float64)
-        # One thread: as many as there are processors would give sums in another order elsewhere.
-        with threadpool_limits(1):
+        with _THREADS.limit(limits=1):
             self._scale = _scaling(self._options.scale, raw)
             known = self._scale(raw)
-            # A tree has the exact distances of each pattern by itself, whatever comes with it.
-            self._known = NearestNeighbors(algorithm="kd_tree").fit(known)
-            self._shares = self._learn(known, codes, given)
+            count = self._options.neighbours if self._options.method == "neighbours" else 1
+            # A search tree: the distances of each pattern are exact, whatever comes with it.
+            self._known = NearestNeighbors(
+                n_neighbors=min(count, len(known)), algorithm="kd_tree"
+            ).fit(known)
+            self._shares = _learn(known, codes, given, self._options)
 
     @property
     def length(self) -> int:
         """The length of a pattern."""
         return int(self._known.n_features_in_)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """All that are known, in order of their names."""
-        return tuple(self._names.tolist())
 
     def classify(self, patterns: npt.ArrayLike) -> Classified:
         """The classes of some patterns, each by itself; None where one cannot be compared."""
@@ -94,13 +94,13 @@ class PatternClassifier:
         if not len(raw):
             none, texts = np.zeros(0), np.zeros(0, object)
             return Classified(texts, none, texts, none, none)
-        with threadpool_limits(1), np.errstate(over="ignore", invalid="ignore"):
+        with _THREADS.limit(limits=1), np.errstate(over="ignore", invalid="ignore"):
             scaled = self._scale(raw)
             usable = np.all(np.abs(scaled) <= _LARGEST, axis=1)
             scaled = np.where(usable[:, None], scaled, 0.0)
-            nearest = self._known.kneighbors(scaled, 1)[0][:, 0]
-            shares = self._shares(scaled)
-        return self._rank(shares, np.where(usable, nearest, np.nan))
+            found = self._known.kneighbors(scaled)
+            shares = self._shares(scaled, found)
+        return self._rank(shares, np.where(usable, found[0][:, 0], np.nan))
 
     def _rank(self, shares: Numbers, nearest: Numbers) -> Classified:
         order = np.argsort(-shares, axis=1, kind="stable")
@@ -115,14 +115,18 @@ class PatternClassifier:
         first[far] = second[far] = np.nan
         return Classified(firsts, first, seconds, second, nearest)
 
-    def _learn(self, known: Numbers, codes: Int64s, weights: Numbers) -> _Shares:
-        options = self._options
-        if options.method == "tree":
-            return _tree(known, codes, weights, options)
-        if options.method == "neighbours":
-            count = min(options.neighbours, len(known))
-            return lambda scaled: _vote(self._known.kneighbors(scaled, count), codes, weights)
-        return _clusters(known, codes, weights, options.clusters)
+
+def _learn(
+    known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOptions
+) -> Callable[[Numbers, _Neighbours], Numbers]:
+    """How the method gives shares to all classes, a column each."""
+    if options.method == "neighbours":
+        return lambda _, found: _vote(found, codes, weights)
+    if options.method == "tree":
+        shares = _tree(known, codes, weights, options)
+    else:
+        shares = _clusters(known, codes, weights, options.clusters)
+    return lambda scaled, _: shares(scaled)
 
 
 def _check(patterns: Numbers, classes: Sequence[str], options: ClassifierOptions) -> None:
@@ -146,18 +150,20 @@ def _check(patterns: Numbers, classes: Sequence[str], options: ClassifierOptions
         )
 
 
-def _scaling(scale: str, patterns: Numbers) -> _Shares:
+def _scaling(scale: str, patterns: Numbers) -> _OfPatterns:
     scaler: Any = {
         "none": FunctionTransformer,
         "standard": StandardScaler,
         "shares": lambda: Normalizer("l1"),
         "unit": lambda: Normalizer("l2"),
     }[scale]()
-    transform: _Shares = scaler.fit(patterns).transform
+    transform: _OfPatterns = scaler.fit(patterns).transform
     return transform
 
 
-def _tree(known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOptions) -> _Shares:
+def _tree(
+    known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOptions
+) -> _OfPatterns:
     """The share of each class in the leaf, moved towards its share in all that is known.
 
     A leaf of few patterns would be too sure: two patterns that are like all are added to each
@@ -176,7 +182,7 @@ def _tree(known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOp
     return shares
 
 
-def _vote(found: tuple[Numbers, Int64s], codes: Int64s, weights: Numbers) -> Numbers:
+def _vote(found: _Neighbours, codes: Int64s, weights: Numbers) -> Numbers:
     """The share of each class in the neighbours' weights, each divided by its distance.
 
     Where a neighbour is equal to the pattern only such neighbours count.
@@ -193,7 +199,7 @@ def _vote(found: tuple[Numbers, Int64s], codes: Int64s, weights: Numbers) -> Num
     return _parts(shares)
 
 
-def _clusters(known: Numbers, codes: Int64s, weights: Numbers, count: int) -> _Shares:
+def _clusters(known: Numbers, codes: Int64s, weights: Numbers, count: int) -> _OfPatterns:
     """Shares that fall exponentially with the square of the distance to a class.
 
     The patterns of each class are cut into clusters by k-means; the distance is that to the
