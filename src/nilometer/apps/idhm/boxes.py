@@ -67,7 +67,7 @@ class Packing:
     shields: tuple[str, ...] = LIGHT_SHIELDS
     trial: bool = False
     """New are those of trials, with which limits are chosen, in place of those of tests."""
-    heaviest: float = 0.4
+    heaviest: float = 0.3
     """The greatest mass of a harmless thing in the view of the beam, in kg."""
 
     @property

@@ -21,9 +21,9 @@ from nilometer.apps.idhm.spectrum_model import Spectra, background, expected_rat
 from nilometer.mining.lines import FUNCTION
 from nilometer.mining.table_function import Call, RowWorker
 
-EXPOSURES: Final = (4.0, 8.0, 16.0, 32.0, 60.0)
+EXPOSURES: Final = (8.0, 16.0, 32.0, 64.0, 120.0)
 """Of the known boxes, in seconds."""
-FULL_EXPOSURE: Final = 60.0
+FULL_EXPOSURE: Final = 120.0
 """After which there must be a decision."""
 _TELLING: Final = ("C", "Cl", "H", "N", "O", "P", "S")
 """The elements of patterns; metals and glass are fitted, too, but tell nothing of the class."""
@@ -61,11 +61,11 @@ def line_worker(kind: str) -> RowWorker:
     types = {"counts": pa.list_(pa.float64()), "live": pa.float64()}
     options = {option.name: option.default for option in FUNCTION.options}
     return FUNCTION.row_worker(
-        Call(types, options), {name: _numbered(table) for name, table in tables.items()}
+        Call(types, options), {name: numbered(table) for name, table in tables.items()}
     )
 
 
-def _numbered(table: pa.Table) -> pa.RecordBatch:
+def numbered(table: pa.Table) -> pa.RecordBatch:
     """The rows as functions are given them: columns c0, c1, …"""
     names = [f"c{place}" for place in range(table.num_columns)]
     return table.rename_columns(names).combine_chunks().to_batches()[0]
