@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nilometer.experiments import captures, golab, nile, ssdbm, steam, tr010
+from nilometer.experiments import captures, golab, idhm, nile, ssdbm, steam, tr010
 from nilometer.experiments.experiment import Experiment
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
@@ -15,6 +15,7 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     *golab.EXPERIMENTS,
     *nile.EXPERIMENTS,
     *captures.EXPERIMENTS,
+    *idhm.EXPERIMENTS,
 )
 
 BY_NAME: Final[Mapping[str, Experiment]] = {one.name: one for one in EXPERIMENTS}

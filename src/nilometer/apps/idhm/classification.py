@@ -1,4 +1,4 @@
-"""Families of boxes by CLASSIFY over the knowledge base, as the queries of the application call it."""
+"""Families of boxes: CLASSIFY over the knowledge base, as queries of the application call it."""
 
 from __future__ import annotations
 
