@@ -44,7 +44,9 @@ def test_the_profile_is_that_of_brute_force(values: list[float], length: int) ->
     assert np.square(actual[finite]) == pytest.approx(np.square(expected[finite]), abs=1e-6)
 
 
-@pytest.mark.parametrize(("level", "height"), [(0.0, 1.0), (1e6, 1e-2), (0.0, 1e-9), (3.0, 1e12)])
+@pytest.mark.parametrize(
+    ("level", "height"), [(0.0, 1.0), (1e6, 1e-2), (0.0, 1e-9), (0.0, 1e200), (0.0, 1e-200)]
+)
 def test_the_profile_does_not_depend_on_level_and_height(level: float, height: float) -> None:
     values = np.cumsum(np.random.default_rng(5).normal(size=300))
     expected = np.array(naive.profile(values.tolist(), 12))
@@ -157,6 +159,17 @@ def call(window: int | None = None, **options: float | None) -> Call:
 def rows(values: Sequence[float], begin: int = 0) -> tuple[np.ndarray, dict[str, pa.Array]]:
     times = np.arange(begin, begin + len(values)) * 1000
     return times, {"value": pa.array(values, pa.float64())}
+
+
+def test_only_the_last_rows_are_looked_at() -> None:
+    miner = FUNCTION.miner(call(rows=50), {}, None)
+    values = np.random.default_rng(4).normal(size=200).tolist()
+    for begin in range(0, 200, 40):
+        miner.add(*rows(values[begin : begin + 40], begin))
+    fresh = FUNCTION.miner(call(rows=50), {}, None)
+    fresh.add(*rows(values[150:], 150))
+    assert miner.answer().equals(fresh.answer())
+    assert len(miner.save()["values"]) == 50
 
 
 @given(
