@@ -261,6 +261,17 @@ def test_rooms_that_are_entered_one_after_the_other_on_most_days() -> None:
         assert one.occurrences == sum(counts_of_day[one.sequence] for counts_of_day in counts)
 
 
+def test_one_way_through_three_rooms_is_taken_in_ten_minutes_on_most_days() -> None:
+    path = DATA / "mavlab_2003_april.csv"
+    if not path.exists():
+        pytest.skip("the captures are not beside the project")
+    found = FrequentSequences(shortest=3, across=0.5, span=10 * 60 * 1_000_000)
+    add(found, _entered_rooms(path))
+    assert [(one.sequence, one.streams, one.occurrences) for one in found.answer()] == [
+        (("Studio C", "Studio B", "Studio A"), 10, 10)
+    ]
+
+
 def _entered_rooms(path: Path) -> list[Event]:
     """Of each day the rooms in which something happens, without repetition."""
     rows: list[Event] = []
