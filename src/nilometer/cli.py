@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from nilometer.commands import options
+from nilometer.commands.demo import demo
 from nilometer.commands.experiments import experiments_app
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.add_typer(experiments_app)
 app.add_typer(sensors_app)
 app.add_typer(tokens_app)
+app.command()(demo)
 app.command()(serve)
 
 
@@ -104,24 +106,6 @@ def root(
     ] = False,
 ) -> None:
     """A stream database for sensor data on Apache Spark."""
-
-
-@app.command()
-def demo(
-    seconds: Annotated[
-        int | None,
-        typer.Option(min=1, help="How long the cameras run; until Ctrl-C unless given."),
-    ] = None,
-    rate: Annotated[int, typer.Option(min=1, help="How many objects enter per second.")] = 1000,
-) -> None:
-    """Start a server that tracks objects past four cameras, to be looked at in a browser.
-
-    With --seconds it ends by itself, and every answer is checked against the true one.
-    """
-    from nilometer.apps.cameras.demo import run_demo  # noqa: PLC0415  Spark takes its time to load
-
-    if not run_demo(seconds, rate, Console(highlight=False)):
-        raise typer.Exit(1)
 
 
 @app.command()

@@ -67,6 +67,17 @@ class Interface(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class SiteServer(ThreadingHTTPServer):
+    """Does not mind who goes away in the middle of an answer."""
+
+    daemon_threads = True
+
+    def handle_error(self, *request: Any) -> None:
+        """Tell of what went wrong, unless a connection was lost."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*request)
+
+
 def publish(site: Site, names: Sequence[str], port: int, stopped: Event) -> None:
     """Tell a broker what detectors have to tell, ten times a second, until stopped."""
     from paho.mqtt.client import Client  # noqa: PLC0415  only where there is a broker
@@ -87,8 +98,7 @@ def work(given: Mapping[str, Any]) -> None:
     pace = BeltSettings(round(given["burst"] * SECOND), given["most_bursts"])
     site = Site(SiteSettings(given["detectors"], pace, given["live"]))
     handler = type("Bound", (Interface,), {"site": site, "secret": given["secret"]})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = SiteServer(("127.0.0.1", 0), handler)
     stopped = Event()
     working = [Thread(target=server.serve_forever)]
     if given["broker"] is not None:

@@ -62,12 +62,12 @@ class BeltPage:
             self._decisions = Drawing(shape("div")).classes("nm-scroll")
 
     def _follow(self, results: PageResults) -> None:
-        """Spectra are large and soon old: few of them are read at once."""
+        """Verdicts come with their spectra, which are large and soon old: few are read at once."""
         state = self._state
         results.feed("belt", state.take_belt, self._say, newest=100)
-        results.feed("spectra", state.take_spectra, self._say, newest=12, at_once=60)
+        results.feed("verdicts", state.take_spectra, self._say, newest=12, at_once=60)
         results.feed("peaks", state.take_peaks, self._say, newest=200, at_once=2000)
-        results.feed("verdicts", state.take_verdicts, self._say, newest=100)
+        results.feed("verdicts", state.take_verdicts, self._say, newest=30, at_once=120)
         results.feed("fused", state.take_fused, self._say, newest=500, at_once=2000)
 
     def _refresh(self) -> None:
@@ -122,9 +122,7 @@ class DetectorCard:
 
 
 def _expected_background(spectrum: Spectrum) -> Counts | None:
-    """What would be counted without a box: as stored, or as is known of such detectors."""
-    if spectrum.background is not None:
-        return spectrum.background
+    """What would be counted without a box, as far as is known of such detectors."""
     if spectrum.kind not in DETECTORS:
         return None
     expected: Counts = background(spectrum.kind) * spectrum.exposure

@@ -34,7 +34,7 @@ class SiteSettings:
     """The detectors, by name, and how the belt runs."""
 
     detectors: Mapping[str, str]
-    """Their kinds by their names."""
+    """Their kinds by their names, which are numbers."""
     belt: BeltSettings = field(default_factory=BeltSettings)
     live: float = 1.0
     """Seconds of exposure in a burst. More than a burst takes: the source is that much stronger."""
@@ -86,7 +86,9 @@ class Site:
     def _expose(self, burst: BurstEnded) -> None:
         box = box_of(burst.box)
         for name, kind in self._settings.detectors.items():
-            seen = burst_events(box, kind, burst.number, self._settings.live, SEED)
+            # Detectors of one kind see different photons.
+            seed = SEED + int(name)
+            seen = burst_events(box, kind, burst.number, self._settings.live, seed)
             message = {
                 "box": burst.box,
                 "burst": burst.number,
