@@ -13,6 +13,8 @@ from nilometer.mining.table_function import Numbers
 
 _NEAR: Final = 2.6
 """Peaks farther apart, in widths, change each other's areas by less than a hundredth."""
+_SEEN: Final = 4.0
+"""Peaks farther apart, in widths, do not see each other at all."""
 _ROUNDS: Final = 4
 _DAMPING: Final = 1e-9
 """Keeps equations solvable that do not depend on the middle: a line within one channel."""
@@ -28,7 +30,7 @@ def near_others(rows: Int64s, channels: Int64s, widths: Numbers) -> Bools:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """All pairs of peaks of one spectrum, and where they stand in the equations of it."""
+    """Pairs of peaks of one spectrum that see each other, and where they stand in its equations."""
 
     one: Int64s
     other: Int64s
@@ -38,14 +40,16 @@ class _Pairs:
     """Of each peak among those of its spectrum."""
 
     @staticmethod
-    def of(rows: Int64s) -> _Pairs:
+    def of(rows: Int64s, channels: Int64s, widths: Numbers) -> _Pairs:
         _, first, spectrum, counts = np.unique(
             rows, return_index=True, return_inverse=True, return_counts=True
         )
         one = np.repeat(np.arange(len(rows)), counts[spectrum])
         begins = np.cumsum(counts[spectrum]) - counts[spectrum]
         other = np.arange(len(one)) - begins[one] + first[spectrum[one]]
-        return _Pairs(one, other, spectrum, np.arange(len(rows)) - first[spectrum])
+        seen = np.abs(channels[one] - channels[other]) <= _SEEN * widths[channels[one]]
+        rank = np.arange(len(rows)) - first[spectrum]
+        return _Pairs(one[seen], other[seen], spectrum, rank)
 
 
 def resolve_peaks(
@@ -57,7 +61,7 @@ def resolve_peaks(
     times known responses. The measured areas at each peak, and their slopes there, are as many
     equations as there are areas and middles; they are solved by the method of Gauss and Newton.
     """
-    pairs = _Pairs.of(rows)
+    pairs = _Pairs.of(rows, channels, line_filter.widths)
     widths = line_filter.widths[channels]
     middles, areas = channels.astype(np.float64), np.zeros(len(rows))
     for _ in range(_ROUNDS):
