@@ -37,6 +37,7 @@ FIGURES = (
     *(f"nile-figure-{one}" for one in range(10, 17)),
     "steam-figure-7",
     "captures-joins",
+    "idhm",
 )
 """What issue and papers name."""
 
@@ -59,7 +60,7 @@ def test_every_figure_has_one_experiment() -> None:
 @pytest.mark.parametrize("name", list(BY_NAME))
 def test_an_experiment_is_in_the_module_of_its_figure(name: str) -> None:
     paper, _, figure = name.partition("-")
-    place = TOGETHER.get(name, figure.replace("-", "_"))
+    place = TOGETHER.get(name, figure.replace("-", "_") or "detection")
     module = import_module(f"nilometer.experiments.{paper}.{place}")
     assert BY_NAME[name] in (module.EXPERIMENTS if name in TOGETHER else (module.EXPERIMENT,))
 

@@ -2,7 +2,7 @@
 
 Counts are explained as a sum of templates and background, none of them less than nothing. Each
 channel has the weight that the variance of its expected counts gives it; as expected counts depend
-on the answer, the fit is repeated, which ends where the likelihood of Poisson counts is largest.
+on the answer, the fit is repeated, which leads to where the likelihood of the counts is largest.
 """
 
 from __future__ import annotations
