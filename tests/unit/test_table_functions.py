@@ -59,6 +59,8 @@ CHANGING = (
     f"SELECT A.sensor, B.value FROM {ACCUMULATED} A [RANGE 2 SECONDS], S B [RANGE 1 SECOND] "
     "WHERE A.sensor = B.sensor EMIT CHANGES",
     f"SELECT sensor, rows FROM {ACCUMULATED} A [PARTITION BY sensor ROWS 2] EMIT CHANGES",
+    f"SELECT x.sensor, COUNT(*) FROM (SELECT sensor FROM {ACCUMULATED} WHERE rows > 1) x "
+    "[RANGE 5 SECONDS] GROUP BY x.sensor",
 )
 
 

@@ -57,6 +57,9 @@ class Deriver(Protocol):
     def derive_call(self, call: TableCall, named: Mapping[str, exp.CTE]) -> Mined:
         """The node of a table function."""
 
+    def derive_appended(self, query: exp.Expr, named: Mapping[str, exp.CTE], what: str) -> Node:
+        """The node of a query that is appended to; its last column is the time of a result."""
+
     @property
     def appends(self) -> bool:
         """Whether rows only come, so that none needs a window to leave."""

@@ -8,7 +8,7 @@ from nilometer.errors import AmbiguousNameError, SqlError, SqlWindowError, Unkno
 from nilometer.model.names import nearest
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
-from nilometer.sql.changes_plan import Lasting, LastResults, Lifetime, Mined, Node
+from nilometer.sql.changes_plan import Lasting, LastResults, Lifetime, Node
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
@@ -40,8 +40,8 @@ def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
     return replace(entry, unit=unit, bound=_held(source))
 
 
-def appended_entry(entry: Entry, name: str, node: Mined, appends: bool, sql: str) -> Entry:
-    """What a table function appends; where answers change, a window says how long it stays.
+def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str) -> Entry:
+    """What a table function appends, or a query over one; where answers change, a window says how long it stays.
 
     The node's last column is the time of its rows.
     """

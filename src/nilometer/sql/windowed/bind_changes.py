@@ -99,34 +99,39 @@ class ChangesBinder:
 
     def derive_call(self, call: TableCall, named: Named) -> Mined:
         """The node of a table function."""
-        appending = replace(self, builder=replace(self.builder, appends=True))
+        appending = self._appending
         changing = replace(self, builder=replace(self.builder, appends=False))
 
         def appended(query: exp.Select) -> Node:
-            return appending.appended_input(query, call, named)
+            return appending.derive_appended(query, named, f"the input of {call.function}")
 
         def relation(tree: exp.Expr) -> Node:
             return changing.relation(tree, named)
 
         return CallBinder(self.sql, appended, relation).bind(call)
 
-    def appended_input(self, query: exp.Select, call: TableCall, named: Named) -> Node:
-        """The node of the input of a function; its last column is the time of a row."""
+    @property
+    def _appending(self) -> ChangesBinder:
+        return replace(self, builder=replace(self.builder, appends=True))
+
+    def derive_appended(self, query: exp.Expr, named: Named, what: str) -> Node:
+        """The node of a query that is appended to; its last column is the time of a result."""
         reason = self.reasons.of_query(query, named)
         if reason is not None:
             raise SqlError(
-                f"the input of {call.function} must be appended to; this one also takes rows back",
+                f"{what} must be appended to; this one also takes rows back",
                 place=reason.place,
                 detail=f"because of {reason.what}",
                 hint="give it a stream, or a query without aggregates and set operators",
             )
-        bound = self.query(query, None, named)
+        binder = self._appending
+        bound = binder.query(query, None, named)
         if all(source.is_table for source in bound.sources):
             raise SqlError(
-                f"the input of {call.function} is a stream: static tables have no time",
-                place=place_of(call.args["input"], self.sql),
+                f"{what} is a stream: static tables have no time",
+                place=place_of(query, self.sql),
             )
-        return self.derive_unit(bound, None)
+        return binder.derive_unit(bound, None)
 
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""
