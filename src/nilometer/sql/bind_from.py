@@ -199,11 +199,8 @@ class FromBinder:
         window = _stream_window(entry)
         if self.deriver is not None and window is not None and query.find(TableCall) is not None:
             unit = Unit(name, {}, (), {}, origin)
-            node, full = (
-                self.deriver.derive_appended(query, named, name),
-                self._full_name(name, alone),
-            )
-            found = Entry(unit, _NOTHING, window, place)
+            node = self.deriver.derive_appended(query, named, name)
+            found, full = Entry(unit, _NOTHING, window, place), self._full_name(name, alone)
             return appended_entry(found, full, node, self.deriver.appends, self.sql)
         if self.deriver is not None and not self.deriver.is_plain(query):
             node, full = self.deriver.derive(query, named), self._full_name(name, alone)

@@ -41,7 +41,7 @@ def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
 
 
 def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str) -> Entry:
-    """What a table function appends, or a query over one; where answers change, a window says how long it stays.
+    """What a table function, or a query over one, appends; a window says how long it stays.
 
     The node's last column is the time of its rows.
     """
