@@ -19,18 +19,13 @@ DETECTORS = {"north": "NaI", "south": "LaBr3"}
 _STATED = [
     ("verdict", pa.string()),
     ("class", pa.string()),
+    ("material", pa.string()),
     ("confidence", pa.float64()),
     ("lines", pa.string()),
 ]
 _BURST = [("detector", pa.string()), ("box", pa.int64()), ("burst", pa.int32())]
 SCHEMAS = {
     "belt": [("box", pa.int64()), ("place", pa.string())],
-    "spectra": [
-        *_BURST,
-        ("kind", pa.string()),
-        ("exposure", pa.float64()),
-        ("counts", pa.list_(pa.float64())),
-    ],
     "peaks": [
         *_BURST,
         ("energy", pa.float64()),
@@ -38,7 +33,13 @@ SCHEMAS = {
         ("significance", pa.float64()),
         ("line", pa.string()),
     ],
-    "verdicts": [*_BURST, ("kind", pa.string()), ("exposure", pa.float64()), *_STATED],
+    "verdicts": [
+        *_BURST,
+        ("kind", pa.string()),
+        ("exposure", pa.float64()),
+        *_STATED,
+        ("counts", pa.list_(pa.float64())),
+    ],
     "fused": [("box", pa.int64()), ("exposure", pa.float64()), *_STATED],
 }
 FERTILIZER = Box(7, (("ammonium nitrate", 2.0), ("cotton", 0.3)))
@@ -61,22 +62,18 @@ class WrittenBelt:
     def move(self, box: int, place: str) -> None:
         self.write("belt", {"box": box, "place": place})
 
-    def burst(self, box: Box, number: int, names: dict[str, str] = DETECTORS) -> None:
-        """The spectra after so many bursts of a second."""
+    def burst(self, box: Box, number: int, names: dict[str, str] = DETECTORS, **said: Any) -> None:
+        """What detectors have counted in so many bursts of a second, and say of it."""
         for name, kind in names.items():
             counts = burst_counts(expected_rates([box], kind), float(number), (1, box.number))[0]
             row = {"kind": kind, "exposure": float(number), "counts": counts.tolist()}
             where = {"detector": name, "box": box.number, "burst": number}
-            self.write("spectra", {**where, **row})
+            self.write("verdicts", {**where, **row, **said})
 
     def peak(self, name: str, box: int, burst: int, energy: float, line: str | None) -> None:
         where = {"detector": name, "box": box, "burst": burst}
         found = {"energy": energy, "area": 1234.0, "significance": 8.5, "line": line}
         self.write("peaks", {**where, **found})
-
-    def say(self, name: str, box: int, burst: int, verdict: str, **said: Any) -> None:
-        where = {"detector": name, "box": box, "burst": burst, "kind": DETECTORS.get(name, "NaI")}
-        self.write("verdicts", {**where, "exposure": float(burst), "verdict": verdict, **said})
 
     def decide(self, box: int, exposure: float, verdict: str, **said: Any) -> None:
         self.write("fused", {"box": box, "exposure": exposure, "verdict": verdict, **said})

@@ -16,7 +16,12 @@ from tests.idhm_results import FERTILIZER, WrittenBelt, harmless, written_belt
 
 _PAGE = "nilometer.apps.idhm.page:PAGE"
 _EVIL = "<img src=x onerror=bad>"
-_EXPLOSIVE = {"class": "explosive", "confidence": 0.93, "lines": "N 5.11, O 6.13"}
+_EXPLOSIVE = {
+    "class": "explosive",
+    "material": "ammonium nitrate",
+    "confidence": 0.93,
+    "lines": "N 5.11, O 6.13",
+}
 _FOUND = ((2.31, "N 2.31"), (5.11, "N 5.11"), (6.13, "O 6.13"), (8.2, None), (10.83, "N 10.83"))
 
 
@@ -67,7 +72,7 @@ def see_the_first_box_cleared(at: Visit, belt: WrittenBelt) -> None:
     expect(page.get_by_text("Waiting for the first burst")).to_be_hidden()
     expect(page.get_by_text("No verdict on this box yet.").first).to_be_visible()
 
-    belt.say("north", 1, 1, "more data", confidence=0.6, **{"class": "none"})
+    belt.burst(harmless(1), 2, verdict="more data", confidence=0.6, **{"class": "none"})
     verdict = page.get_by_role("region", name="Detector north").locator(".idhm-verdict")
     expect(verdict).to_contain_text("more data needed")
     expect(verdict).to_contain_text("60 % sure")
@@ -87,11 +92,10 @@ def see_a_suspect_box_diverted(at: Visit, belt: WrittenBelt) -> None:
         belt.move(number, "cleared")
         belt.move(number + 3, "waiting")
     belt.move(7, "exposed")
-    belt.burst(FERTILIZER, 4)
+    belt.burst(FERTILIZER, 4, verdict="suspect", **_EXPLOSIVE)
     for name in ("north", "south"):
         for energy, line in _FOUND:
             belt.peak(name, 7, 4, energy, line)
-        belt.say(name, 7, 4, "suspect", **_EXPLOSIVE)
     south = page.get_by_role("region", name="Detector south")
     expect(south.locator(".matched text")).to_have_text(["N 2.31", "N 5.11", "O 6.13", "N 10.83"])
     expect(south.locator(".unmatched")).to_have_count(1)
@@ -100,7 +104,7 @@ def see_a_suspect_box_diverted(at: Visit, belt: WrittenBelt) -> None:
     expect(south.locator(".nm-note")).to_have_text(note)
 
     belt.decide(7, 4.0, "suspect", **_EXPLOSIVE)
-    said = "Box 7 is suspect: explosive, 93 % sure, after 4.0 s"
+    said = "Box 7 is suspect: explosive, like ammonium nitrate, 93 % sure, after 4.0 s"
     expect(page.locator(".idhm-said")).to_have_text(said)
     at.photograph("idhm-suspect-light-1280", whole=True)
     belt.move(7, "diverted")
@@ -137,10 +141,9 @@ def see_it_all_at_once(at: Visit, name: str) -> None:
 def test_names_that_try_to_be_more_than_text(browser: Browser, console: ConsoleAtWork) -> None:
     at = look(browser, console, WIDE, "dark")
     with written_belt(console) as belt:
-        belt.burst(harmless(1), 1, {_EVIL: "NaI"})
-        belt.peak(_EVIL, 1, 1, 5.11, _EVIL)
         said = {"class": _EVIL, "confidence": 0.5, "lines": _EVIL}
-        belt.say(_EVIL, 1, 1, "suspect", **said)
+        belt.burst(harmless(1), 1, {_EVIL: "NaI"}, verdict="suspect", **said)
+        belt.peak(_EVIL, 1, 1, 5.11, _EVIL)
         belt.decide(1, 1.0, "suspect", **said)
         expect(at.page.locator(".idhm-detector")).to_contain_text(f"Detector {_EVIL}")
         expect(at.page.locator(".idhm-said")).to_contain_text(_EVIL)

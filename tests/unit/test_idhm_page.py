@@ -76,7 +76,7 @@ def test_a_box_goes_its_way() -> None:
     state = BeltState()
     state.take_belt(moves((0, "exposed"), (1, "waiting"), (2, "waiting")))
     assert (boxes(state, Place.WAITING), boxes(state, Place.EXPOSED)) == ([1, 2], [0])
-    state.take_spectra(spectra("a", 0, 3))
+    state.take_verdicts(spectra("a", 0, 3))
     assert state.at(Place.EXPOSED)[0].exposure == 3.0
     state.take_verdicts(
         pa.Table.from_pylist([{"detector": "a", **one} for one in said(0, "more data").to_pylist()])
@@ -86,7 +86,7 @@ def test_a_box_goes_its_way() -> None:
     assert state.at(Place.EXPOSED)[0].state is BoxState.SUSPECT
     state.take_belt(moves((0, "diverted"), (1, "exposed")))
     assert (boxes(state, Place.DIVERTED), boxes(state, Place.EXPOSED)) == ([0], [1])
-    state.take_spectra(spectra("a", 0, 4))  # what was measured before it went comes late
+    state.take_verdicts(spectra("a", 0, 4))  # what was measured before it went comes late
     assert boxes(state, Place.EXPOSED) == [1]
     assert state.decisions[0].exposure == 3.0
 
@@ -94,8 +94,8 @@ def test_a_box_goes_its_way() -> None:
 def test_without_news_of_the_belt_spectra_tell_where_boxes_are() -> None:
     state = BeltState()
     for box in range(4):
-        state.take_spectra(spectra("a", box, 1))
-        state.take_spectra(spectra("b", box, 1))
+        state.take_verdicts(spectra("a", box, 1))
+        state.take_verdicts(spectra("b", box, 1))
         state.take_fused(said(box, "suspect" if box == 1 else "safe"))
     assert boxes(state, Place.EXPOSED) == [3]
     assert boxes(state, Place.CLEARED) == [2, 0]
@@ -142,7 +142,7 @@ def test_the_belt_is_shown_as_it_is(way: list[tuple[int, bool]], random: Any) ->
         state.take_belt(moves(*told[start : start + 7]))
         gone = [box for box, place in told[: start + 7] if place in ("cleared", "diverted")]
         if gone:  # what was measured before a box went comes late
-            state.take_spectra(spectra("a", random.choice(gone), 1))
+            state.take_verdicts(spectra("a", random.choice(gone), 1))
     for place in Place:
         shown = boxes(state, place)
         assert shown == sorted(shown, reverse=place in (Place.CLEARED, Place.DIVERTED))
@@ -154,7 +154,7 @@ def test_nothing_grows() -> None:
     state = BeltState()
     for box in range(3 * MOST_DECISIONS):
         state.take_belt(moves((box, "exposed"), (box + 1, "waiting")))
-        state.take_spectra(spectra(f"d{box}", box, 1))
+        state.take_verdicts(spectra(f"d{box}", box, 1))
         state.take_fused(said(box, "safe"))
         energies = pa.Table.from_pylist(
             [{"detector": "d0", "box": box, "burst": 1, "energy": 1.0}] * 100
@@ -183,7 +183,7 @@ def test_nothing_grows() -> None:
 def test_odd_rows_do_no_harm(odd: dict[str, Any]) -> None:
     state = BeltState()
     good = spectra("a", 1, 1).to_pylist()[0]
-    state.take_spectra(pa.Table.from_pylist([{**good, **odd}]))
+    state.take_verdicts(pa.Table.from_pylist([{**good, **odd}]))
     draw_belt(state)
     for one in state.in_order:
         if one.spectrum is not None:
@@ -199,7 +199,7 @@ def test_odd_rows_do_no_harm(odd: dict[str, Any]) -> None:
 def test_peaks_and_verdicts_of_another_box_are_not_shown() -> None:
     state = BeltState()
     peak = {"detector": "a", "box": 1, "burst": 1, "energy": 5.11, "area": 9.0, "line": "N 5.11"}
-    state.take_spectra(spectra("a", 1, 1))
+    state.take_verdicts(spectra("a", 1, 1))
     state.take_peaks(pa.Table.from_pylist([peak, {**peak, "energy": 6.13, "line": None}]))
     state.take_verdicts(pa.Table.from_pylist([{"detector": "a", "box": 1, "verdict": "safe"}]))
     detector = state.in_order[0]
@@ -207,7 +207,7 @@ def test_peaks_and_verdicts_of_another_box_are_not_shown() -> None:
     state.take_peaks(pa.Table.from_pylist([{**peak, "burst": 2}]))  # the next burst's replace them
     assert len(detector.shown_peaks) == 1
     assert detector.shown_verdict is not None
-    state.take_spectra(spectra("a", 2, 1))
+    state.take_verdicts(spectra("a", 2, 1))
     assert detector.shown_peaks == ()
     assert detector.shown_verdict is None
 
@@ -247,7 +247,7 @@ def test_names_of_lines_do_not_overlap(energies: list[float]) -> None:
 def test_names_that_try_to_be_more_than_text() -> None:
     state = BeltState()
     row = spectra(_EVIL, 1, 1).to_pylist()[0]
-    state.take_spectra(pa.Table.from_pylist([{**row, "kind": _EVIL}]))
+    state.take_verdicts(pa.Table.from_pylist([{**row, "kind": _EVIL}]))
     peak = {"detector": _EVIL, "box": 1, "burst": 1, "energy": 5.0, "line": _EVIL}
     state.take_peaks(pa.Table.from_pylist([peak]))
     told = said(1, "suspect", **{"class": _EVIL, "lines": _EVIL})

@@ -65,7 +65,6 @@ class BeltPage:
         """Verdicts come with their spectra, which are large and soon old: few are read at once."""
         state = self._state
         results.feed("belt", state.take_belt, self._say, newest=100)
-        results.feed("verdicts", state.take_spectra, self._say, newest=12, at_once=60)
         results.feed("peaks", state.take_peaks, self._say, newest=200, at_once=2000)
         results.feed("verdicts", state.take_verdicts, self._say, newest=30, at_once=120)
         results.feed("fused", state.take_fused, self._say, newest=500, at_once=2000)

@@ -63,18 +63,11 @@ def legend() -> Shape:
 def box_note(box: BoxView) -> str:
     """A box in words."""
     told = f"Box {box.box}: {box.state}"
-    if box.said is not None and box.said.material is not None:
-        told += f", {material_words(box.said.material)} ({percent(box.said.confidence)} sure)"
+    if box.said is not None and box.said.family is not None:
+        told += f", {box.said.content} ({percent(box.said.confidence)} sure)"
     if box.exposure:
         told += f"; exposed for {box.exposure:.1f} s"
     return told
-
-
-def material_words(material: str | None) -> str:
-    """A class of the knowledge base as people say it."""
-    if material is None:
-        return "—"
-    return "nothing hazardous" if material.lower() == "none" else material
 
 
 def percent(share: float | None) -> str:
@@ -164,7 +157,7 @@ def _box(box: BoxView, x: float, top: float) -> Shape:
     left, kind = -width / 2, KINDS[box.state]
     content = ""
     if box.said is not None and box.state is BoxState.SUSPECT:
-        content = material_words(box.said.material)
+        content = box.said.family or ""
     return shape(
         "g",
         shape("path", d="M-11,0 v-6 q0,-5 5,-5 h12 q5,0 5,5 v6", class_="handle"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from nilometer.apps.idhm.page_belt import KINDS, material_words, percent
+from nilometer.apps.idhm.page_belt import KINDS, percent
 from nilometer.apps.idhm.page_state import Summary, Verdict
 from nilometer.server.console.drawing import Shape, shape, shortened, table
 from nilometer.server.console.wording import state_words
@@ -35,8 +35,8 @@ def last_decision(decisions: Sequence[Verdict]) -> Shape:
         return shape("p", class_="idhm-said", role="status")
     said = decisions[-1]
     told = f"Box {said.box} is {said.state}"
-    if said.material is not None:
-        told += f": {material_words(said.material)}, {percent(said.confidence)} sure"
+    if said.family is not None:
+        told += f": {said.content}, {percent(said.confidence)} sure"
     if said.exposure is not None:
         told += f", after {said.exposure:.1f} s"
     return shape("p", told, class_=f"idhm-said {KINDS[said.state]}", role="status")
@@ -56,7 +56,7 @@ def _row(said: Verdict) -> tuple[Shape | str, ...]:
     return (
         str(said.box),
         state_words(KINDS[said.state], str(said.state)),
-        material_words(said.material),
+        said.content,
         percent(said.confidence),
         "—" if said.exposure is None else f"{said.exposure:.1f} s",
         shortened(said.lines or "—", 60),

@@ -52,7 +52,6 @@ class Spectrum:
     exposure: float
     """Seconds."""
     counts: Counts
-    background: Counts | None = None
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,22 @@ class Verdict:
 
     box: int
     state: BoxState
+    family: str | None
+    """The class of the knowledge base; `none`: nothing hazardous."""
     material: str | None
+    """The hazardous material that it is most like."""
     confidence: float | None
     exposure: float | None
     lines: str | None
+
+    @property
+    def content(self) -> str:
+        """What is said to be in the box, in words."""
+        if self.family is None:
+            return "—"
+        if self.family.lower() == "none":
+            return "nothing hazardous"
+        return self.family if self.material is None else f"{self.family}, like {self.material}"
 
 
 @dataclass(frozen=True)
@@ -151,22 +162,17 @@ class BeltState:
     _decided: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
     _lines: OrderedDict[int, str] = field(default_factory=OrderedDict)
 
-    def take_spectra(self, rows: pa.Table) -> None:
-        """Rows (detector, kind, box, burst, exposure, counts), maybe with a background."""
+    def take_verdicts(self, rows: pa.Table) -> None:
+        """Rows (detector, kind, box, burst, exposure, counts) with the verdict on these."""
         for row in _rows(rows):
-            detector, counts = self._detector(row), _counts(row.get("counts"))
-            if detector is None or counts is None:
+            if (detector := self._detector(row)) is None:
                 continue
-            box = int(row["box"])
-            detector.spectrum = Spectrum(
-                str(row.get("kind") or ""),
-                box,
-                int(row.get("burst") or 0),
-                _number(row.get("exposure")) or 0.0,
-                counts,
-                _counts(row.get("background")),
-            )
-            self._expose(box)
+            if (spectrum := _spectrum(row)) is not None:
+                detector.spectrum = spectrum
+                self._expose(spectrum.box)
+            if (said := _verdict(row)) is not None:
+                detector.verdict = said
+                self._say(said)
 
     def take_peaks(self, rows: pa.Table) -> None:
         """Rows (detector, box, burst, energy, area, significance, line)."""
@@ -182,20 +188,8 @@ class BeltState:
             )
             detector.add_peak(int(row["box"]), int(row.get("burst") or 0), peak)
 
-    def take_verdicts(self, rows: pa.Table) -> None:
-        """Rows (detector, kind, box, burst, exposure, verdict, class, confidence, lines)."""
-        for row in _rows(rows):
-            detector, said = self._detector(row), _verdict(row)
-            if detector is None or said is None:
-                continue
-            detector.verdict = said
-            if said.lines is not None:
-                self._keep(self._lines, said.box, said.lines, MOST_DECISIONS)
-            if not said.state.is_decided:  # what one detector decides, others may not
-                self._keep(self._said, said.box, said, MOST_BOXES)
-
     def take_fused(self, rows: pa.Table) -> None:
-        """Rows (box, verdict, class, confidence), maybe with exposure and lines."""
+        """Rows (box, exposure) with what all detectors together say."""
         for row in _rows(rows):
             said = _verdict(row)
             if said is not None and said.state.is_decided and said.box not in self._decided:
@@ -252,6 +246,13 @@ class BeltState:
                 is_suspect = said is not None and said.state is BoxState.SUSPECT
                 self._places[other] = Place.DIVERTED if is_suspect else Place.CLEARED
 
+    def _say(self, said: Verdict) -> None:
+        """What one detector says; others may decide otherwise, so nothing is decided by it."""
+        if said.lines is not None:
+            self._keep(self._lines, said.box, said.lines, MOST_DECISIONS)
+        if not said.state.is_decided:
+            self._keep(self._said, said.box, said, MOST_BOXES)
+
     def _box(self, box: int) -> BoxView:
         said = self._decided.get(box) or self._said.get(box)
         return BoxView(box, self._places[box], said, self._exposure(box, said))
@@ -294,6 +295,19 @@ def _rows(table: pa.Table) -> Iterable[Row]:
     return (row for row in rows if row.get("box") is not None)
 
 
+def _spectrum(row: Row) -> Spectrum | None:
+    counts = _counts(row.get("counts"))
+    if counts is None:
+        return None
+    return Spectrum(
+        str(row.get("kind") or ""),
+        int(row["box"]),
+        int(row.get("burst") or 0),
+        _number(row.get("exposure")) or 0.0,
+        counts,
+    )
+
+
 def _verdict(row: Row) -> Verdict | None:
     try:
         state = BoxState(str(row.get("verdict")).lower())
@@ -303,6 +317,7 @@ def _verdict(row: Row) -> Verdict | None:
         int(row["box"]),
         state,
         _text(row.get("class")),
+        _text(row.get("material")),
         _number(row.get("confidence")),
         _number(row.get("exposure")),
         _text(row.get("lines")),

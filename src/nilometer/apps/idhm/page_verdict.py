@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nilometer.apps.idhm.page_belt import KINDS, material_words, percent
+from nilometer.apps.idhm.page_belt import KINDS, percent
 from nilometer.apps.idhm.page_state import BoxState, DetectorView, Verdict
 from nilometer.server.console.drawing import Shape, shape
 from nilometer.server.console.wording import state_words
@@ -27,7 +27,7 @@ def draw_verdict(said: Verdict | None) -> Shape:
     word = "more data needed" if said.state is BoxState.MORE_DATA else str(said.state)
     parts = [
         state_words(KINDS[said.state], word),
-        shape("b", material_words(said.material)),
+        shape("b", said.content),
         *([] if said.confidence is None else [_bar(said.confidence)]),
     ]
     if said.exposure is not None:
