@@ -22,7 +22,7 @@ def beats(seed: int) -> pa.Table:
     dice = random.Random(seed)
     rows = []
     for second in range(120):
-        for sensor, beat in (("x", "abac"), ("y", "ddabc")):
+        for sensor, beat in (("x", "aabc"), ("y", "ddabc")):
             symbol = beat[second % len(beat)] if dice.random() < 0.9 else dice.choice("abcd")
             rows.append((second + dice.random() / 2, sensor, symbol, float(ord(symbol))))
     kept = sorted(row for row in rows if dice.random() < 0.95)
