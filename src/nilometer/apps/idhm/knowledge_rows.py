@@ -22,16 +22,18 @@ def knowledge_statements(kinds: Iterable[str], boxes: int = KNOWN_BOXES) -> Iter
     """Statements that fill the tables for detectors of some kinds."""
     yield from insert_statements("Lines", line_rows())
     for kind in dict.fromkeys(kinds):
-        yield from insert_statements("Templates", _of(kind, template_rows(kind)))
-        yield from insert_statements("Backgrounds", _of(kind, _background(kind)))
-        yield from insert_statements("Library", _of(kind, rows(kind, boxes)))
+        yield from insert_statements("Templates", of_kind(kind, template_rows(kind)))
+        yield from insert_statements("Backgrounds", of_kind(kind, background_table(kind)))
+        yield from insert_statements("Library", of_kind(kind, rows(kind, boxes)))
 
 
-def _of(kind: str, table: pa.Table) -> pa.Table:
+def of_kind(kind: str, table: pa.Table) -> pa.Table:
+    """The rows, with the kind of detectors in front."""
     return table.add_column(0, "kind", pa.array([kind] * len(table)))
 
 
-def _background(kind: str) -> pa.Table:
+def background_table(kind: str) -> pa.Table:
+    """What is there without a box: in a second, as it is expected, and as it was counted."""
     rates = background(kind)
     counted = np.random.default_rng(len(kind)).poisson(rates * _LONG).astype(np.float64)
     return pa.table({"rates": [rates.tolist()], "counts": [counted.tolist()], "live": [_LONG]})

@@ -1,0 +1,24 @@
+"""The application's SQL on Spark: the verdicts are those that the operators give by themselves."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+from tests import idhm_pipeline as small
+
+
+def test_verdicts_are_those_of_the_operators(spark: SparkSession) -> None:
+    db = nm.connect(spark)
+    for name, rows in small.tables().items():
+        db.create_table(name, spark.createDataFrame(rows))
+    for name, detectors in (("Near", [1, 2]), ("Remote", [3])):
+        db.create_stream(name, spark.createDataFrame(small.readings(detectors)), time="at")
+    answer: pa.Table = db.sql(small.query("verdicts")).drop("counts").toArrow()
+    found = small.told_verdicts(answer.to_pylist())
+    expected = small.expected_verdicts()
+    assert found.keys() == expected.keys()
+    for key, (exposure, verdict, suspicion, lines) in expected.items():
+        assert found[key] == (exposure, verdict, pytest.approx(suspicion), lines)
