@@ -167,6 +167,7 @@ def test_dropping_counters_does_not_depend_on_the_split(cuts: list[int], gap: in
     for begin, end in itertools.pairwise(borders):
         add(cut, rows[begin:end])
     assert cut.answer() == whole.answer()
+    assert len(encode(cut.save())) == len(encode(whole.save()))
     assert whole.answer()[0].error > 0
 
 
