@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.mining import saved_state
@@ -41,19 +41,15 @@ def counted(found: Periodicity) -> dict[str, dict[object, int]]:
     pairs, names = found._pairs, found.symbols.names
     tables = {"matches": pairs.matches, "begins": pairs.begins}
     result: dict[str, dict[object, int]] = {
-        name: {
-            (names[code], lag): int(table[code, lag])
-            for code, lag in np.argwhere(table)
-            if lag <= found.longest
-        }
+        name: {(names[code], lag): int(table[code, lag]) for code, lag in np.argwhere(table)}
         for name, table in tables.items()
     }
     known = {int(lag): int(pairs.known[lag]) for lag in np.flatnonzero(pairs.known)}
-    return result | {"known": {lag: n for lag, n in known.items() if lag <= found.longest}}
+    return result | {"known": known}
 
 
 def expected(samples: dict[int, str | None], longest: int) -> dict[str, dict[object, int]]:
-    found = naive_counts(samples, longest)
+    found = naive_counts(samples, longest + 1)  # the lag that shows whether the longest is a peak
     return {name: {key: n for key, n in one.items() if n} for name, one in found.items()}
 
 
@@ -224,37 +220,39 @@ def mined(rows: list[tuple[int, Any]], call: Call, cuts: list[int], window: int 
     return miner.answer().to_pylist()
 
 
-CALLS = st.builds(
-    lambda kind, window, **options: Call({"value": kind}, OPTIONS | options, window),
-    st.sampled_from([pa.float64(), pa.string()]),
-    st.sampled_from([None, 10, 25, 60]),
-    longest=st.sampled_from([5, 20]),
-    least=st.just(0.0),
-    step=st.sampled_from([None, 1, 3]),
-    levels=st.sampled_from([0, 2, 3]),
-    learn=st.sampled_from([1, 7, 1000]),
-    symbols=st.sampled_from([1, 2, 32]),
-)
-
-
-@settings(max_examples=60)
-@given(
-    CALLS,
-    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 2, 5, None])), max_size=80),
-    st.lists(st.integers(0, 80), max_size=4),
-)
+@pytest.mark.parametrize("window", [None, 25, 60])
+@pytest.mark.parametrize("step", [None, 1, 3])
+@pytest.mark.parametrize("levels", [None, 0, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
 def test_answers_are_independent_of_the_split(
-    call: Call, gaps: list[tuple[int, int | None]], cuts: list[int]
+    window: int | None, step: int | None, levels: int | None, seed: int
 ) -> None:
-    times = np.cumsum([gap for gap, _ in gaps]).tolist()
-    read = float if call.types["value"] == pa.float64() else str
-    values = [None if value is None else read(value) for _, value in gaps]
+    """Levels None: texts."""
+    draw = random.Random(seed)
+    times = np.cumsum([draw.choice([0, 1, 1, 2]) for _ in range(90)]).tolist()
+    numbers = [draw.choice([*beat, None]) for beat in [[0], [1], [5, 9, 7], [2], [0]] * 18]
+    options = {"longest": 12, "least": 0.0, "step": step, "levels": levels or 0, "symbols": 3}
+    options["learn"] = draw.choice([7, 40, 1000])
+    kind, read = (pa.string(), str) if levels is None else (pa.float64(), float)
+    call = Call({"value": kind}, OPTIONS | options, window)
+    values = [None if number is None else read(number) for number in numbers]
     rows = list(zip(times, values, strict=True))
-    whole = mined(rows, call, [], call.window)
-    assert mined(rows, call, [min(cut, len(rows)) for cut in cuts], call.window) == whole
-    if call.window is not None and rows:
-        inside = [row for row in rows if row[0] >= rows[-1][0] - call.window]
-        assert mined(inside, call, [], None if call.window is None else call.window) == whole
+    whole = mined(rows, call, [], window)
+    cuts = [draw.randrange(len(rows)) for _ in range(draw.choice([1, 5, 60]))]
+    assert mined(rows, call, cuts, window) == whole
+    if window is not None:
+        inside = [row for row in rows if row[0] >= rows[-1][0] - window]
+        assert mined(inside, call, [], window) == whole
+
+
+@given(sparse, st.integers(2, 12), st.sampled_from("abc"))
+def test_phases_are_those_written_out(
+    samples: dict[int, str | None], period: int, symbol: str
+) -> None:
+    found = WindowPeriodicity(12, FirstSeen(3, ["a", "b", "c"]))
+    found.add_at(np.array(list(samples)), texts(list(samples.values())))
+    one = found._with_phase(Period(period, symbol, 0, 0.0, 0.0, 0.0, 0.0))
+    assert (one.phase, one.phase_confidence) == naive_phase(samples, period, symbol)
 
 
 def test_steps_take_the_last_row_and_leave_gaps() -> None:
