@@ -96,7 +96,9 @@ class CallParser(PlacedParser):
             query = self._parse_select()
             self._match_r_paren()
             return query if query is None else self._placed(query, first)
-        return self._parse_disjunction()
+        value = self._parse_disjunction()
+        is_signed = isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal)
+        return self._placed(value, first) if value is not None and is_signed else value
 
     def _refuse_argument(self) -> NoReturn:
         if self._curr.token_type == TokenType.FARROW:
