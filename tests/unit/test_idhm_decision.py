@@ -47,7 +47,7 @@ def _literal(value: object) -> str:
 
 
 def test_the_verdict_in_sql_is_that_over_arrays() -> None:
-    limits = Limits(sure=0.9, clear=0.1, at_last=0.5)
+    limits = Limits(sure=0.9, clear=0.1, at_last=0.5, clear_exposure=30.0)
     grid = list(
         product(
             [0.0, 0.1, 0.11, 0.49, 0.5, 0.89, 0.9, 1.0, None],

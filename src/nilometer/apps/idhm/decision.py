@@ -40,6 +40,8 @@ class Limits:
     """Boxes at least as suspicious are suspect when the exposure is full; all others are safe."""
     least_exposure: float = 8.0
     """No decision is made earlier, in seconds."""
+    clear_exposure: float = 8.0
+    """No box is safe earlier, in seconds: what is weak is not seen at once."""
     full_exposure: float = FULL_EXPOSURE
     least_significance: float = 5.0
     """In sigmas, of the most significant element: a suspicion rests on lines that are seen."""
@@ -49,7 +51,7 @@ class Limits:
         return f"""\
 CASE WHEN {suspicion} IS NULL OR exposure < {self.least_exposure} THEN '{MORE_DATA}'
      WHEN {suspicion} >= {self.sure} AND significance >= {self.least_significance} THEN '{SUSPECT}'
-     WHEN {suspicion} <= {self.clear} THEN '{SAFE}'
+     WHEN {suspicion} <= {self.clear} AND exposure >= {self.clear_exposure} THEN '{SAFE}'
      WHEN exposure < {self.full_exposure} THEN '{MORE_DATA}'
      WHEN {suspicion} >= {self.at_last} THEN '{SUSPECT}'
      ELSE '{SAFE}' END"""
@@ -65,7 +67,7 @@ CASE WHEN {suspicion} IS NULL OR exposure < {self.least_exposure} THEN '{MORE_DA
         cases = (
             (np.isnan(suspicion) | (seconds < self.least_exposure), MORE_DATA),
             ((suspicion >= self.sure) & (significance >= self.least_significance), SUSPECT),
-            (suspicion <= self.clear, SAFE),
+            ((suspicion <= self.clear) & (seconds >= self.clear_exposure), SAFE),
             (seconds < self.full_exposure, MORE_DATA),
             (suspicion >= self.at_last, SUSPECT),
         )

@@ -27,11 +27,13 @@ def choose_limits(looks: Looks) -> Limits:
         if _rates(looks, hurried)[0] <= alarms + _BY_HURRY:
             limits = hurried
             break
-    for clear in _CLEAR:
-        hurried = replace(limits, clear=clear)
-        if _rates(looks, hurried)[1] <= misses + _BY_HURRY:
-            return hurried
-    return limits
+    early = [
+        replace(limits, clear=clear, clear_exposure=float(exposure))
+        for clear in _CLEAR
+        for exposure in looks.exposures
+    ]
+    good = [one for one in early if _rates(looks, one)[1] <= misses + _BY_HURRY]
+    return min(good, key=lambda one: float(looks.decided(one)[1].mean()), default=limits)
 
 
 def _at_last(looks: Looks) -> float:

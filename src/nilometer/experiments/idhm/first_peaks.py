@@ -18,7 +18,7 @@ from nilometer.experiments.idhm.looks import BURST, FULL, accumulated
 from nilometer.mining.peaks import FUNCTION
 from nilometer.mining.table_function import Call, RowWorker
 
-SHOWN: Final = ("H 2.22", "C 4.44", "O 6.13", "N 5.11", "N 10.83", "Cl 6.11")
+SHOWN: Final = ("H 2.22", "C 4.44", "O 6.13", "N 5.11", "N 10.83", "Cl 1.95")
 _LEAST: Final = 3.0
 """Moles of an element that a box must have for its line to be looked for."""
 _BURSTS: Final = (1, 2, 4, 8, FULL)
