@@ -149,6 +149,37 @@ def test_a_background_is_taken_away_with_its_variance() -> None:
     assert 0.85 < ((net.area[mine] - 1500) / net.sigma[mine]).std() < 1.15
 
 
+def test_the_variance_of_the_background_counts() -> None:
+    blank = np.full(1024, 40.0)
+    net = SpectrumPeaks(SCALE).find(drawn(blank + line(8.0, 1500), 200, 8), drawn(blank, 200, 9))
+    mine = near(net, 8.0)
+    assert mine.sum() == 200
+    assert 0.88 < ((net.area[mine] - 1500) / net.sigma[mine]).std() < 1.12
+
+
+def test_a_slope_is_no_part_of_a_peak_near_the_end() -> None:
+    scale = EnergyScale(fwhm=10.0)
+    counts = 3000.0 - 10 * np.arange(200) + line(8.5, 5000, scale, 200)
+    found = SpectrumPeaks(scale).find([counts])
+    assert found.area == pytest.approx([5000], rel=0.02)
+    assert found.energy == pytest.approx([8.5], abs=0.5)
+
+
+def test_of_two_within_a_width_the_higher_stays() -> None:
+    scale = EnergyScale(fwhm=40.0)
+    spectra = drawn(40 + line(150.5, 900, scale, 300), 400, 10)
+    weights = np.array([_weights(scale, channel, 300) for channel in range(300)])
+    ratios = spectra @ weights.T / np.sqrt(spectra @ (weights**2).T)
+    found = SpectrumPeaks(scale).find(spectra)
+    mine = np.abs(found.energy - 150.5) < 20
+    highest = ratios[:, 130:171].argmax(axis=1) + 130
+    doubled = [len(find_peaks(one[130:171], height=4)[0]) > 1 for one in ratios]
+    assert sum(doubled) >= 5
+    for row in np.flatnonzero(doubled):
+        (middle,) = found.channel[mine & (found.spectrum == row)]
+        assert abs(middle - highest[row]) <= 0.5
+
+
 def test_the_most_significant_peaks_stay() -> None:
     spectra = drawn(CONTINUUM + sum(line(energy, area) for energy, area in LINES.items()), 50, 7)
     every, two = (SpectrumPeaks(SCALE, most=most).find(spectra) for most in (99, 2))
