@@ -139,14 +139,20 @@ def _run(demo: Demo, site: SensorProcess, seconds: int | None) -> bool:
 
 
 def _watch(demo: Demo, seconds: int | None) -> Outcomes:
-    """Tell of every box that leaves the belt until the time is over or somebody ends it."""
+    """Tell of every box that leaves the belt until the time is over or somebody ends it.
+
+    The time begins with the first verdict: until then Spark prepares the first micro-batches.
+    """
     moves, verdicts = (Watched(demo.client.query(name)) for name in ("belt", "fused"))
     ending = "Ctrl-C ends it" if seconds is None else f"it ends after {seconds} s"
-    started, outcomes = time.monotonic(), Outcomes()
+    until, outcomes = time.monotonic() + _PATIENCE, Outcomes()
     with suppress(KeyboardInterrupt), demo.console.status(f"The belt runs; {ending}"):
-        while seconds is None or time.monotonic() - started < seconds:
+        while seconds is None or time.monotonic() < until:
             outcomes.take_moves(moves.news())
+            is_first = verdicts.rows == 0
             outcomes.take_verdicts(verdicts.news())
+            if is_first and verdicts.rows and seconds is not None:
+                until = time.monotonic() + seconds
             for outcome in outcomes.settle(box_of):
                 show_outcome(demo.console, outcome)
             time.sleep(_LOOK_EVERY)
@@ -157,6 +163,8 @@ class Watched:
     """The rows of a query, each once."""
 
     def __init__(self, query: Query) -> None:
+        self.rows = 0
+        """How many there were so far."""
         self._query = query
         self._offset = "start"
 
@@ -165,6 +173,7 @@ class Watched:
         page = self._query.page(self._offset)
         self._offset = page.next
         rows: list[dict[str, Any]] = page.table.to_pylist()
+        self.rows += len(rows)
         return rows
 
 
