@@ -125,6 +125,19 @@ def test_bounded_hits_say_how_much_they_missed(
         assert {one.symbols: one.support for one in found} == exact
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_lost_does_not_depend_on_the_split(seed: int) -> None:
+    draw = random.Random(seed)
+    values = [draw.choice("aaabcd") for _ in range(600)]
+    whole, parts = (PartialPatterns(3, 0.2, hits=12) for _ in range(2))
+    whole.add(values)
+    for begin, end in pairwise([0, *sorted(draw.sample(range(600), 30)), 600]):
+        parts.add(texts(values[begin:end]))
+        assert len(parts._counts.hits) <= 15
+    assert not whole._counts.exact
+    assert parts.patterns("all", most=MANY) == whole.patterns("all", most=MANY)
+
+
 def test_letters_that_are_not_frequent_are_taken_out_first() -> None:
     """Noise at one step makes all segments different; the pattern at the others is exact."""
     draw = np.random.default_rng(2)

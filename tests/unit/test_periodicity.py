@@ -255,6 +255,13 @@ def test_phases_are_those_written_out(
     assert (one.phase, one.phase_confidence) == naive_phase(samples, period, symbol)
 
 
+def test_a_phase_is_where_a_symbol_is_most_reliable_not_most_frequent() -> None:
+    often = WindowPeriodicity(5)
+    often.add_at(np.array([0, 2, 4, 6, 8, 11, 13]), list("aaaxaaa"))
+    one = often._with_phase(Period(2, "a", 0, 0.0, 0.0, 0.0, 0.0))
+    assert (one.phase, one.phase_confidence) == (1, 1.0)
+
+
 def test_steps_take_the_last_row_and_leave_gaps() -> None:
     """A row in each step that counts, one before it that does not, and some steps without."""
     rows = []
