@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -22,3 +25,15 @@ def test_verdicts_are_those_of_the_operators(spark: SparkSession) -> None:
     assert found.keys() == expected.keys()
     for key, (exposure, verdict, suspicion, lines) in expected.items():
         assert found[key] == (exposure, verdict, pytest.approx(suspicion), lines)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_the_demo_decides_boxes_and_says_nothing_else() -> None:
+    command = [sys.executable, "-m", "nilometer", "demo", "idhm", "--seconds", "60"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    lines = ended.stdout.splitlines()
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
+    assert any("&next=/console/idhm" in line for line in lines)
+    decided = next(line for line in lines if line.startswith("boxes decided"))
+    assert int(decided.split()[-1]) == sum(line.startswith("box ") for line in lines) > 0
