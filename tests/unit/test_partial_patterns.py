@@ -266,3 +266,17 @@ def unfolded(text: str) -> list[str | None]:
     words = [word.partition("×") for word in text.split()]
     repeated = [[word] * int(times or 1) for word, _, times in words]
     return [None if word == "*" else word for run in repeated for word in run]
+
+
+def test_frequent_symbols_are_reported_although_their_segments_were_given_up() -> None:
+    dice = np.random.default_rng(1)
+    noisy = np.tile(np.arange(24) % 4, 2000)
+    noisy = np.where(dice.random(len(noisy)) < 0.2, dice.integers(0, 4, len(noisy)), noisy)
+    mined = PartialPatterns(24, 0.8, hits=100)
+    mined.add(noisy)
+    found = mined.patterns()
+    assert [one.length for one in found] == [1] * 24
+    for one in found:
+        [step] = [place for place, symbol in enumerate(one.symbols) if symbol is not None]
+        assert one.support == np.count_nonzero(noisy[step::24] == step % 4)
+        assert one.missed == 0

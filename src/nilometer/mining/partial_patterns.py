@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, Self
@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.frequent_sets import WORK, SetSearch, Wanted
+from nilometer.mining.frequent_sets import WORK, Found, SetSearch, Wanted
 from nilometer.mining.hit_set import Codes
 from nilometer.mining.segment_counts import SegmentCounts
 from nilometer.mining.symbols import (
@@ -156,7 +156,8 @@ class PartialPatterns:
         hits = counts.hits.only(frequent)
         has = hits.hits[:, letters[:, 0]] == letters[:, 1]
         found = SetSearch(has, hits.counts, counts.frequent(), Wanted(wanted)).run(work)
-        best = sorted(found.sets, key=lambda one: (-len(one[0]), -one[1], one[0]))[:most]
+        sets = [*found.sets, *_left_out(found.sets, counts.letters[frequent])]
+        best = sorted(sets, key=lambda one: (-len(one[0]), -one[1], one[0]))[:most]
         return [self._pattern(letters[list(one)], support, found.complete) for one, support in best]
 
     def save(self) -> Saved:
@@ -209,6 +210,12 @@ class PartialPatterns:
         if len(letters) == 1:
             support, missed = int(self._counts.letters[steps[0], codes[0]]), 0
         return Pattern(tuple(symbols), support, missed, self.segments, complete)
+
+
+def _left_out(sets: Sequence[Found], counts: Int64s) -> Iterator[Found]:
+    """Frequent letters, whose counts are exact, that are in no set: segments were given up."""
+    shown = {letter for one, _ in sets for letter in one}
+    return (((n,), count) for n, count in enumerate(counts.tolist()) if n not in shown)
 
 
 def cut_segments(positions: Int64s, codes: Int64s, period: int) -> Iterator[Codes]:
