@@ -150,6 +150,14 @@ def test_the_belt_is_shown_as_it_is(way: list[tuple[int, bool]], random: Any) ->
     assert boxes(state, Place.EXPOSED) == [one for one in true if true[one] == "exposed"]
 
 
+def test_a_box_that_is_long_gone_does_not_come_back() -> None:
+    state = BeltState()
+    for box in range(2 * MOST_BOXES):
+        state.take_belt(moves((box, "exposed"), (box, "cleared")))
+    state.take_verdicts(spectra("a", 3, 1))  # its place is forgotten, and no box is exposed
+    assert boxes(state, Place.EXPOSED) == []
+
+
 def test_nothing_grows() -> None:
     state = BeltState()
     for box in range(3 * MOST_DECISIONS):

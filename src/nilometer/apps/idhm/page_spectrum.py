@@ -15,7 +15,7 @@ from nilometer.server.console.drawing import Shape, shape, shortened, svg
 from nilometer.server.console.figures import count_text
 
 _WIDE, _HIGH = 540.0, 250.0
-_LEFT, _RIGHT, _ROOF, _FLOOR = 46.0, 12.0, 64.0, 28.0
+_LEFT, _RIGHT, _ROOF, _FLOOR = 58.0, 12.0, 64.0, 28.0
 _POINTS: Final = 500
 _UNIT: Final = 132.0
 """So far the words about the counts reach, in the first of three rows of labels."""
