@@ -6,7 +6,7 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,12 +23,14 @@ from nilometer.apps.idhm.display import show_outcome, show_score
 from nilometer.apps.idhm.knowledge_rows import knowledge_statements
 from nilometer.apps.idhm.outcomes import Outcomes, Score
 from nilometer.apps.idhm.site import box_of
-from nilometer.apps.sensor_process import SensorProcess, sensors_at_work
+from nilometer.apps.sensor_process import sensors_at_work
 from nilometer.client import Client, Query
 from nilometer.errors import SessionError
 
 _STARTING: Final = "Starting the server, with Spark (some ten seconds)"
 _LEARNING: Final = "Storing what is known of materials, and starting the queries"
+_FIRST_TO_WATCH: Final = "CREATE QUERY belt"
+_FIRST_TO_KNOW: Final = "CREATE QUERY verdicts"
 _STOPPING: Final = "Stopping the server"
 _LOOK_EVERY: Final = 0.5
 _PATIENCE: Final = 120.0
@@ -69,11 +71,17 @@ def _show(seconds: int | None, console: Console, known: Future[list[str]]) -> bo
     ):
         if broker is None:
             console.print("mosquitto is not installed: all detectors speak HTTP\n", style="dim")
-        starting.update(_LEARNING)
-        declare(client, Reach(site.port, broker, secret), known.result())
+        demo = Demo(server, client, console)
+
+        def begin() -> None:
+            site.begin()
+            _tell_link(demo)
+            starting.update(_LEARNING)
+
+        declare(client, Reach(site.port, broker, secret), known, begin)
         starting.stop()
         try:
-            return _run(Demo(server, client, console), site, seconds)
+            return _run(demo, seconds)
         finally:
             starting.update(_STOPPING)
             starting.start()  # until the server has ended
@@ -102,15 +110,20 @@ def _settings(broker: int | None, secret: str) -> str:
     return json.dumps(given)
 
 
-def declare(client: Client, reach: Reach, known: Iterable[str]) -> None:
-    """Run `pipeline.sql`; tables are filled before queries that read them are started."""
-    is_filled = False
+def declare(
+    client: Client, reach: Reach, known: Future[list[str]], begin: Callable[[], None]
+) -> None:
+    """Run `pipeline.sql`; tables are filled before the first query that reads them.
+
+    The belt begins as soon as somebody watches it: Spark gets ready while it moves.
+    """
     for text in statements(reach):
-        if text.startswith("CREATE QUERY") and not is_filled:
-            for rows in known:
+        if text.startswith(_FIRST_TO_KNOW):
+            for rows in known.result():
                 client.execute(rows)
-            is_filled = True
         client.execute(text)
+        if text.startswith(_FIRST_TO_WATCH):
+            begin()
     _wait_for_sensors(client)
 
 
@@ -124,17 +137,19 @@ def _wait_for_sensors(client: Client) -> None:
     raise SessionError("the detectors do not answer")
 
 
-def _run(demo: Demo, site: SensorProcess, seconds: int | None) -> bool:
+def _tell_link(demo: Demo) -> None:
     console, server = demo.console, demo.server
     link = f"{server.link}&next={_PAGE}"
     console.print(f"See the belt live in a browser:\n  [bold]{link}[/]", soft_wrap=True)
     later = f"the link works once, for 5 minutes; later: {server.url}/login"
     console.print(f"[dim]{later}\nwith the token {server.token}[/]\n", soft_wrap=True)
-    site.begin()
+
+
+def _run(demo: Demo, seconds: int | None) -> bool:
     outcomes = _watch(demo, seconds)
     _show_failures(demo)
     score = Score.of(outcomes.found)
-    show_score(console, score)
+    show_score(demo.console, score)
     return score.decided > 0
 
 

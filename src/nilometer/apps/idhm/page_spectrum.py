@@ -67,7 +67,7 @@ class _Axes:
 
     def path(self, counts: Counts) -> str:
         """The corners of a line through all counts."""
-        xs = self.x((np.arange(len(counts)) + 0.5) * self.width)
+        xs = self.x((np.arange(len(counts), dtype=np.float64) + 0.5) * self.width)
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, self.y(counts), strict=True))
 
     def at(self, energy: float, counts: float) -> tuple[float, float]:

@@ -1,6 +1,11 @@
 -- The application in SQL. What begins with a dollar sign is put in when it is started: addresses,
 -- and the rule by which there is a verdict (decision.py, where it was chosen with trials).
 
+-- Where boxes are.
+CREATE STREAM Moves (box BIGINT, place STRING, at TIMESTAMP, TIME at, IDLE 1 SECOND)
+FROM http WITH (address = '$belt', interval = '200ms');
+CREATE QUERY belt AS SELECT box, place, at FROM Moves;
+
 -- Detectors send the events of each burst; the unit `spectra` makes counts by channel of them.
 CREATE SENSOR TABLE Near (
   detector INT, kind STRING,
@@ -14,18 +19,12 @@ CREATE SENSOR TABLE Remote (
                  TIME at, IDLE 30 SECONDS) FROM $remote);
 INSERT INTO Remote VALUES (3, 'LaBr3', '$remote_address');
 
-CREATE STREAM Moves (box BIGINT, place STRING, at TIMESTAMP, TIME at, IDLE 1 SECOND)
-FROM http WITH (address = '$belt', interval = '200ms');
-
 -- What is known: lines by their energy (MeV); what a mole of an element gives in each channel in a
 -- second; what is there without a box, in a second and in a long time; patterns of known boxes.
 CREATE TABLE Lines (energy DOUBLE, name STRING);
 CREATE TABLE Templates (kind STRING, name STRING, counts ARRAY<DOUBLE>, weight DOUBLE);
 CREATE TABLE Backgrounds (kind STRING, rates ARRAY<DOUBLE>, counts ARRAY<DOUBLE>, live DOUBLE);
 CREATE TABLE Library (kind STRING, pattern ARRAY<DOUBLE>, family STRING, material STRING);
-
--- Where boxes are.
-CREATE QUERY belt AS SELECT box, place, at FROM Moves;
 
 -- After each burst, and for each detector: all it has counted of the box, how suspicious that is,
 -- and the hazardous material that it is most like.
@@ -88,7 +87,7 @@ FROM   PEAKS(ACCUMULATE(
          (SELECT detector, kind, Reading.box AS box, Reading.burst AS burst,
                  Reading.live AS live, Reading.counts AS counts FROM Remote) AS S [RANGE 2 MINUTES],
          by => (detector, box), value => counts, live => live) AS A,
-         counts => total, live => live_total, channel_width => 0.01171875, fwhm => 0.027, fwhm_at => 1.0,
+         counts => total, live => live_total, channel_width => 0.01171875, fwhm => 0.024, fwhm_at => 1.0,
          blank => (SELECT counts, live FROM Backgrounds WHERE kind = 'LaBr3'),
          lines => (SELECT energy, name FROM Lines)) AS P;
 
