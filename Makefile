@@ -4,12 +4,13 @@ READY := .venv/ready
 RUN := .venv/bin
 TESTS_READY := .venv/ready-for-tests
 SECONDS :=
+APP :=
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY)  ## a server with four cameras and three queries, to look at in a browser (SECONDS=30)
-	@$(RUN)/nilometer demo $(if $(SECONDS),--seconds $(SECONDS))
+demo: $(READY)  ## a server at work, to look at in a browser: cameras, or boxes on a belt (APP=idhm; SECONDS=30)
+	@$(RUN)/nilometer demo $(APP) $(if $(SECONDS),--seconds $(SECONDS))
 
 test: $(READY) $(TESTS_READY) check  ## run all tests (some twenty minutes)
 	@echo "Running the tests (some twenty minutes): those with Spark here, the others beside them"
