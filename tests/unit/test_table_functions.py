@@ -123,28 +123,82 @@ def _mined(held: pa.Table) -> Counter[str]:
     return counted(pa.Table.from_batches([miner.answer()]))
 
 
-def test_keys_that_are_over_are_forgotten() -> None:
-    database = LocalDatabase(buckets=1)
-    rows = 3000
-    boxes = pa.table(
+def counted_boxes(rows: int) -> pa.Table:
+    """Five spectra of each of many boxes, one after the other."""
+    return pa.table(
         {
             "ts": times_of([one / 10 for one in range(rows)]),
             "box": pa.array([one // 5 for one in range(rows)]),
             "counts": pa.array([[1, 2]] * rows),
         }
     )
+
+
+def _rows_held(query: object) -> int:
+    assert isinstance(query, LocalChanges)
+    operators = [bucket.operator for stage in query.stages for bucket in stage.buckets]
+    return sum(ref.rows for one in operators for stored in one.stored for ref in stored.refs)
+
+
+def test_keys_that_are_over_are_forgotten() -> None:
+    database = LocalDatabase(buckets=1)
+    rows = 3000
+    boxes = counted_boxes(rows)
     database.create_stream("S", boxes, time="ts")
     query = database.query(
         "SELECT box, rows FROM ACCUMULATE(S [RANGE 1 SECOND], by => box, value => counts)"
     )
-    assert isinstance(query, LocalChanges)
     held = []
     for begin in range(0, rows, 50):
         query.feed({"S": boxes.slice(begin, 50).to_batches()[0]})
-        stored = query.stages[0].buckets[0].operator.stored
-        held.append(sum(ref.rows for one in stored for ref in one.refs))
+        held.append(_rows_held(query))
     assert max(held[30:]) <= max(held[:30])
     assert max(held) < 100
+
+
+@pytest.mark.parametrize("condition", ["a.rows = K.n", "a.rows > K.n"])
+def test_results_that_meet_static_tables_are_not_kept(condition: str) -> None:
+    rows = 1000
+    boxes = counted_boxes(rows)
+    database = LocalDatabase()
+    database.create_stream("S", boxes, time="ts")
+    database.create_table("K", pa.table({"n": [1, 2, 3]}))
+    query = database.query(
+        "SELECT a.box, K.n FROM ACCUMULATE(S [RANGE 1 SECOND], by => box, value => counts) a, K "
+        f"WHERE {condition}"
+    )
+    held = []
+    for begin in range(0, rows, 50):
+        query.feed({"S": boxes.slice(begin, 50).to_batches()[0]})
+        held.append(_rows_held(query))
+    assert max(held) < 30
+
+
+def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    function: Any = type(find_function("CLASSIFY"))
+    made = []
+    row_worker = function.row_worker
+
+    def counting(self: Any, call: Call, tables: Any) -> Any:
+        made.append(call)
+        return row_worker(self, call, tables)
+
+    monkeypatch.setattr(function, "row_worker", counting)
+    stream = readings(1)
+    database = LocalDatabase(buckets=40)
+    database.create_stream("S", stream, time="ts")
+    known = {"pattern": [[float(i)] * 8 for i in range(5)], "class": list("abcab")}
+    database.create_table("K", pa.table(known))
+    query = database.query(
+        "SELECT class FROM CLASSIFY(S, pattern => counts, method => 'neighbours', "
+        "neighbours => 2, knowledge => (SELECT pattern, class FROM K))"
+    )
+    for begin in range(0, 120, 60):
+        query.feed({"S": stream.slice(begin, 60).combine_chunks().to_batches()[0]})
+        query.restart()
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 Rows of all inputs that fit make a result that takes effect at the latest of their changes, with
 the product of their counts; so counts multiply at every instant. What is kept are all changes
-so far, netted whenever more than half of them cancel.
+so far, netted whenever more than half of them cancel. Static rows all come first, so that what is
+joined with nothing else meets them at once, and need not be kept.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class ChangeJoinSpec:
     """(input, column) of each argument of the values."""
     values: tuple[Expression, ...]
     types: tuple[pa.DataType, ...]
+    passing: int | None = None
+    """The input that is not kept, since all others are static."""
 
     @property
     def kernel(self) -> Kernel:
@@ -165,7 +168,7 @@ class ChangeJoin:
         return Side(self._buffers[number].chunks(), chunk)
 
     def _retain(self, number: int, side: Side) -> None:
-        if side.new is None:
+        if side.new is None or number == self._spec.passing:
             return
         buffer = self._buffers[number]
         buffer.add(side.new)

@@ -39,6 +39,7 @@ from nilometer.sql.changes_plan import (
     Paced,
     TopRows,
     UnionAll,
+    is_static,
 )
 from nilometer.sql.compile_scalar import Subset
 from nilometer.sql.physical import build_join, carried_schema, layouts, residual, rows_window
@@ -122,6 +123,7 @@ def build_last_rows(node: LastRows) -> StreamLeaf:
 def build_combine(node: Combine) -> ChangeJoinSpec:
     """A join of changelogs."""
     plan = node.plan
+    timed = [number for number, one in enumerate(node.inputs) if not is_static(one)]
     return ChangeJoinSpec(
         tuple(types_of(one.columns) for one in node.inputs),
         tuple(
@@ -141,6 +143,7 @@ def build_combine(node: Combine) -> ChangeJoinSpec:
         ),
         _item_values(plan, 0),
         types_of(node.columns),
+        timed[0] if len(timed) == 1 else None,
     )
 
 

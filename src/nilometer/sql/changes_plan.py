@@ -205,6 +205,13 @@ Node: TypeAlias = (
 )
 
 
+def is_static(node: Node) -> bool:
+    """Whether a node reads static tables alone, so that all its rows hold since ever."""
+    if isinstance(node, Block | LastRows):
+        return all(source.is_table for source in node.plan.sources)
+    return all(map(is_static, node.inputs))
+
+
 @dataclass(frozen=True)
 class ChangesPlan:
     """A statement whose answer is a changelog, or whose results come from table functions."""

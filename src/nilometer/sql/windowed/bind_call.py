@@ -12,7 +12,7 @@ from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.registry import Kind, find_function, kind_of
 from nilometer.mining.table_function import Call, TableFunction, WindowUse
 from nilometer.sql.call_parser import TableCall
-from nilometer.sql.changes_plan import Block, Column, LastRows, Mined, Node
+from nilometer.sql.changes_plan import Column, Mined, Node, is_static
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.mining_errors import blamed
 from nilometer.sql.scalars import place_of
@@ -88,7 +88,7 @@ class CallBinder:
 
     def _table(self, name: str, tree: exp.Expr) -> Node:
         node = self.relation(tree)
-        if not _is_static(node):
+        if not is_static(node):
             raise SqlError(
                 f"{name} is a query over static tables",
                 place=place_of(tree, self.sql),
@@ -204,9 +204,3 @@ def _without_window(entry: exp.Expr) -> exp.Expr:
     elif alias is not None and not alias.name and not alias.args.get("columns"):
         copied.set("alias", None)
     return copied
-
-
-def _is_static(node: Node) -> bool:
-    if isinstance(node, Block | LastRows):
-        return all(source.is_table for source in node.plan.sources)
-    return all(map(_is_static, node.inputs))
