@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final
 
@@ -19,8 +20,6 @@ from nilometer.mining.table_function import Call, Columns, Tables
 from nilometer.operators.change_operator import diffs_of, row_columns, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.stream_buffer import StreamBuffer
-
-_MOST_WORKERS: Final = 16
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,11 @@ class FunctionCall:
         return {name: rows[place] for name, place in self.arguments.items()}
 
 
-class Workers:
-    """What was made of static tables in this process, the last used: models take their time."""
+class LastUsed:
+    """What was made in this process, as much as was used last."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._made: OrderedDict[object, Any] = OrderedDict()
 
     def find(self, key: object) -> Any:
@@ -55,11 +55,15 @@ class Workers:
     def keep(self, key: object, made: Any) -> None:
         """Let something be known under a key."""
         self._made[key] = made
-        while len(self._made) > _MOST_WORKERS:
+        while len(self._made) > self._most:
             self._made.popitem(last=False)
 
 
-WORKERS: Final = Workers()
+WORKERS: Final = LastUsed(64)
+"""What was made of static tables, by what is in them: models take their time, and buckets share
+them."""
+_CONTENTS: Final = LastUsed(1 << 12)
+"""What is in static tables (a digest), by the names of their chunks."""
 
 
 class StaticTables:
@@ -78,21 +82,31 @@ class StaticTables:
                 buffer.add(make_chunk(changes, layout, Kernel.MERGE))
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """By what the rows are known in this process; tables without rows have no chunks."""
-        return (
+    def key(self) -> str:
+        """A digest of the rows: the same in all buckets."""
+        names = (
             repr(self._call.call.tables),
-            *(ref.id for buffer in self.buffers for ref in buffer.refs),
+            *(ref.id for one in self.buffers for ref in one.refs),
         )
+        found: str | None = _CONTENTS.find(names)
+        if found is None:
+            rows = self._all_rows()
+            found = _digest(names[0], rows)
+            _CONTENTS.keep(names, found)
+            WORKERS.keep(found, rows)
+        return found
 
     def read(self) -> Tables:
         """The rows by the names of the tables, in an order that does not depend on arrival."""
         tables: Tables | None = WORKERS.find(self.key)
         if tables is None:
-            parts = map(_in_order, map(self._rows, range(len(self.buffers))))
-            tables = dict(zip(self._call.tables, parts, strict=True))
+            tables = self._all_rows()
             WORKERS.keep(self.key, tables)
         return tables
+
+    def _all_rows(self) -> Tables:
+        parts = map(_in_order, map(self._rows, range(len(self.buffers))))
+        return dict(zip(self._call.tables, parts, strict=True))
 
     def _rows(self, number: int) -> pa.RecordBatch:
         kinds = self._call.call.tables[self._call.tables[number]]
@@ -113,6 +127,14 @@ class StaticTables:
         """Continue where a snapshot was taken, with the same store."""
         for buffer, refs in zip(self.buffers, snapshot, strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
+
+
+def _digest(types: str, tables: Tables) -> str:
+    made = sha256(types.encode())
+    for name, rows in tables.items():
+        made.update(name.encode())
+        made.update(rows.serialize())
+    return made.hexdigest()
 
 
 def _in_order(rows: pa.RecordBatch) -> pa.RecordBatch:

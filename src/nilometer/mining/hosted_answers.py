@@ -123,9 +123,10 @@ class HostedAnswers:
 
     def _held(self, ids: RowIds, instant: int) -> dict[tuple[int, int], _Key]:
         """The keys that have new rows or are due, as far as they are known."""
-        known = self._states.contents() if self._spec.function.call.window else None
-        found = self._states.find(ids)
-        if known is not None:
+        if self._spec.function.call.window is None:
+            found = self._states.find(ids)
+        else:
+            known = self._states.contents()
             wanted = set(zip(ids.h1.tolist(), ids.h2.tolist(), strict=True))
             names = zip(known.ids.h1.tolist(), known.ids.h2.tolist(), strict=True)
             asked = np.array([name in wanted for name in names], np.bool_)
