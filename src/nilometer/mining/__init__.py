@@ -16,6 +16,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from nilometer.mining.registry import find_function
+
 if TYPE_CHECKING:
     from nilometer.mining.frequent_sequences import FrequentSequences
     from nilometer.mining.line_fit import LineFit
@@ -41,22 +43,25 @@ __all__ = [
     "SpectrumPeaks",
 ]
 
-_MODULES: Final = {
-    "FrequentSequences": "frequent_sequences",
-    "LineFit": "line_fit",
-    "MotifFinder": "motif_finder",
-    "OnlineClusters": "online_clusters",
-    "PartialPatterns": "partial_patterns",
-    "PatternClassifier": "pattern_classifier",
-    "Periodicity": "periodicity",
-    "RunningTotal": "running_total",
-    "ShapeMatcher": "shape_matcher",
-    "SpectrumPeaks": "spectrum_peaks",
+_PLACES: Final = {
+    "FrequentSequences": ("frequent_sequences", "SEQUENCES"),
+    "LineFit": ("line_fit", "LINES"),
+    "MotifFinder": ("motif_finder", "MOTIFS"),
+    "OnlineClusters": ("online_clusters", "CLUSTERS"),
+    "PartialPatterns": ("partial_patterns", "PATTERNS"),
+    "PatternClassifier": ("pattern_classifier", "CLASSIFY"),
+    "Periodicity": ("periodicity", "PERIODS"),
+    "RunningTotal": ("running_total", "ACCUMULATE"),
+    "ShapeMatcher": ("shape_matcher", "MATCHES"),
+    "SpectrumPeaks": ("spectrum_peaks", "PEAKS"),
 }
+"""The module of an operator, and its table function, which knows what has to be installed."""
 
 
 def __getattr__(name: str) -> Any:
-    """The operators, each imported when it is first named."""
-    if name not in _MODULES:
+    """The operators, each imported when it is first named; an error if that cannot be."""
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module, function = _PLACES[name]
+    find_function(function)
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -43,7 +43,7 @@ def find_function(name: str) -> TableFunction:
     missing = [package for package in function.needs if find_spec(package) is None]
     if missing:
         raise MiningError(
-            f"{name} needs {' and '.join(missing)}, which is not installed",
+            f"{name} needs {' and '.join(missing)}: not installed",
             hint="pip install 'nilometer[mining]'",
         )
     return function
