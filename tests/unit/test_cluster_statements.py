@@ -1,9 +1,6 @@
-"""SEQUENCES and CLUSTERS in statements: any split, what a window holds, refusals, their pages."""
+"""SEQUENCES and CLUSTERS in statements: any split, what a window holds, refusals."""
 
 from __future__ import annotations
-
-import doctest
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +8,8 @@ import pytest
 
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
-from nilometer.mining.clusters import FUNCTION as CLUSTERS
 from nilometer.mining.online_clusters import OnlineClusters
-from nilometer.mining.registry import find_function
-from nilometer.mining.sequences import FUNCTION as SEQUENCES
-from nilometer.mining.table_function import Call
 from tests.mining_streams import START, check_any_split, times_of
-
-PAGES = Path(__file__).parents[2] / "docs" / "mining"
 
 
 def spectra(seed: int, rows: int = 80) -> pa.Table:
@@ -102,16 +93,3 @@ def test_what_does_not_fit_is_refused(call: str, said: str) -> None:
     database.create_stream("S", spectra(1), time="ts")
     with pytest.raises(NilometerError, match=said):
         database.sql(f"SELECT * FROM {call.removesuffix(')')}, every => 1 SECOND)")
-
-
-@pytest.mark.parametrize("name", ["SEQUENCES", "CLUSTERS"])
-def test_the_page_has_every_argument_and_result_and_its_example_runs(name: str) -> None:
-    page = PAGES / f"{name.lower()}.md"
-    tried = doctest.testfile(str(page), module_relative=False)
-    assert tried.attempted > 0
-    assert not tried.failed
-    function = find_function(name)
-    options = {option.name: option.default for option in function.options}
-    results = {SEQUENCES.name: SEQUENCES, CLUSTERS.name: CLUSTERS}[name].results(Call({}, options))
-    named = [one.name for one in (*function.columns, *function.options, *results)]
-    assert [one for one in named if f"| `{one}` |" not in page.read_text()] == []

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,10 +9,8 @@ import pytest
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
 from nilometer.mining.motif_finder import MotifFinder
-from nilometer.mining.registry import find_function
 from nilometer.mining.shape_matcher import ShapeMatcher
 
-PAGES = Path(__file__).parents[2] / "docs" / "mining"
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 COUNT = 600
 SECOND = 1_000_000
@@ -116,14 +111,3 @@ def test_motifs_of_a_window(db: LocalDatabase) -> None:
 def _in_seconds(row: tuple) -> tuple:
     times = [int(one.timestamp()) for one in row[2:4]]
     return (*row[:2], *times, *row[4:])
-
-
-@pytest.mark.parametrize("name", ["MATCHES", "MOTIFS"])
-def test_the_page_has_every_argument_and_its_example_runs(name: str) -> None:
-    page = PAGES / f"{name.lower()}.md"
-    tried = doctest.testfile(str(page), module_relative=False)
-    assert tried.attempted > 0
-    assert not tried.failed
-    function = find_function(name)
-    named = [one.name for one in (*function.columns, *function.options, *function.tables)]
-    assert [one for one in named if f"| `{one}` |" not in page.read_text()] == []
