@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import cast
@@ -35,6 +36,14 @@ def page(title: str, name: str) -> ConsolePage:
 def test_names_that_cannot_stand_in_an_address(name: str) -> None:
     with pytest.raises(InputError, match="stands in its address"):
         page("Belt", name)
+
+
+def test_the_example_of_the_documentation_is_a_page() -> None:
+    text = Path(__file__).parents[2].joinpath("docs", "server.md").read_text()
+    [example] = re.findall(r"```python\n(from nicegui .*?)```", text, re.DOTALL)
+    made: dict[str, object] = {}
+    exec(example, made)
+    assert isinstance(made["PAGE"], ConsolePage)
 
 
 def test_pages_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from nilometer.apps.idhm.detector import CENTRES, CHANNELS, WIDTH
@@ -133,6 +135,16 @@ def test_rows_for_tables_and_streams(tmp_path: Path) -> None:
     assert rows.num_rows == 2
     assert rows["started"][0].as_py() == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert len(rows["counts"][1]) == CHANNELS
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "idhm.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    tmp_path.joinpath("measured").mkdir()
+    write(tmp_path / "measured", FORM_2012, PEAK)
+    monkeypatch.chdir(tmp_path)
+    exec(example)
+    assert pq.read_table("measured.parquet")["counts"][0].as_py()[191] == pytest.approx(100)
 
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
