@@ -13,6 +13,8 @@ import pytest
 from nilometer.apps.idhm.detector import CENTRES, CHANNELS, WIDTH
 from nilometer.apps.idhm.n42 import N42Error, read_n42, spectrum_rows
 from nilometer.errors import InputError
+from nilometer.sensors.stream_type import SensorAddress
+from nilometer.sensors.types.file import FileStream
 
 pytest.importorskip("SpecUtils", reason="SandiaSpecUtils is not installed")
 
@@ -144,7 +146,14 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     write(tmp_path / "measured", FORM_2012, PEAK)
     monkeypatch.chdir(tmp_path)
     exec(example)
-    assert pq.read_table("measured.parquet")["counts"][0].as_py()[191] == pytest.approx(100)
+    written = pq.read_table("measured.parquet")
+    stream = FileStream()
+    path = str(tmp_path / "measured.parquet")
+    stream.init_stream(SensorAddress("S", "s", path, {}, written.schema, "started", "s/1"))
+    reading = stream.read_stream()
+    assert not isinstance(reading, list)
+    (row,) = reading.value.to_pylist()
+    assert row["counts"][191] == pytest.approx(100)
 
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
