@@ -30,6 +30,8 @@ from nilometer.mining.table_function import (
 )
 from nilometer.mining.vectors import as_numbers
 
+_MOST_UNKNOWN: Final = 100_000
+"""While levels are learnt all samples are held, but not for ever: a sensor may be broken."""
 VALUE: Final = ColumnArgument(
     "value", Takes.ANY, "the values whose symbols make the series: numbers are cut into levels"
 )
@@ -160,14 +162,34 @@ class SymbolMiner(Generic[Mined]):
 
     def _mine(self) -> None:
         """Mine the samples that no later row can replace, once the levels are known."""
-        final = max(len(self._held) - (self._step is not None), 0)
+        self._drop_unknown()
+        final = self._final
         samples = self._held.part(0, final)
         if self._mined is None:
-            if not final or (self._learns() and _known(samples) < self._call.options["learn"]):
+            first = samples.part(0, min(final, self._patience))
+            waits = self._learns() and _known(first) < self._call.options["learn"]
+            if not final or (waits and final < self._patience):
                 return
-            self._mined = self._function.start(self._call, self._alphabet(samples))
+            self._mined = self._function.start(self._call, self._alphabet(first))
         self._mined.add_at(samples.positions, samples.values)
         self._held = self._held.part(final)
+
+    def _drop_unknown(self) -> None:
+        """A series that nothing is known of for very long begins after that."""
+        while self._mined is None and self._learns() and self._final >= self._patience:
+            if _known(self._held.part(0, self._patience)):
+                return
+            self._held = self._held.part(self._patience)
+
+    @property
+    def _final(self) -> int:
+        """How many of the samples that are held no later row can replace."""
+        return max(len(self._held) - (self._step is not None), 0)
+
+    @property
+    def _patience(self) -> int:
+        """From at most so many samples levels are learnt, however few of them are known."""
+        return int(self._call.options["learn"]) + _MOST_UNKNOWN
 
     def _learns(self) -> bool:
         return self._levelled and self._call.options["breaks"] is None
