@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
@@ -24,6 +23,7 @@ from nilometer.sql.picture_graph import (
     PicturedStream,
     PicturedWindow,
 )
+from tests.drawn_shapes import shapes, texts
 
 _EVIL = "<script>alert('x')</script>"
 
@@ -36,19 +36,6 @@ def window(first: str, second: str, after: int | None, before: int | None) -> Pi
     ahead = None if after is None else PicturedBound(first, second, after, after, ())
     back = None if before is None else PicturedBound(second, first, before, None, ("because",))
     return PicturedWindow(first, second, ahead, back)
-
-
-def shapes(tree: Shape) -> Iterator[Shape]:
-    yield tree
-    for one in tree.inside:
-        if isinstance(one, Shape):
-            yield from shapes(one)
-
-
-def texts(tree: Shape) -> list[str]:
-    """All texts, in their order."""
-    inside = ([one] if isinstance(one, str) else texts(one) for one in tree.inside)
-    return [text for one in inside for text in one]
 
 
 def classes(tree: Shape, name: str) -> list[Shape]:

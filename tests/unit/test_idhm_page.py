@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,18 @@ from hypothesis import strategies as st
 from nilometer.apps.idhm.belt import Belt, BeltSettings, Place
 from nilometer.apps.idhm.page_belt import draw_belt
 from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
+from nilometer.apps.idhm.page_news import BoxState, Peak, Spectrum
 from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum, thinned
 from nilometer.apps.idhm.page_state import (
     MOST_BOXES,
     MOST_DECISIONS,
     MOST_DETECTORS,
     BeltState,
-    BoxState,
-    Peak,
-    Spectrum,
     Summary,
 )
 from nilometer.apps.idhm.page_verdict import detector_head, draw_verdict
 from nilometer.server.console.drawing import Shape
+from tests.drawn_shapes import shapes, texts
 
 _EVIL = "<script>alert('x')</script>"
 _SECOND = 1_000_000
@@ -58,18 +56,6 @@ def said(box: int, verdict: str | None, **more: Any) -> pa.Table:
 
 def boxes(state: BeltState, place: Place) -> list[int]:
     return [one.box for one in state.at(place)]
-
-
-def shapes(tree: Shape) -> Iterator[Shape]:
-    yield tree
-    for one in tree.inside:
-        if isinstance(one, Shape):
-            yield from shapes(one)
-
-
-def texts(tree: Shape) -> list[str]:
-    inside = ([one] if isinstance(one, str) else texts(one) for one in tree.inside)
-    return [text for one in inside for text in one]
 
 
 def test_a_box_goes_its_way() -> None:

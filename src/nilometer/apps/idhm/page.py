@@ -10,8 +10,9 @@ from nicegui import ui
 from nilometer.apps.idhm.detector import DETECTORS
 from nilometer.apps.idhm.page_belt import draw_belt, legend
 from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
+from nilometer.apps.idhm.page_news import Counts, Spectrum
 from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum
-from nilometer.apps.idhm.page_state import BeltState, Counts, DetectorView, Spectrum
+from nilometer.apps.idhm.page_state import BeltState, DetectorView
 from nilometer.apps.idhm.page_verdict import detector_head, draw_verdict
 from nilometer.apps.idhm.spectrum_model import background
 from nilometer.server.console.drawing import Drawing, shape

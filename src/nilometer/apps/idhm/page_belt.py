@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from nilometer.apps.idhm.belt import Place
-from nilometer.apps.idhm.page_state import BeltState, BoxState, BoxView, DetectorView
+from nilometer.apps.idhm.page_news import BoxState
+from nilometer.apps.idhm.page_state import BeltState, BoxView, DetectorView
 from nilometer.server.console.drawing import Shape, shape, shortened, svg
 from nilometer.server.console.wording import state_mark, state_words
 

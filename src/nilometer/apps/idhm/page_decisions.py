@@ -7,7 +7,8 @@ from itertools import islice
 from typing import Final
 
 from nilometer.apps.idhm.page_belt import KINDS, percent
-from nilometer.apps.idhm.page_state import Summary, Verdict
+from nilometer.apps.idhm.page_news import Verdict
+from nilometer.apps.idhm.page_state import Summary
 from nilometer.server.console.drawing import Shape, shape, shortened, table
 from nilometer.server.console.wording import state_words
 

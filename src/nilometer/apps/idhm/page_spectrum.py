@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nilometer.apps.idhm.detector import TOP
-from nilometer.apps.idhm.page_state import Counts, Peak, Spectrum
+from nilometer.apps.idhm.page_news import Counts, Peak, Spectrum
 from nilometer.server.console.drawing import Shape, shape, shortened, svg
 from nilometer.server.console.figures import count_text
 

@@ -3,90 +3,35 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from nilometer.apps.idhm.belt import Place
+from nilometer.apps.idhm.page_news import (
+    BoxState,
+    Peak,
+    Row,
+    Spectrum,
+    Verdict,
+    read_peak,
+    read_spectrum,
+    read_text,
+    read_verdict,
+    rows_of,
+)
 
 MOST_DETECTORS: Final = 12
 MOST_BOXES: Final = 40
 MOST_DECISIONS: Final = 200
 _MOST_PEAKS: Final = 60
-_MOST_CHANNELS: Final = 1 << 16
 
 LEFT: Final = frozenset({Place.CLEARED, Place.DIVERTED})
 """Where boxes are that the belt has let go."""
 
-Row = Mapping[str, Any]
 _Kept = TypeVar("_Kept")
-Counts = NDArray[np.float64]
-
-
-class BoxState(StrEnum):
-    """How far a box has come."""
-
-    WAITING = "waiting"
-    EXPOSED = "exposed"
-    MORE_DATA = "more data"
-    SAFE = "safe"
-    SUSPECT = "suspect"
-
-    @property
-    def is_decided(self) -> bool:
-        return self in (BoxState.SAFE, BoxState.SUSPECT)
-
-
-@dataclass(frozen=True)
-class Spectrum:
-    """What a detector has counted of the box before it, all bursts together."""
-
-    kind: str
-    box: int
-    burst: int
-    exposure: float
-    """Seconds."""
-    counts: Counts
-
-
-@dataclass(frozen=True)
-class Peak:
-    """A peak of a spectrum; with the line that explains it, if one does."""
-
-    energy: float
-    """MeV."""
-    area: float
-    significance: float
-    line: str | None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What is said of a box after a burst, by one detector or by all."""
-
-    box: int
-    state: BoxState
-    family: str | None
-    """The class of the knowledge base; `none`: nothing hazardous."""
-    material: str | None
-    """The hazardous material that it is most like."""
-    confidence: float | None
-    exposure: float | None
-    lines: str | None
-
-    @property
-    def content(self) -> str:
-        """What is said to be in the box, in words."""
-        if self.family is None:
-            return "—"
-        if self.family.lower() == "none":
-            return "nothing hazardous"
-        return self.family if self.material is None else f"{self.family}, like {self.material}"
 
 
 @dataclass(frozen=True)
@@ -164,40 +109,33 @@ class BeltState:
 
     def take_verdicts(self, rows: pa.Table) -> None:
         """Rows (detector, kind, box, burst, exposure, counts) with the verdict on these."""
-        for row in _rows(rows):
+        for row in rows_of(rows):
             if (detector := self._detector(row)) is None:
                 continue
-            if (spectrum := _spectrum(row)) is not None:
+            if (spectrum := read_spectrum(row)) is not None:
                 detector.spectrum = spectrum
                 self._expose(spectrum.box)
-            if (said := _verdict(row)) is not None:
+            if (said := read_verdict(row)) is not None:
                 detector.verdict = said
                 self._say(said)
 
     def take_peaks(self, rows: pa.Table) -> None:
         """Rows (detector, box, burst, energy, area, significance, line)."""
-        for row in _rows(rows):
-            detector, energy = self._detector(row), _number(row.get("energy"))
-            if detector is None or energy is None:
-                continue
-            peak = Peak(
-                energy,
-                _number(row.get("area")) or 0.0,
-                _number(row.get("significance")) or 0.0,
-                _text(row.get("line")),
-            )
-            detector.add_peak(int(row["box"]), int(row.get("burst") or 0), peak)
+        for row in rows_of(rows):
+            detector, peak = self._detector(row), read_peak(row)
+            if detector is not None and peak is not None:
+                detector.add_peak(int(row["box"]), int(row.get("burst") or 0), peak)
 
     def take_fused(self, rows: pa.Table) -> None:
         """Rows (box, exposure) with what all detectors together say."""
-        for row in _rows(rows):
-            said = _verdict(row)
+        for row in rows_of(rows):
+            said = read_verdict(row)
             if said is not None and said.state.is_decided and said.box not in self._decided:
                 self._keep(self._decided, said.box, self._timed(said), MOST_DECISIONS)
 
     def take_belt(self, rows: pa.Table) -> None:
         """Rows (box, place): where a box is from now on."""
-        for row in _rows(rows):
+        for row in rows_of(rows):
             box, place = int(row["box"]), str(row.get("place")).lower()
             if place == Place.EXPOSED:
                 self._expose(box)
@@ -224,7 +162,7 @@ class BeltState:
 
     def _detector(self, row: Row) -> DetectorView | None:
         """The detector of a row; None if it names none, or there are too many."""
-        name = _text(row.get("detector"))
+        name = read_text(row.get("detector"))
         if name is None or row.get("box") is None:
             return None
         if name not in self.detectors:
@@ -288,54 +226,3 @@ class Summary:
         times = [one.exposure for one in decisions if one.exposure is not None]
         suspect = sum(one.state is BoxState.SUSPECT for one in decisions)
         return cls(len(decisions), suspect, sum(times) / len(times) if times else None)
-
-
-def _rows(table: pa.Table) -> Iterable[Row]:
-    rows: list[Row] = table.to_pylist()
-    return (row for row in rows if row.get("box") is not None)
-
-
-def _spectrum(row: Row) -> Spectrum | None:
-    counts = _counts(row.get("counts"))
-    if counts is None:
-        return None
-    return Spectrum(
-        str(row.get("kind") or ""),
-        int(row["box"]),
-        int(row.get("burst") or 0),
-        _number(row.get("exposure")) or 0.0,
-        counts,
-    )
-
-
-def _verdict(row: Row) -> Verdict | None:
-    try:
-        state = BoxState(str(row.get("verdict")).lower())
-    except ValueError:  # none yet, or a word that the page does not know
-        return None
-    return Verdict(
-        int(row["box"]),
-        state,
-        _text(row.get("class")),
-        _text(row.get("material")),
-        _number(row.get("confidence")),
-        _number(row.get("exposure")),
-        _text(row.get("lines")),
-    )
-
-
-def _counts(value: Any) -> Counts | None:
-    if not isinstance(value, list) or not 0 < len(value) <= _MOST_CHANNELS:
-        return None
-    found = np.array([np.nan if one is None else one for one in value], dtype=np.float64)
-    return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, None)
-
-
-def _number(value: Any) -> float | None:
-    if value is None:
-        return None
-    return float(value) if np.isfinite(float(value)) else None
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None or value == "" else str(value)

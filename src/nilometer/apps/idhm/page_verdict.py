@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nilometer.apps.idhm.page_belt import KINDS, percent
-from nilometer.apps.idhm.page_state import BoxState, DetectorView, Verdict
+from nilometer.apps.idhm.page_news import BoxState, Verdict
+from nilometer.apps.idhm.page_state import DetectorView
 from nilometer.server.console.drawing import Shape, shape
 from nilometer.server.console.wording import state_words
 
