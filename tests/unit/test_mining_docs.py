@@ -20,11 +20,13 @@ from nilometer.mining.table_function import (
     OptionArgument,
     TableArgument,
     TableFunction,
+    WindowUse,
 )
 from tests.mining_examples import examples_database
 
 DOCS = Path(__file__).parents[2] / "docs"
 NEEDS = {"scikit-learn": "sklearn"}
+WINDOWS = {"must": WindowUse.NEEDED, "may": WindowUse.ALLOWED, "no": WindowUse.NONE}
 
 
 def page_of(name: str) -> str:
@@ -151,10 +153,11 @@ def test_the_index_says_what_functions_are() -> None:
     index = (DOCS / "mining.md").read_text()
     rows = [row for row in cells(index) if row[0].startswith("[")]
     said = {}
-    for link, _, kind, needs, operator in rows:
+    for link, _, kind, window, needs, operator in rows:
         name = link[1 : link.index("]")]
         assert link == f"[{name}](mining/{name.lower()}.md)"
         assert (kind == "an answer") == (kind_of(name) == Kind.ANSWERS)
+        assert WINDOWS[window] == find_function(name).window
         assert hasattr(nilometer.mining, operator.strip("`"))
         assert NEEDS.get(needs, needs) == next(iter(find_function(name).needs), "")
         said[name] = operator.strip("`")
