@@ -22,6 +22,7 @@ from nilometer.mining.table_function import (
     Tables,
     Takes,
     WindowUse,
+    result_rows,
 )
 from nilometer.mining.vectors import as_matrix
 
@@ -68,11 +69,10 @@ class ClusterMiner:
     def answer(self) -> pa.RecordBatch:
         """The clusters by their numbers."""
         found = self._found.answer()
-        columns = [
-            pa.array([getattr(one, column.name) for one in found], column.kind)
-            for column in _RESULTS
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=[column.name for column in _RESULTS])
+        names = [column.name for column in _RESULTS]
+        return result_rows(
+            _RESULTS, [{name: getattr(one, name) for name in names} for one in found]
+        )
 
     def save(self) -> Saved:
         """The micro-clusters, and in a window the items."""

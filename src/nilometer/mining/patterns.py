@@ -21,6 +21,7 @@ from nilometer.mining.table_function import (
     TableArgument,
     Tables,
     WindowUse,
+    result_rows,
 )
 
 RESULTS: Final = (
@@ -112,9 +113,7 @@ class PatternsFunction:
     def report(self, call: Call, mined: PartialPatterns) -> pa.RecordBatch:
         """A row for each pattern, the longest first."""
         found = mined.patterns(call.options["report"], call.options["most"])
-        return pa.RecordBatch.from_pylist(
-            [_row(one) for one in found], pa.schema([(one.name, one.kind) for one in RESULTS])
-        )
+        return result_rows(RESULTS, [_row(one) for one in found])
 
 
 def _row(one: Pattern) -> dict[str, object]:

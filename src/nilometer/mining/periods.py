@@ -21,6 +21,7 @@ from nilometer.mining.table_function import (
     TableArgument,
     Tables,
     WindowUse,
+    result_rows,
 )
 from nilometer.mining.window_periodicity import WindowPeriodicity
 
@@ -100,9 +101,7 @@ class PeriodsFunction:
         options = call.options
         found = mined.periods(options["most"], options["least"])
         rows = [_row(rank, one, options["step"]) for rank, one in enumerate(found, 1)]
-        return pa.RecordBatch.from_pylist(
-            rows, pa.schema([(one.name, one.kind) for one in RESULTS])
-        )
+        return result_rows(RESULTS, rows)
 
 
 def _row(rank: int, one: Period, step: int | None) -> dict[str, object]:

@@ -23,6 +23,7 @@ from nilometer.mining.table_function import (
     Tables,
     Takes,
     WindowUse,
+    result_rows,
 )
 
 _MOST_ENDING: Final = 4096
@@ -66,11 +67,10 @@ class SequenceMiner:
     def answer(self) -> pa.RecordBatch:
         """The best sequences first."""
         found = self._found.answer(self._most)
-        columns = [
-            pa.array([getattr(one, column.name) for one in found], column.kind)
-            for column in _RESULTS
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=[column.name for column in _RESULTS])
+        names = [column.name for column in _RESULTS]
+        return result_rows(
+            _RESULTS, [{name: getattr(one, name) for name in names} for one in found]
+        )
 
     def save(self) -> Saved:
         """The counts, and the rows in which occurrences can begin."""

@@ -115,6 +115,14 @@ class ResultColumn:
     kind: pa.DataType
 
 
+def result_rows(
+    columns: Sequence[ResultColumn], rows: Sequence[Mapping[str, object]]
+) -> pa.RecordBatch:
+    """Rows, given by the names of columns, as columns; what has another name is left out."""
+    arrays = [pa.array([row[one.name] for row in rows], one.kind) for one in columns]
+    return pa.RecordBatch.from_arrays(arrays, [one.name for one in columns])
+
+
 @dataclass(frozen=True)
 class Call:
     """A call whose arguments have been checked: plain data that can be pickled."""

@@ -196,17 +196,15 @@ class FromBinder:
         named: Mapping[str, exp.CTE],
     ) -> Entry:
         name, place = entry.alias_or_name, place_of(entry, self.sql)
-        window = _stream_window(entry)
-        if self.deriver is not None and window is not None and query.find(TableCall) is not None:
-            unit = Unit(name, {}, (), {}, origin)
-            node = self.deriver.derive_appended(query, named, name)
-            found, full = Entry(unit, _NOTHING, window, place), self._full_name(name, alone)
-            return appended_entry(found, full, node, self.deriver.appends, self.sql)
-        if self.deriver is not None and not self.deriver.is_plain(query):
-            node, full = self.deriver.derive(query, named), self._full_name(name, alone)
-            found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, _stream_window(entry), place)
-            return derived_entry(found, full, node, self.sql)
-        bound = self.query(query, self._full_name(name, alone), named)
+        window, full = _stream_window(entry), self._full_name(name, alone)
+        if self.deriver is not None:
+            found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
+            if window is not None and query.find(TableCall) is not None:
+                node = self.deriver.derive_appended(query, named, name)
+                return appended_entry(found, full, node, self.deriver.appends, self.sql)
+            if not self.deriver.is_plain(query):
+                return derived_entry(found, full, self.deriver.derive(query, named), self.sql)
+        bound = self.query(query, full, named)
         columns: dict[str, exp.Expr] = {}
         for item in bound.items:
             if item.name in columns:
@@ -220,11 +218,10 @@ class FromBinder:
         relations = {source.name: source.relation for source in bound.sources}
         is_derived = any(source.node is not None for source in bound.sources)
         unit = Unit(name, columns, times, relations, origin, is_derived)
-        found = Entry(unit, bound, _stream_window(entry), place)
-        if self.deriver is None or found.window is None:
+        found = Entry(unit, bound, window, place)
+        if self.deriver is None or window is None:
             return found
-        own = None if alone else self._full_name(name, alone)
-        return windowed_entry(found, own, self.deriver, self.sql)
+        return windowed_entry(found, None if alone else full, self.deriver, self.sql)
 
     def _relation(self, entry: exp.Table, alone: bool, static: bool) -> Entry:
         relation = find(entry.this, list(self.catalog.relations.values()))

@@ -105,36 +105,37 @@ class CallBinder:
         rows: Input,
         tables: Mapping[str, Node],
     ) -> Mined:
-        first = rows.passed + len(arguments.keys)
-        places = {name: first + i for i, name in enumerate(arguments.columns)}
-        columns = rows.node.columns[:-1]
-        types = {name: columns[place].kind for name, place in places.items()}
-        self._check(function, arguments, types, tables)
-        checked = Call(
-            types,
-            arguments.options,
-            window,
-            {name: tuple(one.kind for one in node.columns) for name, node in tables.items()},
-        )
+        hosted = self._hosted(function, arguments, window, rows, tables)
         with blamed(call, self.sql):
-            results = [Column(one.name, one.kind) for one in function.results(checked)]
-        keys = tuple(range(rows.passed, first))
+            results = [Column(one.name, one.kind) for one in function.results(hosted.call)]
         kind = kind_of(function.name)
-        every = self._every(call, arguments, window) if kind is Kind.ANSWERS else 0
-        own = columns[: len(keys)] if kind is Kind.ANSWERS else columns[: rows.passed]
+        answers = kind is Kind.ANSWERS
+        every = self._every(call, arguments, window) if answers else 0
+        own = rows.node.columns[: len(hosted.keys) if answers else rows.passed]
         self._require_distinct(call, own, results)
-        time = () if kind is Kind.ANSWERS else (Column(RESULT_TIME_NAME, TIMESTAMP),)
-        hosted = FunctionCall(
-            function.name,
-            checked,
-            tuple(one.kind for one in rows.node.columns),
-            keys,
-            places,
-            tuple(tables),
-        )
+        time = () if answers else (Column(RESULT_TIME_NAME, TIMESTAMP),)
         inputs = (rows.node, *tables.values())
         shown = (*own, *results, *time)
         return Mined(inputs, kind, hosted, rows.passed, every, shown, arguments.texts)
+
+    def _hosted(
+        self,
+        function: TableFunction,
+        arguments: CallArguments,
+        window: int | None,
+        rows: Input,
+        tables: Mapping[str, Node],
+    ) -> FunctionCall:
+        """The call with the places of what it takes: what passes comes first, then the keys."""
+        first = rows.passed + len(arguments.keys)
+        places = {name: first + i for i, name in enumerate(arguments.columns)}
+        kinds = tuple(one.kind for one in rows.node.columns)
+        types = {name: kinds[place] for name, place in places.items()}
+        self._check(function, arguments, types, tables)
+        known = {name: tuple(one.kind for one in node.columns) for name, node in tables.items()}
+        checked = Call(types, arguments.options, window, known)
+        keys = tuple(range(rows.passed, first))
+        return FunctionCall(function.name, checked, kinds, keys, places, tuple(tables))
 
     def _check(
         self,
