@@ -107,6 +107,7 @@ def small(measured: list[Row] | Exception) -> Experiment:
         Claim("it is measured", "rows > 0", holds, "never shown"),
         Claim("a grows", "time(2) ≤ time(1)", fails, "it is larger"),
         Claim("ours: all are counted", "rows = 2", lambda rows: Outcome(True, "2 | 2 rows")),
+        Claim("target: there are two", "rows = 2", holds),
     )
     return Experiment(
         "paper-figure-1",
@@ -126,6 +127,7 @@ def test_reasons_are_told_of_claims_that_do_not_hold(tmp_path: Path) -> None:
         Verdict("it is measured", "rows > 0", True, "2 rows"),
         Verdict("a grows", "time(2) ≤ time(1)", False, "5 > 2.5", "it is larger"),
         Verdict("ours: all are counted", "rows = 2", True, "2 | 2 rows"),
+        Verdict("target: there are two", "rows = 2", True, "2 rows"),
     )
     assert (tmp_path / "paper-figure-1.csv").read_text() == "n,time\n1,2.5\n2,5.0\n"
     assert read_report(tmp_path, "paper-figure-2") is None
@@ -147,8 +149,9 @@ def test_the_page_shows_figures_verdicts_and_commands(tmp_path: Path) -> None:
     page = render_page([fixed], "docs")
     for line in (
         "on 2 cores with Python 3.11.0.",
-        "1 experiments in 0 minutes: of the papers' claims 1 of 2 held, of ours 1 of 1.",
-        "| [paper-figure-1](#paper-figure-1) | Paper, Figure 1: a small one | 2 of 3 | 12 |",
+        "1 experiments in 0 minutes: of the papers' claims 1 of 2 held, of ours 1 of 1, "
+        "of targets 1 of 1.",
+        "| [paper-figure-1](#paper-figure-1) | Paper, Figure 1: a small one | 3 of 4 | 12 |",
         "- [paper-figure-1](#paper-figure-1): a grows",
         "| [paper-figure-1](#paper-figure-1) | 2 \\| 2 rows |",
         "nilometer experiments run paper-figure-1 --quick",
@@ -189,7 +192,7 @@ def test_verdicts_are_told(
     assert call(monkeypatch, "run", "small", "--smoke", "--output", str(output)) == 0
     said = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert said[0].startswith("paper-figure-1 (0.0 s)")
-    assert said[1:9] == [
+    assert said[1:11] == [
         "held: it is measured",
         "2 rows",
         "did not hold: a grows",
@@ -197,9 +200,11 @@ def test_verdicts_are_told(
         "why: it is larger",
         "held: ours: all are counted",
         "2 | 2 rows",
-        "1 experiment: 3 claims, 2 held, 1 did not",
+        "held: target: there are two",
+        "2 rows",
+        "1 experiment: 4 claims, 3 held, 1 did not",
     ]
-    assert said[9:] == [
+    assert said[11:] == [
         "With --smoke they mean nothing: it shows only that all runs",
         f"CSV, PNG and verdicts are in {output}",
     ]

@@ -26,7 +26,7 @@ _WIDE: Final = 200
 """Columns where no terminal says how many it has: an experiment in one line, for grep."""
 
 QuickOption = Annotated[
-    bool, typer.Option("--quick", help="Smaller parameters: less than a minute for each.")
+    bool, typer.Option("--quick", help="Smaller parameters: less than a minute for most.")
 ]
 SmokeOption = Annotated[
     bool, typer.Option("--smoke", help="A few seconds for each: shows only that it runs.")

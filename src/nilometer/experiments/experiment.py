@@ -29,7 +29,7 @@ class Profile(StrEnum):
     FULL = "full"
     """With the papers' parameters."""
     QUICK = "quick"
-    """In less than a minute."""
+    """In less than a minute, most of them."""
     SMOKE = "smoke"
     """In a few seconds: shows that it runs, not what the paper claims."""
 

@@ -15,6 +15,8 @@ Written by `nilometer experiments all --page`; do not edit. Each figure of the p
 command. A claim is what the paper says about the figure, in our words; it is judged by the
 inequality beside it on the numbers measured here, and nothing is tuned until it holds. Claims
 marked *ours* are not the papers': they say what the columnar engine does with the same streams.
+Those marked *target* say what was wanted of an application that a paper describes without figures;
+its setting was chosen with them in mind.
 """
 
 _HOW = """\
@@ -37,7 +39,7 @@ its numbers were counted once, apart from the run that is shown.
 
 _PROFILES = {
     "full": "the papers' parameters",
-    "quick": "less than a minute for each: what that changes is told under Parameters",
+    "quick": "less than a minute for most: what that changes is told under Parameters",
     "smoke": "a few seconds for each: it shows that all runs, its verdicts mean nothing",
 }
 
@@ -69,10 +71,11 @@ def _conditions(reports: Sequence[Report]) -> Iterator[str]:
     measured = sum(not report.skipped for report in reports)
     minutes = sum(report.seconds for report in reports) / 60
     claims = [claim for report in reports for claim in report.claims]
-    theirs, ours = ([one for one in claims if one.ours == wanted] for wanted in (False, True))
+    theirs = [one for one in claims if not (one.ours or one.target)]
+    ours, targets = ([one for one in claims if one.ours], [one for one in claims if one.target])
     yield (
         f"{measured} experiments in {minutes:.0f} minutes: of the papers' claims {_held(theirs)} "
-        f"held, of ours {_held(ours)}."
+        f"held, of ours {_held(ours)}, of targets {_held(targets)}."
     )
 
 

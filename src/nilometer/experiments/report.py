@@ -28,6 +28,11 @@ class Verdict:
         """Whether no paper says so: it is about the columnar engine."""
         return self.text.startswith("ours: ")
 
+    @property
+    def target(self) -> bool:
+        """Whether no paper says so: it was wanted of what is built here."""
+        return self.text.startswith("target: ")
+
 
 @dataclass(frozen=True)
 class Report:

@@ -67,18 +67,19 @@ def _shields_hide(rows: Sequence[Row]) -> Outcome:
 
 CLAIMS: Final = (
     Claim(
-        "a target of this reproduction: at full exposure, without heavy shielding, 95 % of what "
-        "is hazardous is detected, at no more than 2 % false alarms",
+        "target: at full exposure, without heavy shielding, 95 % of what is hazardous is detected, "
+        "at no more than 2 % false alarms",
         "detected ≥ 0.95 and false alarms ≤ 0.02 after the last burst, nearest neighbours",
         _at_full_exposure,
     ),
     Claim(
-        "the same for decisions as they fall, after each burst: safe, suspect, or more data",
+        "target: the same for decisions as they fall, after each burst: safe, suspect, or more "
+        "data",
         "detected ≥ 0.95 and false alarms ≤ 0.02 of first decisions, nearest neighbours",
         _as_decided,
     ),
     Claim(
-        "more data is needed for some boxes only: the mean time to a decision is short",
+        "target: more data is needed for some boxes only: the mean time to a decision is short",
         "mean time to decision ≤ half of the full exposure, nearest neighbours",
         _decisions_come_early,
     ),
