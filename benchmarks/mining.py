@@ -1,8 +1,9 @@
 """python -m benchmarks.mining: rows a second of each mining operator, beside a peer, one core.
 
-Every operator is fed in blocks, as a stream brings them, and saves its state after each; what it
-finds is checked against its peer's. Then what is saved and how long a block takes, early and late
-in the stream: nothing may grow with it. `benchmarks.mining_on_spark` has the same in a statement.
+Every operator is fed in blocks, as a stream brings them, and saves its state after each, if it has
+one; where a peer finds the same, that is checked. Then what is saved and how long a block takes,
+early and late in the stream: nothing may grow with it. `benchmarks.mining_on_spark` has LINES and
+CLASSIFY in a statement.
 """
 
 from __future__ import annotations
