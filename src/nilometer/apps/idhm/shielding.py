@@ -47,7 +47,6 @@ STUFFS: Final[Mapping[str, Stuff]] = {
 }
 NO_SHIELD: Final = "none"
 LIGHT_SHIELDS: Final = (NO_SHIELD, "1 mm steel", "1 mm lead", "2 mm plastic")
-HEAVY_SHIELDS: Final = ("20 mm steel", "20 mm lead", "80 mm plastic")
 
 _SEEN_AREA: Final = 2000.0
 """Of the layer, in cm²: as much of it as neutrons meet and the detector sees."""
