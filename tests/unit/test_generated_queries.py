@@ -75,7 +75,7 @@ def check(draw: st.DataObject) -> None:
     assert found == batch, case.sql
 
 
-@settings(max_examples=CASES)
+@settings(max_examples=3 * CASES // 5)
 @given(st.data())
 def test_batch_is_stream_is_duckdb(draw: st.DataObject) -> None:
     check(draw)
