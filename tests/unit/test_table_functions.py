@@ -261,6 +261,32 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
             "ACCUMULATE gives a column rows, and its input has one",
         ),
         ("SELECT /*+ MW */ * FROM ACCUMULATE(S [RANGE 1 S], value => counts)", "MW"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], by => *, value => counts)", "by is a column"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => S.*)", "value is a column"),
+        (
+            "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT pattern, pattern "
+            "FROM K))",
+            "column class of knowledge is a text, a number, a time or a boolean",
+        ),
+        (
+            "SELECT * FROM MATCHES(S, value => value, shape => (SELECT pattern, 1 FROM K))",
+            "column position of shape is a text, a number",
+        ),
+        ("SELECT * FROM PEAKS(S, counts => counts, fwhm => NULL)", "detail: got NULL"),
+        (
+            "SELECT * FROM SEQUENCES(S, stream => sensor, value => value, every => 1 S, "
+            "counters => 1000000000)",
+            "counters is at most",
+        ),
+        (
+            "SELECT * FROM MOTIFS(S, value => value, every => 1 S, length => 5, "
+            "rows => 1000000000)",
+            "rows is at most",
+        ),
+        (
+            "SELECT * FROM CLUSTERS(S, item => counts, every => 1 S, apart => 1e300)",
+            "apart is at most",
+        ),
     ],
 )
 def test_refusals_are_kind(statement: str, message: str) -> None:

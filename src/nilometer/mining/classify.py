@@ -142,7 +142,7 @@ class Classify:
             "knowledge",
             (
                 ColumnArgument("pattern", Takes.NUMBERS, "a known pattern"),
-                ColumnArgument("class", Takes.ANY, "its class"),
+                ColumnArgument("class", Takes.PLAIN, "its class"),
                 ColumnArgument("weight", Takes.NUMBER, "how much it counts; 1 if left out", False),
             ),
             "patterns of known classes",

@@ -99,6 +99,7 @@ class Clusters:
             Constant.NUMBER,
             "clusters whose centres are nearer to each other than this are one",
             least=0,
+            most=1e100,
         ),
         OptionArgument(
             "metric",

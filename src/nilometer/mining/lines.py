@@ -169,7 +169,7 @@ class Lines:
         TableArgument(
             "templates",
             (
-                ColumnArgument("name", Takes.ANY, "what it is the spectrum of"),
+                ColumnArgument("name", Takes.PLAIN, "what it is the spectrum of"),
                 ColumnArgument(
                     "counts", Takes.NUMBERS, "what a unit amount gives in a unit of live time"
                 ),

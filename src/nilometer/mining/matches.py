@@ -61,7 +61,7 @@ class Matches:
         TableArgument(
             "shape",
             (
-                ColumnArgument("position", Takes.ANY, "what orders the points, none twice"),
+                ColumnArgument("position", Takes.PLAIN, "what orders the points, none twice"),
                 ColumnArgument("value", Takes.NUMBER, "the value of a point"),
             ),
             "the points of the shape, as far apart as the rows of the stream are",

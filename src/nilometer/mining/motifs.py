@@ -72,6 +72,7 @@ class Motifs:
             Constant.INTEGER,
             "how many of the last rows are looked at; by default all in the window",
             least=2 * SHORTEST,
+            most=100_000,
         ),
     )
     tables: tuple[TableArgument, ...] = ()

@@ -86,7 +86,7 @@ TABLES: Final = (
         "lines",
         (
             ColumnArgument("energy", Takes.NUMBER, "the energy of a line"),
-            ColumnArgument("name", Takes.ANY, "its name"),
+            ColumnArgument("name", Takes.PLAIN, "its name"),
         ),
         "the lines that are known",
         required=False,

@@ -128,6 +128,7 @@ class Sequences:
             "so many sequences are counted in each stream; in a window all are",
             default=COUNTERS,
             least=1,
+            most=1_000_000,
         ),
     )
     tables: tuple[TableArgument, ...] = ()

@@ -49,6 +49,7 @@ class Takes(StrEnum):
 
     NUMBER = "a number"
     NUMBERS = "an array of numbers"
+    PLAIN = "a text, a number, a time or a boolean"
     ANY = "anything that can be compared"
 
 

@@ -98,7 +98,9 @@ class CallParser(PlacedParser):
             return query if query is None else self._placed(query, first)
         value = self._parse_disjunction()
         is_signed = isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal)
-        return self._placed(value, first) if value is not None and is_signed else value
+        # sqlglot does not know where these stand.
+        is_unplaced = is_signed or isinstance(value, exp.Null | exp.Boolean)
+        return self._placed(value, first) if value is not None and is_unplaced else value
 
     def _refuse_argument(self) -> NoReturn:
         if self._curr.token_type == TokenType.FARROW:

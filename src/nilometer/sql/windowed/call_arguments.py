@@ -133,7 +133,7 @@ class ArgumentReader:
             )
 
     def _require_expression(self, name: str, tree: exp.Expr) -> None:
-        if isinstance(tree, exp.Query | Length | exp.Tuple):
+        if isinstance(tree, exp.Query | Length | exp.Tuple) or tree.is_star:
             raise SqlError(
                 f"{name} is a column of the input, or an expression over its columns",
                 place=place_of(tree, self.sql),
@@ -222,6 +222,8 @@ def fits(kind: pa.DataType, takes: Takes) -> bool:
             return _is_number(kind)
         case Takes.NUMBERS:
             return (pat.is_list(kind) or pat.is_large_list(kind)) and _is_number(kind.value_type)
+        case Takes.PLAIN:
+            return not (pat.is_nested(kind) or pat.is_binary(kind) or pat.is_large_binary(kind))
     return not pat.is_map(kind)
 
 
