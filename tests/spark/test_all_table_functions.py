@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 import nilometer as nm
 from nilometer.local.database import LocalDatabase
 from nilometer.mining.registry import MODULES, Kind, kind_of
+from nilometer.mining.table_function import MiningError
+from nilometer.spark.failures import told_in_words
 from tests.spark.harness import FileStream, run_to_end
 from tests.spark.test_table_functions import SECOND, START, as_rows
 
@@ -122,3 +124,14 @@ def test_streamed_across_a_restart_all_are_the_batch(
     found = as_rows(spark.read.parquet(str(tmp_path / "out")))
     assert found == expected(statement, readings(0, 100))
     assert found
+
+
+def test_what_is_wrong_with_knowledge_is_told_in_words(spark: SparkSession) -> None:
+    db = nm.connect(spark)
+    db.create_stream("S", spark.createDataFrame(readings(0, 4).to_pandas(), DDL), time="ts")
+    db.create_table("K", known(spark))
+    alike = "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT counts, 1 FROM K))"
+    with pytest.raises(MiningError) as caught, told_in_words():
+        db.sql(alike).collect()
+    assert caught.value.message == "the knowledge base has one class only, '1'"
+    assert "at least two classes" in str(caught.value.hint)

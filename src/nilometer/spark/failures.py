@@ -12,9 +12,12 @@ from pyspark.errors import PySparkException
 
 from nilometer import errors
 from nilometer.errors import InputError, NilometerError, SessionError, TooLargeError
+from nilometer.mining.table_function import MiningError
 
 _OURS: Final = re.compile(
-    r"nilometer\.errors\.(\w+): (.+(?:\n  (?:detail|hint): .+|\n    .*)*)", re.MULTILINE
+    r"nilometer\.(?:errors|mining\.table_function)\.(\w+): "
+    r"(.+(?:\n  (?:detail|hint): .+|\n    .*)*)",
+    re.MULTILINE,
 )
 _CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]+(?:Exception|Error)\b:? ?(.*)", re.MULTILINE)
 _CONDITION: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
@@ -77,6 +80,8 @@ def _raised_by_us(text: str) -> NilometerError | None:
     if found is None:
         return None
     kind = getattr(errors, found[1], NilometerError)
+    if found[1] == MiningError.__name__:
+        kind = MiningError
     message, *rest = found[2].split("\n")
     parts = {"detail": "", "hint": ""}
     for line in rest:
