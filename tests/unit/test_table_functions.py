@@ -284,6 +284,11 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
             "rows is at most",
         ),
         (
+            "SELECT * FROM PERIODS(S, value => value, every => 1 S, levels => 0, "
+            "symbols => 1000, longest => 1000000)",
+            "1000 symbols and periods up to 1000000 are too many together",
+        ),
+        (
             "SELECT * FROM CLUSTERS(S, item => counts, every => 1 S, apart => 1e300)",
             "apart is at most",
         ),

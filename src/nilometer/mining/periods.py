@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from nilometer.mining.period_peaks import Period
 from nilometer.mining.periodicity import Periodicity
-from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series
+from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series, uses_levels
 from nilometer.mining.symbols import Alphabet
 from nilometer.mining.table_function import (
     Call,
     ColumnArgument,
     Constant,
+    MiningError,
     OptionArgument,
     ResultColumn,
     Saved,
@@ -25,6 +26,8 @@ from nilometer.mining.table_function import (
 )
 from nilometer.mining.window_periodicity import WindowPeriodicity
 
+_MOST_COUNTS: Final = 10_000_000
+"""160 MB for each key."""
 RESULTS: Final = (
     ResultColumn("rank", pa.int64()),
     ResultColumn("period", pa.int64()),
@@ -79,8 +82,9 @@ class PeriodsFunction:
     needs: Sequence[str] = ("scipy",)
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """The columns of a period."""
+        """The columns of a period; an error if there would be too many counts."""
         check_series(call)
+        _check_size(call)
         return RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Periodicity]:
@@ -102,6 +106,21 @@ class PeriodsFunction:
         found = mined.periods(options["most"], options["least"])
         rows = [_row(rank, one, options["step"]) for rank, one in enumerate(found, 1)]
         return result_rows(RESULTS, rows)
+
+
+def _check_size(call: Call) -> None:
+    """A key has counts of each symbol and lag: they must fit into memory."""
+    options = call.options
+    symbols = options["symbols"]
+    if uses_levels(call):
+        symbols = len(options["breaks"]) + 1 if options["breaks"] else options["levels"]
+    if symbols * options["longest"] > _MOST_COUNTS:
+        raise MiningError(
+            f"{symbols} symbols and periods up to {options['longest']} are too many together",
+            detail=f"longest times the number of symbols may be {_MOST_COUNTS}",
+            hint="choose a smaller longest, or tell fewer symbols apart",
+            argument="longest",
+        )
 
 
 def _row(rank: int, one: Period, step: int | None) -> dict[str, object]:
