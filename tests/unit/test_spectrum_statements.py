@@ -10,6 +10,7 @@ from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
 from nilometer.mining.energy_scale import EnergyScale
 from nilometer.mining.pattern_classifier import PatternClassifier
+from nilometer.mining.ragged_vectors import matrices_of
 from nilometer.mining.spectrum_peaks import SpectrumPeaks
 from tests.mining_streams import check_any_split, times_of
 
@@ -125,3 +126,21 @@ def test_refusals_are_kind(statement: str, message: str) -> None:
     with pytest.raises(NilometerError) as caught:
         database.sql(f"SELECT * FROM {statement}")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("channels", "found"), [(1 << 15, 1), ((1 << 15) + 1, 0)])
+def test_spectra_longer_than_any_detector_makes_are_left_out(channels: int, found: int) -> None:
+    line = [100.0 if place in (50, 51) else 1.0 for place in range(channels)]
+    times = pa.array([0], pa.timestamp("us", tz="UTC"))
+    database = LocalDatabase()
+    database.create_stream("S", pa.table({"ts": times, "counts": pa.array([line])}), time="ts")
+    assert len(database.sql("SELECT energy FROM PEAKS(S, counts => counts, fwhm => 2)")) == found
+
+
+def test_one_long_array_does_not_make_room_in_all_other_rows() -> None:
+    rows = [[1.0, 2.0]] * 100_000 + [[1.0] * 1_000_000]
+    found = [(places, matrix.shape) for places, matrix in matrices_of(pa.array(rows))]
+    assert [(len(places), shape) for places, shape in found] == [
+        (100_000, (100_000, 2)),
+        (1, (1, 1_000_000)),
+    ]

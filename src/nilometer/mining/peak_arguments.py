@@ -20,7 +20,7 @@ COLUMNS: Final = (
         "counts",
         Takes.NUMBERS,
         "the spectrum: counts by channel; no peaks are found where it is NULL or has a NULL, NaN, "
-        "infinity or negative count",
+        "infinity or negative count, or more than 32768 channels",
     ),
     ColumnArgument(
         "background",

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _MOST_COUNTS: Final = 2.0**53
 """In a channel: more cannot be counted in a double."""
+_MOST_CHANNELS: Final = 1 << 15
+"""More than detectors have; the weights of longer spectra could take gigabytes."""
 
 
 class PeakFinding:
@@ -45,7 +47,9 @@ class PeakFinding:
 
     def look(self, columns: Columns) -> Found:
         found = [
-            self._look(columns, rows, counts) for rows, counts in matrices_of(columns["counts"])
+            self._look(columns, rows, counts)
+            for rows, counts in matrices_of(columns["counts"])
+            if counts.shape[1] <= _MOST_CHANNELS
         ]
         rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in found)])
         values = np.concatenate([np.zeros((5, 0)), *(values for _, values in found)], axis=1)

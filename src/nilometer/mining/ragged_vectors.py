@@ -26,6 +26,6 @@ def matrices_of(column: pa.Array) -> Iterator[tuple[Int64s, Numbers]]:
     """The usable arrays of a column, none empty, those of a length as a matrix, with their rows."""
     lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
     for length in np.unique(lengths[lengths > 0]).tolist():
-        matrix, usable = as_matrix(column, length)
-        rows = np.flatnonzero(usable)
-        yield rows, matrix if len(rows) == len(matrix) else matrix[rows]
+        rows = np.flatnonzero(lengths == length)
+        matrix, usable = as_matrix(column.take(pa.array(rows)), length)
+        yield rows[usable], matrix if usable.all() else matrix[usable]
