@@ -76,7 +76,7 @@ class EditorPage:
             done = await run_statement(self._service, text, self._visitor.scopes)
         except NilometerError as error:
             if not self._outcome.is_deleted:
-                self._editor.show_problem(error)
+                self._editor.tell_refusal(error)
             return
         finally:
             if not self._outcome.is_deleted:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from nicegui import background_tasks, ui
 
 from nilometer.errors import NilometerError, Place, SqlError
+from nilometer.mining.registry import MODULES
 from nilometer.server.console.access import Console
 from nilometer.server.console.frame import static_address
 
@@ -106,14 +107,22 @@ class StatementEditor:
         if place is not None:
             self._mark(place, error.message)
 
+    def tell_refusal(self, error: NilometerError) -> None:
+        """Tell why what is written was not run; a check that finds it well written is too late."""
+        self._stop_checking()
+        self.show_problem(error)
+
     def _mark(self, place: Place, message: str) -> None:
         whole = self._code.value or ""
         moved = max(0, whole.find(place.sql))
         self._call("mark", whole, moved + place.start, moved + place.end, message)
 
-    def _check_soon(self) -> None:
+    def _stop_checking(self) -> None:
         if self._checking is not None:
             self._checking.cancel()
+
+    def _check_soon(self) -> None:
+        self._stop_checking()
         self._checking = background_tasks.create(self._check())
 
     async def _check(self) -> None:
@@ -128,7 +137,7 @@ class StatementEditor:
             "label": "SQL statement. Escape, then Tab leaves the editor",
             "help": "editor-help",
             "relations": await self._service.relations(),
-            "functions": _FUNCTIONS,
+            "functions": (*_FUNCTIONS, *MODULES),
             "words": _WORDS,
         }
         self._call("install", options)
