@@ -138,7 +138,7 @@ class EditorPage:
         try:
             await self._service.stop_query(self._started.name, self._visitor.scopes)
         except NilometerError as error:
-            self._editor.show_problem(error)
+            self._editor.tell_refusal(error)
 
     async def _end_run(self) -> None:
         """Forget the query that runs from here, before another one does."""
