@@ -10,9 +10,9 @@ import numpy as np
 from nilometer.apps.idhm.decision import Limits
 from nilometer.experiments.idhm.looks import Looks
 
-FALSE_ALARMS: Final = 0.012
+FALSE_ALARMS: Final = 0.008
 """The share of harmless boxes of trials that may be suspect; below what is allowed in tests."""
-_BY_HURRY: Final = 0.004
+_BY_HURRY: Final = 0.002
 """The share of boxes whose decision may get worse because it was made early."""
 _SURE: Final = (0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999, 1.01)
 _CLEAR: Final = (0.2, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, -0.01)
