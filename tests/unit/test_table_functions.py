@@ -208,6 +208,18 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S])", "ACCUMULATE needs value"),
         ("SELECT * FROM ACCUMULATE(S, value => counts)", "the input of ACCUMULATE needs a window"),
         ("SELECT * FROM ACCUMULATE(S [ROWS 3], value => counts)", "cannot have a ROWS window"),
+        (
+            "SELECT * FROM ACCUMULATE(S [RANGE -1 S], value => counts)",
+            "a window cannot have a negative length",
+        ),
+        (
+            f"SELECT COUNT(*) FROM {ACCUMULATED} A [RANGE -1 S]",
+            "a window cannot have a negative length",
+        ),
+        (
+            "SELECT * FROM SEQUENCES(S [RANGE -1 S], stream => sensor, value => value)",
+            "a window cannot have a negative length",
+        ),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], valu => counts)", "has no argument valu"),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => value)", "value is an array of numbers"),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], counts)", "expected an argument by its name"),

@@ -64,9 +64,21 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
             hint="write EMIT CHANGES",
         )
     if not entry.has_rows:
-        lasting = Lasting((node,), window.args["length"], node.columns)
+        lasting = Lasting((node,), require_length(window, sql), node.columns)
         return _timed(found, name, lasting)
     return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
+
+
+def require_length(window: StreamWindow, sql: str) -> int:
+    """The length of a RANGE window; an error if it is less than nothing."""
+    length = int(window.args["length"])
+    if length < 0:
+        raise SqlWindowError(
+            "a window cannot have a negative length",
+            place=place_of(window, sql),
+            hint="write [RANGE 5 SECONDS]",
+        )
+    return length
 
 
 def _last_of(node: Node, window: StreamWindow, sql: str) -> LastResults:

@@ -13,6 +13,7 @@ from nilometer.mining.registry import Kind, find_function, kind_of
 from nilometer.mining.table_function import Call, TableFunction, WindowUse
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.changes_plan import Column, Mined, Node, is_static
+from nilometer.sql.derived_entries import require_length
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.mining_errors import blamed
 from nilometer.sql.scalars import place_of
@@ -73,7 +74,7 @@ class CallBinder:
                 place=place,
                 hint="write [RANGE 10 SECONDS]",
             )
-        return int(length)
+        return require_length(found, self.sql)
 
     def _input(self, call: TableCall, arguments: CallArguments) -> Input:
         """The input as a query of its own: what passes, keys, arguments."""
