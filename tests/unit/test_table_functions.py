@@ -140,6 +140,37 @@ def _rows_held(query: object) -> int:
     return sum(ref.rows for one in operators for stored in one.stored for ref in stored.refs)
 
 
+def test_windows_are_closed_at_both_ends() -> None:
+    database = LocalDatabase()
+    rows = {"ts": times_of([1, 2]), "value": ["a", "b"], "counts": [[1], [1]]}
+    database.create_stream("S", pa.table(rows), time="ts")
+    answers = database.sql(
+        "SELECT sequence FROM SEQUENCES(S [RANGE 4 SECONDS], stream => 1, value => value, "
+        "every => 5 SECONDS)"
+    )
+    assert _when(answers, "sequence") == [
+        (["a", "b"], 5 * SECOND, 1),
+        (["a", "b"], 10 * SECOND, -1),
+    ]
+    lasting = database.sql(
+        "SELECT rows FROM ACCUMULATE(S [RANGE 1 SECOND], value => counts) A [RANGE 3 SECONDS] "
+        "EMIT CHANGES"
+    )
+    assert _when(lasting, "rows") == [
+        (1, SECOND, 1),
+        (2, 2 * SECOND, 1),
+        (1, 4 * SECOND + 1, -1),
+        (2, 5 * SECOND + 1, -1),
+    ]
+
+
+def _when(changes: pa.Table, column: str) -> list[tuple[Any, int, int]]:
+    """Values, how long after the start they come or go, and which of the two."""
+    times = [time - START for time in changes["_time"].cast(pa.int64()).to_pylist()]
+    values, diffs = changes[column].to_pylist(), changes["_diff"].to_pylist()
+    return sorted(zip(values, times, diffs, strict=True), key=lambda one: one[1])
+
+
 def test_keys_that_are_over_are_forgotten() -> None:
     database = LocalDatabase(buckets=1)
     rows = 3000
