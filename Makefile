@@ -37,6 +37,9 @@ experiments: $(READY)  ## repeat the papers' experiments, and write their page (
 lock: $(READY)  ## pin the newest versions of all dependencies
 	@scripts/lock.sh
 
+lowest: $(READY) $(TESTS_READY)  ## test with the lowest versions that pyproject.toml allows (ten minutes)
+	@scripts/lowest.sh
+
 setup: $(READY)  ## only set up
 
 $(READY): requirements/dev.txt pyproject.toml scripts/set_up.sh
@@ -48,4 +51,4 @@ $(TESTS_READY): $(READY)
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test check soak bench experiments lock setup clean
+.PHONY: help demo test check soak bench experiments lock lowest setup clean
