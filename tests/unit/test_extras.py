@@ -14,7 +14,6 @@ import nilometer as nm
 from nilometer.deliveries.find_units import unit_class
 from nilometer.errors import InstallationError
 from nilometer.extras import PACKAGES, require_extras
-from nilometer.sensors.catalog.engine import open_engine
 from tests.without_packages import run_without
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -151,15 +150,6 @@ def test_deliveries_say_which(monkeypatch: pytest.MonkeyPatch) -> None:
             f"unit {unit.lower()} needs {package}: pip install 'nilometer[deliveries]'"
         )
     assert unit_class("parquet")
-
-
-def test_catalogs_say_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(InstallationError) as caught:
-        open_engine("postgresql://me@here/there")
-    assert str(caught.value) == (
-        "a catalog in PostgreSQL needs psycopg: pip install 'nilometer[postgres]'"
-    )
 
 
 def test_it_is_an_import_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
