@@ -178,7 +178,7 @@ def streamed(
     return changes_in(spark.read.parquet(str(folder / "out")), decoding)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.limit(900)
 @settings(max_examples=ROUNDS, phases=WITHOUT_SHRINKING, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_at_every_instant_the_answer_is_that_of_the_plain_query(
@@ -188,7 +188,7 @@ def test_at_every_instant_the_answer_is_that_of_the_plain_query(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3000)
+@pytest.mark.limit(3000)
 @settings(
     max_examples=2 * ROUNDS,
     derandomize=False,

@@ -117,7 +117,7 @@ def is_settled(case: QueryCase, row: tuple[Any, ...], rows: Data) -> bool:
     return all(row[-1] < rows.watermark(name) for name in case.counted)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.limit(900)
 @settings(max_examples=ROUNDS, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_batch_is_stream_is_duckdb(
@@ -127,7 +127,7 @@ def test_batch_is_stream_is_duckdb(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3000)
+@pytest.mark.limit(3000)
 @settings(max_examples=2 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(

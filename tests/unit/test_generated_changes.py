@@ -93,7 +93,7 @@ def check_same(
     assert is_same(as_counter(found), as_counter(due)), f"{execution}: {case.sql}"
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.limit(900)
 @settings(max_examples=3 * CASES // 5)
 @given(st.data())
 def test_at_every_instant_the_answer_is_that_of_the_plain_query(draw: st.DataObject) -> None:
@@ -101,7 +101,7 @@ def test_at_every_instant_the_answer_is_that_of_the_plain_query(draw: st.DataObj
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3000)
+@pytest.mark.limit(3000)
 @settings(max_examples=3 * CASES, derandomize=False)
 @given(st.data())
 def test_ever_new_queries(draw: st.DataObject) -> None:

@@ -82,7 +82,7 @@ def test_batch_is_stream_is_duckdb(draw: st.DataObject) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3000)
+@pytest.mark.limit(3000)
 @settings(max_examples=2 * CASES, derandomize=False)
 @given(st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(draw: st.DataObject) -> None:
