@@ -38,6 +38,9 @@ lock:  ## pin the newest versions of all dependencies
 fresh:  ## run demo and test in minimal Debian roots, from a clone (DEBIAN="bookworm trixie")
 	@scripts/fresh.sh $(DEBIAN)
 
+lowest: $(READY)  ## test with the lowest versions that pyproject.toml allows (ten minutes)
+	@scripts/lowest.sh
+
 setup: $(READY)  ## only set up
 
 $(DEMO_READY): requirements/demo.txt pyproject.toml scripts/set_up.sh
@@ -52,4 +55,4 @@ $(READY): $(DEMO_READY) requirements/dev.txt
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test check soak bench experiments lock fresh setup clean
+.PHONY: help demo test check soak bench experiments lock fresh lowest setup clean
