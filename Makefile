@@ -33,7 +33,7 @@ experiments: $(READY)  ## repeat the papers' experiments, and write their page (
 	@$(RUN)/nilometer experiments all --quick --page docs/experiments.md
 
 lock:  ## pin the newest versions of all dependencies
-	@scripts/lock.sh
+	@scripts/lock.sh --upgrade
 
 fresh:  ## run demo and test in minimal Debian roots, from a clone (DEBIAN="bookworm trixie")
 	@scripts/fresh.sh $(DEBIAN)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the pinned requirement files from pyproject.toml: versions and hashes, no hosts.
+# Versions stay what they are where they can; with --upgrade they are the newest.
 # Refuses versions without wheels for a supported architecture or Python, and says which.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +10,7 @@ python3 -m venv "$tools"
 "$tools/bin/pip" install --quiet --disable-pip-version-check uv packaging
 made=$tools/requirements
 mkdir "$made"
+cp requirements/dev.txt "$made/"
 
 compile() {
   "$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 \
@@ -16,10 +18,11 @@ compile() {
 }
 
 everything=(--all-extras --group dev)
-compile "${everything[@]}" --upgrade --generate-hashes -o "$made/dev.txt"
+demo=(--extra server --group build)
+compile "${everything[@]}" "$@" --generate-hashes -o "$made/dev.txt"
 # The others have the same versions of less.
-compile --extra server --generate-hashes -c "$made/dev.txt" -o "$made/demo.txt"
-compile --extra server --extra mining --generate-hashes -c "$made/dev.txt" -o "$made/mining.txt"
+compile "${demo[@]}" --generate-hashes -c "$made/dev.txt" -o "$made/demo.txt"
+compile "${demo[@]}" --extra mining --generate-hashes -c "$made/dev.txt" -o "$made/mining.txt"
 compile "${everything[@]}" -c "$made/dev.txt" --format pylock.toml -o "$tools/pylock.toml"
 "$tools/bin/python" scripts/check_lock.py "$made" --write "$tools/pylock.toml" || {
   echo "the lock is refused, and the old one is kept: bound these versions in pyproject.toml" >&2
