@@ -178,13 +178,17 @@ def problems(lock: str, pins: Iterable[Pin], offers: Offers) -> Iterator[str]:
             if not any(file.digest in pin.digests for file in offered if not file.is_wheel):
                 yield f"{lock}: {name} {version} has no source whose hash is in the lock"
             continue
-        wanting = [one for one in MACHINES if one.wants(pin.requirement.marker)]
-        for machine in wanting:
-            wheel = machine.choose(offered)
-            if wheel is None:
-                yield f"{lock}: {name} {version} has no wheel for {machine}"
-            elif wheel.digest not in pin.digests:
-                yield f"{lock}: the hash of {wheel.name} is not in the lock"
+        wheels = {one: one.choose(offered) for one in MACHINES if one.wants(pin.requirement.marker)}
+        if lacking := [str(machine) for machine, wheel in wheels.items() if wheel is None]:
+            yield f"{lock}: {name} {version} has no wheel for {', '.join(lacking)}"
+        for wheel in sorted(
+            {
+                wheel.name
+                for wheel in wheels.values()
+                if wheel is not None and wheel.digest not in pin.digests
+            }
+        ):
+            yield f"{lock}: the hash of {wheel} is not in the lock"
 
 
 def main() -> int:
