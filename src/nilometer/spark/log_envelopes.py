@@ -115,6 +115,10 @@ class _Reader(StreamReader):
     def available(self) -> Offset:
         return {feed.name: self._cursor(feed).available().to_json() for feed in self._logs.feeds}
 
+    def hold(self, start: Offset) -> None:
+        for feed in self._logs.feeds:
+            self._cursor(feed).hold(Position.from_json(start[feed.name]))
+
     def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
         found = {}
         for feed in self._logs.feeds:

@@ -190,6 +190,9 @@ class _StreamReader(StreamReader):
     def available(self) -> Offset:
         return self._cursor.available().to_json()
 
+    def hold(self, start: Offset) -> None:
+        self._cursor.hold(Position.from_json(start))
+
     def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
         first, end = Position.from_json(start), Position.from_json(last)
         return self._cursor.advance(first, end, most_rows).to_json()

@@ -127,6 +127,10 @@ class PlacedReader(DataSourceStreamReader):
         """The end of what is there now."""
 
     @abstractmethod
+    def hold(self, start: Offset) -> None:
+        """Say that what comes after a place will be read."""
+
+    @abstractmethod
     def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
         """How far a micro-batch goes: to `last`, or at most so many rows.
 
@@ -146,14 +150,15 @@ class RememberingReader(PlacedReader):
 
     That is where the one before it ended: the last range that was planned. When a query is
     restarted, Spark plans the empty range at the last offset of the checkpoint first of all,
-    and then, if need be, the range that was not done. Only a query's first question, and the
-    one of an availableNow trigger, come when nothing has been planned. The end of the source
-    answers both: nothing that was read before lies behind it. So such a micro-batch has no
-    most rows, and an availableNow trigger, which asks just once, reads all in one.
+    and then, if need be, the range that was not done. Its first question may be the only one,
+    of an availableNow trigger, and may come before that range is done: the end of the source
+    is the answer, so the first micro-batch after a start has no most rows, and nothing has been
+    read for good yet.
     """
 
     _begun: Offset | None = None
     _planned: Offset | None = None
+    _asked = False
 
     def initialOffset(self) -> Offset:  # noqa: N802
         if self._begun is None:
@@ -161,10 +166,12 @@ class RememberingReader(PlacedReader):
         return self._begun
 
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
-        if self._planned is None:
-            self.initialOffset()  # what comes meanwhile must not lie before the beginning
-            return self.available()
-        return self.advance(self._planned, self.available(), self.most_rows)
+        if self._asked and self._planned is not None:
+            return self.advance(self._planned, self.available(), self.most_rows)
+        self._asked = True
+        # What comes from now on must not be before the beginning, nor deleted before it is read.
+        self.initialOffset() if self._planned is None else self.hold(self._planned)
+        return self.available()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         self._planned = end
