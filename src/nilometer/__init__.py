@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nilometer.errors import NilometerError
+from nilometer.extras import require_extras
 from nilometer.model.windows import between, dwindow, window
 from nilometer.model.windows import range_window as range
 from nilometer.version import VERSION as __version__
@@ -42,9 +43,10 @@ __all__ = [
     "window_join",
 ]
 
+_CLIENT = "nilometer.client"
 _LAZY = {
-    "AsyncClient": "nilometer.client",
-    "Client": "nilometer.client",
+    "AsyncClient": _CLIENT,
+    "Client": _CLIENT,
     "keep_answer": "nilometer.spark.answer_table",
     "read_answer": "nilometer.spark.answer_table",
     "snapshot": "nilometer.spark.snapshot",
@@ -61,4 +63,6 @@ def __getattr__(name: str) -> Any:
     """What needs Spark or the SQL parser is imported when it is used: workers never do."""
     if name not in _LAZY:
         raise AttributeError(f"module 'nilometer' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+    module = _LAZY[name]
+    require_extras(f"nm.{name}", "client" if module == _CLIENT else "spark")
+    return getattr(import_module(module), name)

@@ -22,6 +22,7 @@ from nilometer.commands.sensors import sensors_app
 from nilometer.commands.serve import serve
 from nilometer.commands.tokens import tokens_app
 from nilometer.errors import InputError, NilometerError
+from nilometer.extras import require_extras
 from nilometer.version import VERSION
 
 app = typer.Typer(
@@ -209,6 +210,7 @@ def sql(  # noqa: PLR0913  one argument per option
       nilometer sql --stream Sales=sales.csv:ts --at "2026-01-31 12:00:00" "
       SELECT store, SUM(price) AS total FROM Sales [RANGE 1 HOUR] GROUP BY store"
     """
+    require_extras("nilometer sql", "spark")
     sources = options.read_sources(stream or [], table or [])
     following = None
     if follow or catch_up:
@@ -249,6 +251,7 @@ def explain(
     ] = PlanFormat.text,
 ) -> None:
     """Say what a query will do: its windows, what it keeps and for how long, its order of joins."""
+    require_extras("nilometer explain", "spark")
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
     with Progress(_errors()) as progress:
         progress.say("Starting Spark")

@@ -151,6 +151,10 @@ class ResultsGoneError(NilometerError):
     """Results of a query that was dropped, or is another one now."""
 
 
+class InstallationError(NilometerError, ImportError):
+    """A package that is not installed, or of a version with which nothing can be right."""
+
+
 class SessionError(NilometerError):
     """A Spark session that cannot be started or used."""
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import sys
-from io import StringIO
 
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from nilometer import mining
-from nilometer.apps.idhm.demo import run_demo
-from nilometer.errors import NilometerError
+from nilometer.errors import InstallationError, NilometerError
 from nilometer.local.database import LocalDatabase
 from nilometer.mining.registry import MODULES, find_function
-from nilometer.mining.table_function import MiningError
 from tests.mining_streams import times_of
 
 EXTRA = ("numba", "scipy", "sklearn", "stumpy", "threadpoolctl")
 ALONE = {"ACCUMULATE", "PATTERNS", "SEQUENCES"}
-HINT = "pip install 'nilometer[mining]'"
+CURE = "pip install 'nilometer[mining]'"
 
 
 @pytest.fixture(autouse=True)
@@ -39,15 +35,15 @@ def database() -> LocalDatabase:
 
 @pytest.mark.parametrize("name", sorted(set(MODULES) - ALONE))
 def test_functions_say_what_is_missing(name: str) -> None:
-    with pytest.raises(MiningError, match=f"{name} needs .*: not installed") as caught:
+    with pytest.raises(InstallationError, match=f"^{name} needs .*: ") as caught:
         find_function(name)
-    assert caught.value.hint == HINT
+    assert caught.value.message.endswith(CURE)
 
 
 def test_statements_say_where(database: LocalDatabase) -> None:
-    with pytest.raises(NilometerError, match="PERIODS needs scipy: not installed") as caught:
+    with pytest.raises(NilometerError, match="^PERIODS needs scipy: ") as caught:
         database.sql("SELECT * FROM PERIODS(S [RANGE 1 DAY], value => v, step => 1 MINUTE)")
-    assert HINT in str(caught.value)
+    assert CURE in str(caught.value)
     assert "^" in str(caught.value)
 
 
@@ -68,10 +64,5 @@ def test_operators_say_what_is_missing(name: str) -> None:
     if name in ("FrequentSequences", "PartialPatterns", "RunningTotal"):
         assert getattr(mining, name).__name__ == name
     else:
-        with pytest.raises(MiningError, match="not installed"):
+        with pytest.raises(InstallationError, match="nilometer.mining"):
             getattr(mining, name)
-
-
-def test_the_application_says_it_before_it_starts() -> None:
-    with pytest.raises(MiningError, match="CLASSIFY needs sklearn: not installed"):
-        run_demo(1, Console(file=StringIO()))

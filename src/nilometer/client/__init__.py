@@ -1,5 +1,9 @@
 """Talk to a Nilometer server: `nilometer.Client` and `nilometer.AsyncClient`."""
 
+from nilometer.extras import require_extras
+
+require_extras("this", "client")
+
 from nilometer.client.async_client import AsyncClient, AsyncFollowing, AsyncQuery
 from nilometer.client.client import Client, Following, Query
 from nilometer.client.rows import Answer, Page, Rows

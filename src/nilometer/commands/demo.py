@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from nilometer.errors import InputError
+from nilometer.extras import require_extras
 
 _RATE: Final = 1000
 
@@ -42,8 +43,17 @@ def demo(
     """
     if application is Application.IDHM and rate is not None:
         raise InputError("idhm has no rate", hint="leave --rate out")
+    _require_all(application)
     if not _run(application, seconds, rate or _RATE, Console(highlight=False)):
         raise typer.Exit(1)
+
+
+def _require_all(application: Application) -> None:
+    """All that is missing is told at once, before anything starts."""
+    if application is Application.IDHM:
+        require_extras("nilometer demo idhm", "server", "mining")
+    else:
+        require_extras("nilometer demo", "server")
 
 
 def _run(application: Application, seconds: int | None, rate: int, console: Console) -> bool:

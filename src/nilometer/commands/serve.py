@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from nilometer.extras import require_extras
+
 
 def serve(
     *,
@@ -47,6 +49,7 @@ def serve(
 
     The first start prints a token; [bold]nilometer tokens[/] makes more of them.
     """
+    require_extras("nilometer serve", "server")
     from nilometer.server.config import read_config  # noqa: PLC0415  takes its time to load
     from nilometer.server.serve import DatabasePlace, run_server  # noqa: PLC0415
 

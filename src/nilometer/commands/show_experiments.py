@@ -15,7 +15,8 @@ from rich.text import Text
 from nilometer.errors import InputError
 from nilometer.experiments.experiment import Experiment, Profile, Setting
 from nilometer.experiments.report import Report, Verdict
-from nilometer.experiments.run_experiment import require_matplotlib, run_experiment
+from nilometer.experiments.run_experiment import run_experiment
+from nilometer.extras import require_extras
 from nilometer.model.names import count
 
 Item = TypeVar("Item")
@@ -40,7 +41,7 @@ def run_and_show(
     experiments: Sequence[Experiment], profile: str, output: Path, screen: Console
 ) -> list[Report]:
     """Run them one after the other; each tells its verdicts when it ends."""
-    require_matplotlib()
+    require_extras("nilometer experiments", "experiments")
     reports = []
     for number, experiment in enumerate(experiments, start=1):
         place = f"{number}/{len(experiments)} " if len(experiments) > 1 else ""

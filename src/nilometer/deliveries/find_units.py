@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from nilometer.deliveries.unit import ENTRY_POINTS, ChunkSize
 from nilometer.errors import InputError
+from nilometer.extras import require_packages
 from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.model.options import Option, one_of, parse_size, read_options, seconds, whole
@@ -19,6 +20,8 @@ _BUILT_IN: Final = {
     "python": "nilometer.deliveries.units.python:PythonUnit",
     "webhook": "nilometer.deliveries.units.webhook:WebhookUnit",
 }
+_PACKAGES: Final = {"mqtt": "paho", "webhook": "httpx"}
+"""What built-in units import that is only there with the extra `deliveries`."""
 _NEEDED: Final = ("options", "deliver", "close")
 
 
@@ -31,6 +34,8 @@ def unit_class(name: str) -> Any:
     """The class of a unit."""
     found = name.lower()
     if (place := _BUILT_IN.get(found)) is not None:
+        if (package := _PACKAGES.get(found)) is not None:
+            require_packages(f"unit {found}", "deliveries", [package])
         module, _, attribute = place.partition(":")
         return getattr(import_module(module), attribute)
     others = installed(ENTRY_POINTS)  # built-in ones came first: their names cannot be taken

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
-from nilometer.errors import InputError
 from nilometer.experiments.experiment import Experiment, Row, Setting, SkippedError
 from nilometer.experiments.report import Report, make_report, write_report
+from nilometer.extras import require_extras
 
 _DOTS_PER_INCH = 110
 
 
 def run_experiment(experiment: Experiment, setting: Setting, folder: Path) -> Report:
     """Its report, once NAME.csv, NAME.png and NAME.verdicts.json are in the folder."""
-    require_matplotlib()
+    require_extras("drawing figures", "experiments")
     folder.mkdir(parents=True, exist_ok=True)
     began = perf_counter()
     try:
@@ -52,12 +51,3 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
     experiment.draw(figure, rows)
     figure.suptitle(f"{experiment.paper}, {experiment.figure}: {experiment.title}", wrap=True)
     figure.savefig(path, dpi=_DOTS_PER_INCH, metadata={"Software": None})
-
-
-def require_matplotlib() -> None:
-    """Refuse to measure for minutes what cannot be drawn afterwards."""
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "figures cannot be drawn: matplotlib is not installed",
-            hint="pip install 'nilometer[experiments]'",
-        )

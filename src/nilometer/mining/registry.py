@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final
 
-from nilometer.mining.table_function import MiningError, TableFunction
+from nilometer.extras import require_packages
+from nilometer.mining.table_function import TableFunction
 
 
 class Kind(StrEnum):
@@ -40,12 +40,7 @@ MODULES: Final = MappingProxyType(
 def find_function(name: str) -> TableFunction:
     """The function of a name in upper case; an error if what it needs is not installed."""
     function: TableFunction = import_module(MODULES[name]).FUNCTION
-    missing = [package for package in function.needs if find_spec(package) is None]
-    if missing:
-        raise MiningError(
-            f"{name} needs {' and '.join(missing)}: not installed",
-            hint="pip install 'nilometer[mining]'",
-        )
+    require_packages(name, "mining", function.needs)
     return function
 
 

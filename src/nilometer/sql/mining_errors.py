@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlglot import exp
 
-from nilometer.errors import SqlError
+from nilometer.errors import InstallationError, SqlError
 from nilometer.mining.table_function import MiningError
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.scalars import place_of
@@ -25,3 +25,5 @@ def blamed(call: TableCall, sql: str) -> Iterator[None]:
         raise SqlError(
             error.message, place=place_of(guilty, sql), detail=error.detail, hint=error.hint
         ) from None
+    except InstallationError as error:
+        raise SqlError(error.message, place=place_of(call, sql)) from None

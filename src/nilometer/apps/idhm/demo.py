@@ -26,10 +26,7 @@ from nilometer.apps.idhm.site import box_of
 from nilometer.apps.sensor_process import sensors_at_work
 from nilometer.client import Client, Query
 from nilometer.errors import SessionError
-from nilometer.mining.registry import find_function
 
-_FUNCTIONS: Final = ("CLASSIFY", "LINES", "PEAKS")
-"""Of the table functions in its statements those that need something installed."""
 _STARTING: Final = "Starting the server, with Spark (some ten seconds)"
 _LEARNING: Final = "Storing what is known of materials, and starting the queries"
 _FIRST_TO_WATCH: Final = "CREATE QUERY belt"
@@ -52,8 +49,6 @@ def run_demo(seconds: int | None, console: Console) -> bool:
 
     `seconds` None: in a terminal until Ctrl-C.
     """
-    for function in _FUNCTIONS:
-        find_function(function)
     if seconds is None and not console.is_terminal:
         seconds = UNWATCHED
     if not console.is_terminal:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from nilometer.errors import CatalogError
+from nilometer.extras import require_extras
 
 BEGIN: Final = "begin"
 """The option of a connection that says how its transactions begin; only SQLite minds."""
@@ -111,15 +112,9 @@ def _begin(connection: Connection) -> None:
 
 
 def _open_postgres(url: URL) -> Engine:
-    try:
-        return create_engine(
-            url.set(drivername=_POSTGRES),
-            pool_pre_ping=True,
-            connect_args={**_POSTGRES_SETTINGS, **url.query},
-        )
-    except ModuleNotFoundError as error:
-        raise CatalogError(
-            "a catalog in PostgreSQL needs psycopg",
-            detail=str(error),
-            hint="pip install 'nilometer[postgres]'",
-        ) from error
+    require_extras("a catalog in PostgreSQL", "postgres")
+    return create_engine(
+        url.set(drivername=_POSTGRES),
+        pool_pre_ping=True,
+        connect_args={**_POSTGRES_SETTINGS, **url.query},
+    )

@@ -1,0 +1,56 @@
+"""What is installed with an extra, and the one way to say that it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Final
+
+from nilometer.errors import InstallationError
+
+_SPARK: Final = ("pyspark",)
+_DELIVERIES: Final = ("httpx", "paho")
+
+PACKAGES: Final = MappingProxyType(
+    {
+        "client": ("httpx",),
+        "deliveries": _DELIVERIES,
+        "experiments": ("matplotlib",),
+        "mining": ("scipy", "sklearn", "stumpy", "threadpoolctl"),
+        "postgres": ("psycopg",),
+        "server": (*_DELIVERIES, *_SPARK, "fastapi", "nicegui", "prometheus_client", "uvicorn"),
+        "spark": _SPARK,
+    }
+)
+"""What has to be there for an extra, by the names under which it is imported."""
+
+
+def require_extras(what: str, *extras: str) -> None:
+    """Refuse what needs extras that are not installed, in one line that says which."""
+    missing = {extra: _missing(PACKAGES[extra]) for extra in extras}
+    _refuse(what, {extra: packages for extra, packages in missing.items() if packages})
+
+
+def require_packages(what: str, extra: str, packages: Iterable[str]) -> None:
+    """Refuse what needs only these packages of an extra, if one is not installed.
+
+    >>> require_packages("MATCHES", "mining", ["not_there"])
+    Traceback (most recent call last):
+    nilometer.errors.InstallationError: MATCHES needs not_there: pip install 'nilometer[mining]'
+    """
+    if missing := _missing(packages):
+        _refuse(what, {extra: missing})
+
+
+def _missing(packages: Iterable[str]) -> list[str]:
+    return [package for package in packages if find_spec(package) is None]
+
+
+def _refuse(what: str, missing: dict[str, list[str]]) -> None:
+    if missing:
+        packages = sorted({package for some in missing.values() for package in some})
+        raise InstallationError(
+            f"{what} needs {', '.join(packages)}: "
+            f"pip install 'nilometer[{','.join(sorted(missing))}]'"
+        )
