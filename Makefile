@@ -8,7 +8,7 @@ SECONDS :=
 APP :=
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(DEMO_READY) $(if $(APP),$(MINING_READY))  ## a server at work, to look at in a browser: cameras, or boxes on a belt (APP=idhm; SECONDS=30)
 	@$(RUN)/nilometer demo $(APP) $(if $(SECONDS),--seconds $(SECONDS))
@@ -41,6 +41,9 @@ fresh:  ## run demo and test in minimal Debian roots, from a clone (DEBIAN="book
 lowest: $(READY)  ## test with the lowest versions that pyproject.toml allows (ten minutes)
 	@scripts/lowest.sh
 
+spark-versions:  ## run the smoke suite on Spark 4.0 to 4.3 (SPARKS="4.0", PYTHONS="3.11"; minutes for each)
+	@scripts/spark_versions.sh
+
 setup: $(READY)  ## only set up
 
 $(DEMO_READY): requirements/demo.txt pyproject.toml scripts/set_up.sh
@@ -55,4 +58,4 @@ $(READY): $(DEMO_READY) requirements/dev.txt
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test check soak bench experiments lock fresh lowest setup clean
+.PHONY: help demo test check soak bench experiments lock fresh lowest spark-versions setup clean

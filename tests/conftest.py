@@ -13,6 +13,8 @@ from tests.limits import pytest_configure, pytest_runtest_protocol  # noqa: F401
 from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.postgres import Postgres, start_postgres
 
+collect_ignore = ["smoke"]  # scripts/spark_versions.sh runs it against an installed package
+
 settings.register_profile(
     "nilometer",
     deadline=None,

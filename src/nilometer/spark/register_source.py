@@ -8,10 +8,13 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from nilometer.spark.versions import require_supported_session
+
 _REGISTERING: Final = threading.Lock()
 
 
 def register_source(session: SparkSession, source: type[DataSource]) -> None:
     """Register a source, once more if it is there: two threads at the same time may not."""
+    require_supported_session(session)
     with _REGISTERING:
         session.dataSource.register(source)

@@ -18,13 +18,20 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from nilometer.errors import SessionError
+from nilometer.spark.machine import cores as machine_cores
+from nilometer.spark.machine import memory as machine_memory
+from nilometer.spark.versions import (
+    CHECKPOINT_FILES,
+    require_supported,
+    require_supported_session,
+)
 
 OLDEST_JAVA: Final = 17
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 
-JAVA_OPTIONS: Final = (
-    "-XX:+UseParallelGC -Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC"
-)
+_LAUNCH: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
+"""Java has this way to start processes on Linux only, and ends where it is named elsewhere."""
+JAVA_OPTIONS: Final = f"-XX:+UseParallelGC -Duser.timezone=UTC{_LAUNCH}"
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -33,9 +40,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
     # On local disks Spark's default starts a `readlink` process several times per file.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
     # Otherwise Spark measures an Arrow batch again after every row that it adds to it.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.python.daemon.module": "nilometer.spark.daemon",
@@ -75,9 +80,11 @@ def local_spark(
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        require_supported_session(running)
         return running
+    require_supported(pyspark.__version__)
     require_java()
-    cores = cores or len(os.sched_getaffinity(0))
+    cores = cores or machine_cores()
     scratch = _scratch_folder()
     settings = {
         **_SETTINGS,
@@ -153,8 +160,7 @@ def require_java() -> None:
 
 def _memory() -> str:
     """Half of the machine's memory, at most 4 GiB: the state of joins lives outside the JVM."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{min(4096, total // (2 << 20))}m"
+    return f"{min(4096, machine_memory() // (2 << 20))}m"
 
 
 def _scratch_folder() -> Path:

@@ -16,6 +16,7 @@ from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
+from nilometer.spark.versions import require_supported_session
 from nilometer.sql.plan import JoinPlan
 
 
@@ -69,6 +70,8 @@ def window_join(
             raise InputError(
                 f"stream {name} is not a DataFrame", detail=f"got {type(frame).__name__}"
             )
+    for frame in streams.values():
+        require_supported_session(frame.sparkSession)
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, algorithm, buckets)
     return run_query(plan_join(streams, options), streams)
 
