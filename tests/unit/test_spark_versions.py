@@ -17,6 +17,7 @@ import nilometer as nm
 from nilometer.errors import InputError, SessionError
 from nilometer.spark import versions
 from nilometer.spark.register_source import register_source
+from nilometer.spark.supported import require_supported
 from nilometer.spark.versions import Offset, RememberingReader
 
 MOST = 3
@@ -24,7 +25,7 @@ MOST = 3
 
 @pytest.mark.parametrize("version", ["4.0.0", "4.1.4", "4.2.0-SNAPSHOT", "4.3.0"])
 def test_supported_versions(version: str) -> None:
-    versions.require_supported(version)
+    require_supported(version)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,8 @@ from pyspark.sql import SparkSession
 from nilometer.errors import SessionError
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
-from nilometer.spark.versions import (
-    CHECKPOINT_FILES,
-    require_supported,
-    require_supported_session,
-)
+from nilometer.spark.supported import require_supported
+from nilometer.spark.versions import CHECKPOINT_FILES
 
 OLDEST_JAVA: Final = 17
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
@@ -80,9 +77,8 @@ def local_spark(
     """
     running = SparkSession.getActiveSession()
     if running is not None:
-        require_supported_session(running)
+        require_supported(running.version)
         return running
-    require_supported(pyspark.__version__)
     require_java()
     cores = cores or machine_cores()
     scratch = _scratch_folder()

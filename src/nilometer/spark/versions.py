@@ -1,12 +1,11 @@
-"""The versions of Spark that are supported, and everything in which they differ.
+"""Everything in which the supported versions of Spark differ.
 
-Nothing outside of this file asks which Spark it runs on. What counts is the PySpark of the
+Nothing outside of this file asks which of them it runs on. What counts is the PySpark of the
 process: workers of a Spark Connect server have the server's.
 """
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from socketserver import BaseServer
@@ -15,45 +14,17 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyspark
 from pyspark import accumulators
-from pyspark.sql import SparkSession, datasource
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas import functions
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
-from nilometer.errors import InputError, SessionError
-
-OLDEST: Final = (4, 0)
-NEWEST: Final = (4, 3)
+from nilometer.errors import InputError
+from nilometer.spark.supported import read_version
 
 Offset: TypeAlias = dict[str, Any]
 """A place in a source, as Spark keeps it in a checkpoint."""
-
-
-def read_version(text: str) -> tuple[int, int]:
-    """The first two numbers of a version: 4.1.0-SNAPSHOT is (4, 1)."""
-    found = re.match(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
-def require_supported(version: str) -> None:
-    """Refuse a Spark that Nilometer has not been tested with."""
-    found = read_version(version)
-    if OLDEST <= found <= NEWEST:
-        return
-    first, last = (".".join(map(str, one)) for one in (OLDEST, NEWEST))
-    after = f"{NEWEST[0]}.{NEWEST[1] + 1}"
-    wrong = "is too old" if found < OLDEST else "is newer than this Nilometer knows"
-    raise SessionError(
-        f"Spark {version} {wrong}",
-        detail=f"supported are Spark {first} to {last}",
-        hint=f"pip install 'pyspark>={first},<{after}', or connect to a server of such a version",
-    )
-
-
-def require_supported_session(session: SparkSession) -> None:
-    """The same for a session, classic or Spark Connect."""
-    require_supported(session.version)
 
 
 _SPARK: Final = read_version(pyspark.__version__)
