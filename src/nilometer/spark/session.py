@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,9 +15,8 @@ from typing import Any, Final
 import pyspark
 from pyspark.sql import SparkSession
 
-from nilometer.errors import SessionError
+from nilometer.spark.java import java_home, require_java
 
-OLDEST_JAVA: Final = 17
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 
 JAVA_OPTIONS: Final = (
@@ -76,7 +73,7 @@ def local_spark(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    require_java()
+    java = require_java()
     cores = cores or len(os.sched_getaffinity(0))
     scratch = _scratch_folder()
     settings = {
@@ -93,7 +90,7 @@ def local_spark(
     builder = SparkSession.builder.appName(name).master(f"local[{cores},4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file(scratch)), _spark_home(scratch):
+    with _standard_error_to(log_file(scratch)), _spark_home(scratch), java_home(java, scratch):
         session = builder.getOrCreate()
     _end_quietly(session)
     return session
@@ -130,25 +127,6 @@ def log_file(scratch: Path) -> Path:
 def shuffle_partitions(session: SparkSession) -> int:
     """How many tasks a session shuffles to."""
     return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-
-
-def require_java() -> None:
-    """Make sure that there is a Java that Spark can run on."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        raise SessionError(
-            "Spark needs Java, and none was found",
-            hint="install Java 17 or later, such as Debian's default-jre-headless",
-        )
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version[1]) < OLDEST_JAVA:
-        raise SessionError(
-            f"Spark needs Java {OLDEST_JAVA} or later",
-            detail=f"{java} says {said.splitlines()[0] if said else 'nothing'}",
-            hint="install a later one, or point JAVA_HOME to it",
-        )
 
 
 def _memory() -> str:
