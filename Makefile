@@ -1,31 +1,29 @@
 # Everything here sets up what it needs first: a virtual environment, and Java where there is none.
 .DEFAULT_GOAL := help
-READY := .venv/ready
 RUN := .venv/bin
-TESTS_READY := .venv/ready-for-tests
+DEMO_READY := .venv/ready-demo
+MINING_READY := .venv/ready-mining
+READY := .venv/ready-tests
 SECONDS :=
 APP :=
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY)  ## a server at work, to look at in a browser: cameras, or boxes on a belt (APP=idhm; SECONDS=30)
+demo: $(DEMO_READY) $(if $(APP),$(MINING_READY))  ## a server at work, to look at in a browser: cameras, or boxes on a belt (APP=idhm; SECONDS=30)
 	@$(RUN)/nilometer demo $(APP) $(if $(SECONDS),--seconds $(SECONDS))
 
-test: $(READY) $(TESTS_READY) check  ## run all tests (some twenty minutes)
-	@echo "Running the tests (some twenty minutes): those with Spark here, the others beside them"
-	@$(RUN)/python -m pytest -q -p no:cacheprovider src tests/unit tests/browser > build/unit-tests.log 2>&1 & \
-	others=$$!; $(RUN)/python -m pytest -q tests/spark; spark=$$?; wait $$others; others=$$?; \
-	if [ $$others -eq 0 ]; then tail -n 1 build/unit-tests.log; else cat build/unit-tests.log; fi; \
-	[ $$others -eq 0 ] && [ $$spark -eq 0 ]
+test: check  ## run all tests (some twelve minutes)
+	@$(RUN)/python -m tests
 
-check: $(READY)  ## lint, types, imports
+check: $(READY)  ## lint, types, imports, and that the pinned versions install everywhere
 	@echo "Checking style, types and imports"
 	@$(RUN)/ruff check --quiet . && $(RUN)/ruff format --check --quiet .
 	@$(RUN)/mypy --no-error-summary
 	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)
+	@$(RUN)/python scripts/check_lock.py requirements
 
-soak: $(READY) $(TESTS_READY)  ## run the long tests: many more cases, many kills (a quarter of an hour)
+soak: $(READY)  ## run the long tests: many more cases, many kills (a quarter of an hour)
 	@$(RUN)/python -m pytest -q -m soak --override-ini addopts= -p no:cacheprovider
 
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
@@ -34,21 +32,30 @@ bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (h
 experiments: $(READY)  ## repeat the papers' experiments, and write their page (20 minutes)
 	@$(RUN)/nilometer experiments all --quick --page docs/experiments.md
 
-lock: $(READY)  ## pin the newest versions of all dependencies
-	@scripts/lock.sh
+lock:  ## pin the newest versions of all dependencies
+	@scripts/lock.sh --upgrade
 
-lowest: $(READY) $(TESTS_READY)  ## test with the lowest versions that pyproject.toml allows (ten minutes)
+fresh:  ## run demo and test in minimal Debian roots, from a clone (DEBIAN="bookworm trixie")
+	@scripts/fresh.sh $(DEBIAN)
+
+lowest: $(READY)  ## test with the lowest versions that pyproject.toml allows (ten minutes)
 	@scripts/lowest.sh
+
+spark-versions:  ## run the smoke suite on Spark 4.0 to 4.3 (SPARKS="4.0", PYTHONS="3.11"; minutes for each)
+	@scripts/spark_versions.sh
 
 setup: $(READY)  ## only set up
 
-$(READY): requirements/dev.txt pyproject.toml scripts/set_up.sh
-	@scripts/set_up.sh
+$(DEMO_READY): requirements/demo.txt pyproject.toml scripts/set_up.sh
+	@scripts/set_up.sh demo
 
-$(TESTS_READY): $(READY)
+$(MINING_READY): $(DEMO_READY) requirements/mining.txt
+	@scripts/set_up.sh mining
+
+$(READY): $(DEMO_READY) requirements/dev.txt
 	@scripts/set_up.sh tests
 
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test check soak bench experiments lock lowest setup clean
+.PHONY: help demo test check soak bench experiments lock fresh lowest spark-versions setup clean

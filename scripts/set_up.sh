@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Sets up .venv from the pinned requirements, Java where there is none, and a broker for sensors.
-# With the argument `tests`: what only tests need, a database server and a browser.
-# Says what is missing.
+# Sets up .venv from the pinned requirements, and the programs that are needed beside it.
+#
+#   set_up.sh demo     what the demo needs: a Java where there is none, a broker for sensors
+#   set_up.sh mining   the packages that mining needs, such as the demo of boxes on a belt
+#   set_up.sh tests    everything else: packages for tests, a database server, a browser
+#
+# Says what takes long, how large it is, and what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,10 +17,11 @@ work() { work_if_possible "$@" || exit 1; }
 
 # The same, but a failure is not the end.
 work_if_possible() {
-  local title=$1 log started
+  local title=$1 log started size
   shift
   log=$(mktemp)
   started=$SECONDS
+  size=$(megabytes)
   printf '%s ' "$title"
   "$@" >"$log" 2>&1 &
   local job=$!
@@ -25,7 +30,7 @@ work_if_possible() {
     (( (SECONDS - started) % 3 )) || printf '.'
   done
   if wait "$job"; then
-    printf ' done\n'
+    printf ' %d s, %d MB\n' $((SECONDS - started)) $(($(megabytes) - size))
     rm -f "$log"
   else
     printf ' failed\n'
@@ -35,10 +40,20 @@ work_if_possible() {
   fi
 }
 
+# How large the environment and the installed programs are.
+megabytes() {
+  local programs
+  programs=$(dpkg-query -W -f '${Installed-Size}\n' 2>/dev/null | awk '{n += $1} END {print n + 0}')
+  du -sk .venv 2>/dev/null | awk -v n="$programs" '{n += $1} END {printf "%d\n", n / 1024}'
+}
+
+can_use_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
 apt_install() {
-  command -v apt-get >/dev/null || return 1
-  [ "$(id -u)" = 0 ] || return 1
-  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y "$@"
+  can_use_apt || return 1
+  apt-get -qq update || true # an old list may do
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+    install -y --no-install-recommends "$@"
 }
 
 # Installs packages without starting what they bring: the tests start their own.
@@ -64,13 +79,16 @@ has_browser() {
   command -v chromium >/dev/null || command -v google-chrome >/dev/null
 }
 
-# Installs a package that much works without, or says what does not: a check, its package, that.
+# Installs a program that much works without, or says what does not: a check, the program's name,
+# what does not work, and packages that it needs to be of use.
 install_if_possible() {
-  "$1" && return
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    work_if_possible "Installing $2" apt_install_idle "$2" || true
+  local check=$1 name=$2 missing=$3
+  shift 3
+  "$check" && return
+  if can_use_apt; then
+    work_if_possible "Installing $name" apt_install_idle "$name" "$@" || true
   fi
-  "$1" || say "Without $2 $3: install $2"
+  "$check" || say "Without $name $missing: install $name"
 }
 
 find_python() {
@@ -90,34 +108,55 @@ has_java() {
   command -v "$java" >/dev/null || return 1
   local major
   major=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
-  [ "${major:-0}" -ge 17 ]
+  case $major in 17 | 21 | 25) ;; *) return 1 ;; esac # those that are tested
 }
 
-mkdir -p build
-if [ "${1:-}" = tests ]; then
-  install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
-  install_if_possible has_browser chromium "the tests of the console are skipped"
-  touch .venv/ready-for-tests
-  exit
-fi
-python=$(find_python)
-if ! has_java; then
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    work "Installing Java" apt_install default-jre-headless
-  fi
-  has_java || fail "Java 17 or later is needed: install default-jre-headless and run make again"
-fi
-install_if_possible has_mosquitto mosquitto "all cameras of the demo speak HTTP, and tests of MQTT are skipped"
-if ! "$python" -m venv .venv >/dev/null 2>&1; then
+# Installs one of the lock files.
+install_packages() {
+  local count
+  count=$(grep -c '==' "requirements/$1.txt")
+  work "Installing $count Python package$([ "$count" = 1 ] || printf s)${2:-}" \
+    .venv/bin/pip install --disable-pip-version-check --no-input --require-hashes \
+    -r "requirements/$1.txt"
+}
+
+make_venv() {
+  local python
+  python=$(find_python)
+  "$python" -m venv .venv >/dev/null 2>&1 && return
   rm -rf .venv
   work "Installing Python's venv" apt_install python3-venv ||
     fail "Python's venv module is needed: install python3-venv and run make again"
   "$python" -m venv .venv || fail "cannot make a virtual environment"
-fi
-work "Installing Python packages (some minutes the first time)" \
-  .venv/bin/pip install --disable-pip-version-check --no-input --require-hashes \
-  -r requirements/dev.txt
-work "Installing nilometer" \
-  .venv/bin/pip install --disable-pip-version-check --no-input --no-deps \
-  --no-build-isolation --editable .
-touch .venv/ready
+}
+
+set_up_demo() {
+  find_python >/dev/null
+  if ! has_java && can_use_apt; then
+    work_if_possible "Installing Java" apt_install default-jre-headless || true
+  fi
+  install_if_possible has_mosquitto mosquitto \
+    "all cameras of the demo speak HTTP, and tests of MQTT are skipped"
+  make_venv
+  install_packages demo " (half of it is Spark)"
+  has_java || install_packages java " (a Java, because none was found)"
+  work "Installing nilometer" \
+    .venv/bin/pip install --disable-pip-version-check --no-input --no-deps \
+    --no-build-isolation --editable .
+}
+
+set_up_tests() {
+  install_packages dev
+  install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
+  install_if_possible has_browser chromium "the tests of the console are skipped" \
+    fonts-liberation
+}
+
+mkdir -p build
+case ${1:-} in
+  demo) set_up_demo ;;
+  mining) install_packages mining ;;
+  tests) set_up_tests ;;
+  *) fail "say what to set up: demo, mining or tests" ;;
+esac
+touch ".venv/ready-$1"

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from nilometer.sensors.catalog.catalog import SensorCatalog
+from tests.limits import pytest_configure, pytest_runtest_protocol  # noqa: F401  hooks
 from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.postgres import Postgres, start_postgres
+
+collect_ignore = ["smoke"]  # scripts/spark_versions.sh runs it against an installed package
 
 settings.register_profile(
     "nilometer",

@@ -6,7 +6,6 @@ python -m tests.console_at_work FOLDER PORT MODULE:PAGE serves the logs in FOLDE
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,11 +29,10 @@ from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
+from tests.patience import wait_for
 from tests.results_server import free_port
 from tests.served import StoredOnly
 from tests.server_at_work import make_tokens
-
-_START_WITHIN = 60.0
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,13 @@ def console_at_work(folder: Path, page: str) -> Iterator[ConsoleAtWork]:
 
 
 def _wait_until_ready(process: Popen[bytes], url: str) -> None:
-    end = time.monotonic() + _START_WITHIN
-    while time.monotonic() < end and process.poll() is None:
+    def is_ready() -> bool:
         try:
-            httpx.get(f"{url}/health", timeout=5)
+            return httpx.get(f"{url}/health", timeout=5).is_success
         except httpx.TransportError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("the console did not become ready")
+            return False
+
+    wait_for(is_ready, every=0.1, alive=lambda: process.poll() is None)
 
 
 def _log_of(folder: Path, query: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,15 +32,6 @@ QUICK = ManagerSettings(
     close_timeout=1.0,
     room_timeout=0.02,
 )
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What the condition gives once it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"still {found!r}"
-        time.sleep(0.01)
-    return found
 
 
 @dataclass

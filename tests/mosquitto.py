@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Final
 
 import pytest
 
+from tests.patience import LONG, wait_for
+
 HOST: Final = "127.0.0.1"
-_PATIENCE: Final = 20.0
 _ATTEMPTS: Final = 5
 
 
@@ -58,12 +58,15 @@ class Mosquitto:
         with (self.folder / "mosquitto.log").open("ab") as log:
             command = [self.program, "-c", str(config)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        end = time.monotonic() + _PATIENCE
-        while not _accepts(self.port):
-            if self.process.poll() is not None or time.monotonic() > end:
-                self.kill()
-                raise RuntimeError(f"mosquitto did not start:\n{self.log}")
-            time.sleep(0.02)
+        try:
+            wait_for(
+                lambda: _accepts(self.port),
+                said=lambda: f"mosquitto did not start:\n{self.log}",
+                alive=lambda: self.process is not None and self.process.poll() is None,
+            )
+        except AssertionError as error:
+            self.kill()
+            raise RuntimeError(error) from None
         # Another program may hold the port: then its connections were seen, not the broker's.
         if self.process.poll() is not None:
             raise RuntimeError(f"mosquitto did not start:\n{self.log}")
@@ -73,7 +76,7 @@ class Mosquitto:
         if self.process is not None:
             self.process.terminate()
             try:
-                self.process.wait(_PATIENCE)
+                self.process.wait(LONG)
             except subprocess.TimeoutExpired:
                 self.kill()
         self.process = None

@@ -12,9 +12,9 @@ import pyarrow as pa
 from nilometer.sensors.stream_type import SensorAddress
 from nilometer.sensors.types.mqtt import MqttStream
 from tests.mosquitto import Mosquitto
+from tests.patience import LONG
 
 COLUMNS = pa.schema([("reading", pa.int64()), ("temperature", pa.float64())])
-PATIENCE = 50.0
 
 
 def at(
@@ -37,7 +37,7 @@ async def opened(sensor: SensorAddress) -> MqttStream:
 async def take(stream: MqttStream, count: int, *, store: bool = True) -> list[Any]:
     """So many readings, acknowledged or not."""
     found: list[Any] = []
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(LONG):
         while len(found) < count:
             some = await stream.read_stream()
             for one in some:
@@ -45,13 +45,6 @@ async def take(stream: MqttStream, count: int, *, store: bool = True) -> list[An
                     one.stored()
             found += some
     return found
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what must become so, however slow the machine is."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def nothing_more(stream: MqttStream, wait: float = 0.25) -> bool:
@@ -75,7 +68,7 @@ def publish(
     client.connect(broker.host, broker.port)
     client.loop_start()
     for topic, payload in messages:
-        client.publish(topic, payload, qos, **how).wait_for_publish(PATIENCE)
+        client.publish(topic, payload, qos, **how).wait_for_publish(LONG)
     client.disconnect()
     client.loop_stop()
 

@@ -30,6 +30,7 @@ from nilometer.server.routes.results import results_router
 from nilometer.server.scopes import Scope
 from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
+from tests.patience import LONG
 
 TOKEN = "nm_test"
 CHANGES = pa.schema([("k", pa.string()), ("n", pa.int64()), (TIME, TIMESTAMP), (DIFF, pa.int64())])
@@ -132,7 +133,7 @@ class WebServer:
         if self._server is None or self._thread is None:
             return
         self._server.should_exit = self._server.force_exit = True
-        self._thread.join(20)
+        self._thread.join(LONG)
         assert not self._thread.is_alive()
         self._server = self._thread = None
 

@@ -26,7 +26,7 @@ from nilometer.spark.start_query import Destination
 from nilometer.sql.changes_plan import Plan
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_query
-from tests.manager_streams import wait_for
+from tests.patience import wait_for
 
 SECOND = 1_000_000
 LAYOUT = LogLayout(pa.schema([("k", pa.int64()), (TIME, TIMESTAMP)]), TIME)

@@ -30,6 +30,7 @@ from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
 from nilometer.sql.ddl.nodes import Show, Shown
 from nilometer.sql.statements import Statement, read_one
+from tests.patience import LONG
 
 
 class StoredOnly:
@@ -55,7 +56,7 @@ class StoredOnly:
         self.spark.sparkContext._jsc = SimpleNamespace(sc=lambda: inner)
 
     def execute(self, text: str) -> Outcome:
-        self.gate.wait(20)
+        self.gate.wait(LONG)
         if self.failure is not None:
             raise self.failure
         statement = read_one(text)

@@ -19,11 +19,10 @@ from nilometer.database.home import CATALOG_FILE
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.server.scopes import Scope
 from nilometer.server.tokens import Tokens
+from tests.patience import LONG, wait_for
 
 _QUICK_TO_START = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """Java that compiles less: a server that lives for a minute is ready with half the work."""
-_START_WITHIN = 90.0
-_STOP_WITHIN = 30.0
 
 
 @dataclass
@@ -62,7 +61,7 @@ class ServerAtWork:
             f"{self.url}/sql",
             json={"statement": statement},
             headers=self.headers(scope),
-            timeout=120,
+            timeout=LONG,
         )
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
@@ -78,7 +77,7 @@ class ServerAtWork:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(_STOP_WITHIN)
+            return self.process.wait(LONG)
         finally:
             if self.process.poll() is None:
                 self.kill()
@@ -121,17 +120,16 @@ def make_tokens(folder: Path) -> dict[str, str]:
 
 
 def _wait_until_ready(server: ServerAtWork) -> None:
-    end = time.monotonic() + _START_WITHIN
-    while time.monotonic() < end:
-        if server.process.poll() is not None:
-            break
+    def is_ready() -> bool:
         lines = server.output.read_text().splitlines()
         server.url = next((one.split()[-1] for one in lines if one.startswith("listening at ")), "")
-        if server.url and _is_ready(server.url):
-            return
-        time.sleep(0.1)
-    said = server.output.read_text() + server.errors.read_text()
-    raise AssertionError(f"the server did not become ready:\n{said}")
+        return bool(server.url) and _is_ready(server.url)
+
+    def said() -> str:
+        words = server.output.read_text() + server.errors.read_text()
+        return f"the server did not become ready:\n{words}"
+
+    wait_for(is_ready, every=0.1, said=said, alive=lambda: server.process.poll() is None)
 
 
 def _is_ready(url: str) -> bool:

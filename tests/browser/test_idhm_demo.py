@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import WIDE
 from tests.browser.visit import WAIT, Visit
-
-_START_WITHIN = 150.0
-_STOP_WITHIN = 60.0
+from tests.patience import LONG, wait_for
 
 
 @contextmanager
@@ -37,22 +34,22 @@ def demo_at_work(folder: Path) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(_STOP_WITHIN)
+            process.wait(LONG)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
 
 
 def _link(process: subprocess.Popen[bytes], output: Path) -> str:
-    until = time.monotonic() + _START_WITHIN
-    while time.monotonic() < until and process.poll() is None:
-        if found := re.search(r"http://\S+/login\?code=\S+", output.read_text()):
-            return found[0]
-        time.sleep(0.2)
-    raise AssertionError(f"the demo told no link:\n{output.read_text()}")
+    found: re.Match[str] = wait_for(
+        lambda: re.search(r"http://\S+/login\?code=\S+", output.read_text()),
+        said=lambda: f"the demo told no link:\n{output.read_text()}",
+        alive=lambda: process.poll() is None,
+    )
+    return found[0]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.limit(600)
 def test_the_belt_is_seen_and_boxes_are_judged(browser: Browser, tmp_path: Path) -> None:
     with demo_at_work(tmp_path) as link:
         context = browser.new_context(viewport={"width": WIDE[0], "height": WIDE[1]})

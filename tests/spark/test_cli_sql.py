@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from typer.testing import CliRunner
 
 from nilometer.cli import app
 from nilometer.errors import NilometerError
+from tests.patience import LONG, wait_for
 
 A_CSV = "k,v,ts\n1,2.5,2026-01-01 00:00:00\n2,,2026-01-01 00:00:01.5\n3,9,2026-01-01 01:00:00\n"
 B_JSON = (
@@ -227,7 +227,7 @@ def test_follow_picks_up_files_and_ends_with_ctrl_c(tmp_path: Path) -> None:
         put(tmp_path / "b", "2.jsonl", '{"k": 3, "name": "w", "ts": "2026-01-01T01:00:00Z"}\n')
         wait_for_lines(process, tmp_path / "out.csv", 4)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=LONG)
     finally:
         process.kill()
     assert (process.returncode, out) == (0, "")
@@ -238,11 +238,11 @@ def test_follow_picks_up_files_and_ends_with_ctrl_c(tmp_path: Path) -> None:
 
 
 def wait_for_lines(process: subprocess.Popen[str], path: Path, lines: int) -> None:
-    deadline = time.monotonic() + 90
-    while not (path.exists() and path.read_text().count("\n") == lines):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(
+        lambda: path.exists() and path.read_text().count("\n") == lines,
+        said=lambda: "" if process.poll() is None else process.communicate(),
+        alive=lambda: process.poll() is None,
+    )
 
 
 def test_a_database_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:

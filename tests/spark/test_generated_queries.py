@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,6 +21,7 @@ import nilometer as nm
 from nilometer.database import Database
 from nilometer.errors import SqlWindowError
 from nilometer.spark.stage_inputs import union
+from tests.generated import check_generated
 from tests.queries import DDL, RELATIONS, Data, QueryCase, data, statements
 from tests.query_oracle import answer
 from tests.spark.harness import FileStream, run_to_end
@@ -28,6 +29,9 @@ from tests.spark.harness import FileStream, run_to_end
 TOGETHER = 9
 SPARE = 5
 ROUNDS = 5
+
+WITHOUT_SHRINKING = (Phase.explicit, Phase.generate)
+"""Every try costs many seconds."""
 
 
 def micros(instant: str | None) -> str:
@@ -117,17 +121,21 @@ def is_settled(case: QueryCase, row: tuple[Any, ...], rows: Data) -> bool:
     return all(row[-1] < rows.watermark(name) for name in case.counted)
 
 
-@pytest.mark.timeout(900)
-@settings(max_examples=ROUNDS, suppress_health_check=list(HealthCheck))
-@given(draw=st.data())
+@pytest.mark.parametrize("part", range(ROUNDS))
 def test_batch_is_stream_is_duckdb(
-    draw: st.DataObject, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+    part: int, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    check(draw, spark, tmp_path_factory.mktemp("statements"))
+    check_generated(
+        lambda draw: check(draw, spark, tmp_path_factory.mktemp("statements")),
+        part,
+        examples=1,
+        phases=WITHOUT_SHRINKING,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3000)
+@pytest.mark.limit(3000)
 @settings(max_examples=2 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from tests import idhm_pipeline as small
+from tests.patience import LONG
 
 
 def test_verdicts_are_those_of_the_operators(spark: SparkSession) -> None:
@@ -28,10 +29,10 @@ def test_verdicts_are_those_of_the_operators(spark: SparkSession) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.limit(600)
 def test_the_demo_decides_boxes_and_says_nothing_else() -> None:
     command = [sys.executable, "-m", "nilometer", "demo", "idhm", "--seconds", "60"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
     lines = ended.stdout.splitlines()
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     assert any("&next=/console/idhm" in line for line in lines)

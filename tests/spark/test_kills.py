@@ -23,10 +23,9 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
 from tests import naive
 from tests.cases import Row, to_batch
+from tests.patience import LONG, wait_for
 from tests.spark.log_harness import rows_of, write_log
 from tests.spark.stream_process import LOG_WAYS, STREAMS, TWO_STAGES, WINDOWS
-
-PATIENCE = 120
 
 
 def generate(seed: int, batches: int, rows: int) -> list[list[list[Row]]]:
@@ -69,11 +68,8 @@ class Run:
             )
 
     def wait_for_batch(self, number: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not (self.folder / "checkpoint" / "commits" / str(number)).exists():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.02)
+        commit = self.folder / "checkpoint" / "commits" / str(number)
+        wait_for(commit.exists, said=self.log, alive=lambda: self.process.poll() is None)
 
     def kill_driver(self) -> None:
         if self.process.poll() is None:
@@ -92,7 +88,7 @@ class Run:
         return len(workers)
 
     def finish(self) -> None:
-        assert self.process.wait(timeout=PATIENCE) == 0, self.log()
+        assert self.process.wait(timeout=LONG) == 0, self.log()
         assert self.output.read_text() == "", "a query prints nothing"
 
     def log(self) -> str:
@@ -179,7 +175,7 @@ def test_kills_from_log_to_log_change_nothing(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1200)
+@pytest.mark.limit(1200)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("way", ["rows", "windowed", *LOG_WAYS])
 def test_many_kills_change_nothing(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from tests.patience import wait_for
 from tests.postgres import Postgres
 from tests.s3_server import s3_server
-
-PATIENCE = 60.0
 
 
 def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[str]:
@@ -27,10 +24,10 @@ def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[st
             f"WITH (address = '{folder}/a.jsonl', speed = 'max')"
         )
         db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
-        wait_until(lambda: db.history("evens").count() == 20)
+        wait_for(lambda: db.history("evens").count() == 20)
     with nm.connect(spark, path=folder / "plant", **places) as db:
         assert db.resume() == ["evens"]
-        wait_until(lambda: bool(db.queries["evens"].recentProgress))
+        wait_for(lambda: bool(db.queries["evens"].recentProgress))
         found = sorted(row["k"] for row in db.history("evens").collect())
         assert found == list(range(0, 40, 2))
         assert db.history("A").where("k < 10").count() == 10
@@ -40,13 +37,6 @@ def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[st
         db.sql("DROP STREAM A")
         assert db.sql("SHOW STREAMS").count() == 0
     return logs
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.2)
 
 
 @pytest.mark.soak

@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 from nilometer.apps.cameras.world import SECOND, World
 from nilometer.spark import ship
 from nilometer.spark.ship import ship_function, ship_processor
+from tests.patience import LONG
 
 
 def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
         [sys.executable, "-W", "default", "-m", "tests.spark.connect_process", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=LONG,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
@@ -38,14 +39,14 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.limit(600)
 def test_executors_of_their_own_one_of_which_is_killed(tmp_path: Path) -> None:
     """Envelopes pass through Spark's shuffle, and buckets move to an executor without files."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.cluster_process", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=LONG,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
@@ -86,7 +87,7 @@ def in_a_worker(before: str, tmp_path: Path) -> str:
     payload.write_bytes(cloudpickle.dumps(ship_function(lambda batches: batches)))
     script = WORKER.format(before=before, payload=str(payload))
     run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=LONG
     )
     return run.stdout.strip()
 
@@ -143,7 +144,7 @@ def test_the_demo_finds_every_track_and_prints_nothing_else() -> None:
         [sys.executable, "-m", "nilometer", "demo", "--seconds", "6", "--rate", "300"],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=LONG,
         check=False,
     )
     assert run.stderr == ""

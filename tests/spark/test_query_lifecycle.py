@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from nilometer.errors import InputError, NilometerError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.spark.idle_monitors import end_idle_monitors
+from tests.patience import wait_for
 from tests.spark.log_harness import rows_of
 
-PATIENCE = 200.0
 ROWS = 3_000
 TEXT = "SELECT k, v FROM A WHERE v >= 0 FROM START"
 
@@ -30,13 +29,6 @@ TEXT = "SELECT k, v FROM A WHERE v >= 0 FROM START"
 def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
     with nm.connect(spark, path=tmp_path / "plant") as opened:
         yield opened
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def declare(db: nm.Database, folder: Path, rows: int = ROWS) -> Path:
@@ -68,19 +60,19 @@ def test_a_query_whose_worker_is_killed_goes_on_with_every_result_once(
 ) -> None:
     file = declare(db, tmp_path)
     db.create_query("q", TEXT)
-    wait_until(lambda: len(results(db, "q")) == ROWS)
+    wait_for(lambda: len(results(db, "q")) == ROWS)
     [reader] = registrations(db.log_of("A"))
     assert reader.pid is not None
     os.kill(reader.pid, signal.SIGKILL)
     write_rows(file, range(ROWS, 2 * ROWS))
-    wait_until(lambda: db.query_status("q").failures > 0)
+    wait_for(lambda: db.query_status("q").failures > 0)
     failed = db.query_status("q")
     assert failed.phase in (QueryPhase.RESTARTING, QueryPhase.RUNNING)
     assert failed.error is not None
-    wait_until(lambda: len(results(db, "q")) >= 2 * ROWS)
+    wait_for(lambda: len(results(db, "q")) >= 2 * ROWS)
     assert results(db, "q") == list(range(2 * ROWS))
     assert phase(db, "q") is QueryPhase.RUNNING
-    wait_until(lambda: db.query_status("q").result_rows == 2 * ROWS)
+    wait_for(lambda: db.query_status("q").result_rows == 2 * ROWS)
     health = [one for one in db.query_health("q") if "A" in one.streams]
     assert sum(one.streams["A"].rows for one in health) >= ROWS
     shown = db.execute("SHOW QUERIES").rows
@@ -98,7 +90,7 @@ def test_a_limit_stops_one_query_alone_and_it_goes_on_when_there_is_more_room(
     while phase(db, "small") is not QueryPhase.FAILED:
         write_rows(file, range(count, count + ROWS))
         count += ROWS
-        wait_until(
+        wait_for(
             lambda: (
                 len(results(db, "large")) >= count  # noqa: B023
                 and (phase(db, "small") is QueryPhase.FAILED or len(results(db, "small")) >= count)  # noqa: B023
@@ -113,9 +105,9 @@ def test_a_limit_stops_one_query_alone_and_it_goes_on_when_there_is_more_room(
     write_rows(file, range(count, count + ROWS))
     db.execute("ALTER QUERY small SET (results = '1 GB')")
     assert db.execute("START QUERY small").message == "query small started"
-    wait_until(lambda: len(results(db, "small")) >= count + ROWS)
+    wait_for(lambda: len(results(db, "small")) >= count + ROWS)
     for name in ("small", "large"):
-        wait_until(lambda: len(results(db, name)) >= count + ROWS)  # noqa: B023
+        wait_for(lambda: len(results(db, name)) >= count + ROWS)  # noqa: B023
         assert results(db, name) == list(range(count + ROWS))
     assert db.query_status("small").limits == QueryLimits(results=1 << 30)
 
@@ -124,13 +116,13 @@ def test_a_limit_on_state_stops_a_query(db: nm.Database, tmp_path: Path) -> None
     declare(db, tmp_path)
     text = "SELECT X.v AS v FROM A X, A Y WINDOW = 1 HOUR WHERE X.v = Y.v FROM START"
     db.create_query("q", text, limits=QueryLimits(state=100))
-    wait_until(lambda: phase(db, "q") is QueryPhase.FAILED)
+    wait_for(lambda: phase(db, "q") is QueryPhase.FAILED)
     assert "its state has reached 100 bytes" in str(db.query_status("q").error)
     db.execute("ALTER QUERY q SET (state = none)")
     assert db.start_query("q")
-    wait_until(lambda: len(results(db, "q")) == ROWS)
+    wait_for(lambda: len(results(db, "q")) == ROWS)
     assert results(db, "q") == list(range(ROWS))
-    wait_until(lambda: (db.query_status("q").state_bytes or 0) > 100)
+    wait_for(lambda: (db.query_status("q").state_bytes or 0) > 100)
 
 
 def test_queries_are_made_and_dropped_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
@@ -145,7 +137,7 @@ def test_queries_are_made_and_dropped_side_by_side(spark: SparkSession, tmp_path
         ]
         assert all(name.startswith("run_") for name in names)
         for name in names:
-            wait_until(lambda: len(results(db, name)) >= ROWS)  # noqa: B023
+            wait_for(lambda: len(results(db, name)) >= ROWS)  # noqa: B023
             assert results(db, name) == list(range(ROWS))
         pools = {_pool(spark, db, name) for name in names}
         assert pools == {f"query {place}" for place in range(5)}
@@ -185,10 +177,10 @@ def test_a_query_begins_with_what_comes_after_its_statement(db: nm.Database) -> 
     made_up = "synthetic WITH (rate = 200, values = 'v=counter(0,1)')"
     db.execute(f"CREATE STREAM N (v INT) FROM {made_up}")
     db.execute("CREATE QUERY first AS SELECT v FROM N")
-    wait_until(lambda: bool(results(db, "first")))
+    wait_for(lambda: bool(results(db, "first")))
     db.execute("CREATE QUERY second AS SELECT v FROM N")
     end = LogReader.open(db.log_of("N")).end.row
-    wait_until(lambda: bool(results(db, "second")))
+    wait_for(lambda: bool(results(db, "second")))
     assert results(db, "second")[0] <= end
 
 
@@ -197,7 +189,7 @@ def test_queries_that_are_dropped_leave_no_threads_in_spark(
 ) -> None:
     declare(db, tmp_path, rows=10)
     db.create_query("q", TEXT)
-    wait_until(lambda: len(results(db, "q")) == 10)
+    wait_for(lambda: len(results(db, "q")) == 10)
     db.drop_query("q")
     assert end_idle_monitors(spark)
-    wait_until(lambda: not end_idle_monitors(spark))
+    wait_for(lambda: not end_idle_monitors(spark))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.spark.metrics import progress_metrics
+from tests.patience import wait_for
 
 
 def test_the_readme_examples_run(
@@ -53,18 +52,11 @@ def test_the_readme_examples_run(
 
 
 def wait_for_tracks(query: StreamingQuery) -> None:
-    wait_until(lambda: sum(map(progress_results, query.recentProgress)) > 0)
+    wait_for(lambda: sum(map(progress_results, query.recentProgress)) > 0)
 
 
 def wait_for_results(db: nm.Database) -> None:
-    wait_until(lambda: db.history("warm").count() > 0)
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < until, "no results came"
-        time.sleep(0.5)
+    wait_for(lambda: db.history("warm").count() > 0)
 
 
 def check_what_is_shown(text: str, db: nm.Database, statement: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from pyspark.sql import SparkSession
 import nilometer as nm
 from nilometer.errors import InputError, SqlError
 from nilometer.log.registrations import registrations
+from tests.patience import LONG, wait_for
 from tests.sensors_at_work import HttpSensors
 from tests.spark.log_harness import rows_of
 
-PATIENCE = 200.0
 SENSORS = (
     "CREATE SENSOR TABLE Sensors (SensorID INT, Location STRING, "
     "Reading STREAM(temperature DOUBLE, reading BIGINT) FROM http WITH (interval = '100ms'))"
@@ -34,13 +33,6 @@ def http() -> Iterator[HttpSensors]:
 def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
     with nm.connect(spark, path=tmp_path / "plant") as opened:
         yield opened
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def said(db: nm.Database, statement: str) -> str:
@@ -91,14 +83,14 @@ def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
         .start()
     )
     try:
-        wait_until(lambda: rows_in(spark, "hall") == {1, 3, 5, 7})
+        wait_for(lambda: rows_in(spark, "hall") == {1, 3, 5, 7})
         assert contacted(http) == {1, 3, 5, 7}
         insert(db, http, 9, 10, 21)
-        wait_until(lambda: 9 in rows_in(spark, "hall"))
+        wait_for(lambda: 9 in rows_in(spark, "hall"))
         assert said(db, "DELETE FROM Sensors WHERE SensorID = 3") == "deleted 1 row from Sensors"
-        wait_until(lambda: 3 not in {int(one.sensor) for one in db.sensors("Sensors")})
+        wait_for(lambda: 3 not in {int(one.sensor) for one in db.sensors("Sensors")})
         said(db, "UPDATE Sensors SET Location = 'hall' WHERE SensorID = 10")
-        wait_until(lambda: 10 in rows_in(spark, "hall"))
+        wait_for(lambda: 10 in rows_in(spark, "hall"))
         assert contacted(http) == {1, 3, 5, 7, 9, 10}
         before = http.counts()["/sensor/3"] or http.counts()["sensor/3"]
         [doing] = db.sql("SHOW STREAMS").collect()
@@ -112,7 +104,7 @@ def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
         assert (http.counts()["/sensor/3"] or http.counts()["sensor/3"]) == before
     finally:
         query.stop()
-    wait_until(lambda: not db.sensors("Sensors"))
+    wait_for(lambda: not db.sensors("Sensors"))
     assert said(db, "DROP SENSOR TABLE Sensors") == "dropped sensor table Sensors"
 
 
@@ -128,11 +120,11 @@ def test_spark_is_asked_what_only_it_can_tell_of_sensors(
     )
     assert "contacts the sensors with UPPER(Location) = 'HALL' AND" in db.explain(text)
     db.sql(f"CREATE QUERY small AS {text}")
-    wait_until(lambda: set(results_of(db, "small", "SensorID")) == {1, 3})
+    wait_for(lambda: set(results_of(db, "small", "SensorID")) == {1, 3})
     assert contacted(http) == {1, 3}
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.limit(900)
 def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -156,7 +148,7 @@ def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
         # The log of the results is a stream; a query over it begins at its start if told so.
         counts = "SELECT k, COUNT(*) AS n FROM pairs [RANGE 1 HOUR] GROUP BY k FROM START"
         db.sql(f"CREATE QUERY counts AS {counts}")
-        wait_until(lambda: len(results_of(db, "pairs", "k")) > 0)
+        wait_for(lambda: len(results_of(db, "pairs", "k")) > 0)
         [row] = [r for r in db.sql("SHOW QUERIES").collect() if r["name"] == "pairs"]
         assert (row["state"], row["emits"]) == ("running", "append")
         with pytest.raises(SqlError, match="query pairs reads A"):
@@ -173,7 +165,7 @@ def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
         states = {row["name"]: row["state"] for row in db.sql("SHOW QUERIES").collect()}
         assert states == {"pairs": "to be resumed", "counts": "to be resumed"}
         assert sorted(db.resume()) == ["counts", "pairs"]
-        wait_until(lambda: len(results_of(db, "pairs", "k")) >= len(expected))
+        wait_for(lambda: len(results_of(db, "pairs", "k")) >= len(expected))
         for name in ("pairs", "counts"):
             db.queries[name].processAllAvailable()
         found = sorted(tuple(row) for row in db.history("pairs").select("k", "a", "b").collect())
@@ -205,7 +197,7 @@ def test_history_is_read_in_batch_and_a_reader_by_rows(
     )
     assert db.history("A").count() == 0
     db.sql("CREATE QUERY q AS SELECT k FROM A WHERE v > 30")
-    wait_until(lambda: len(results_of(db, "q", "k")) == 29)
+    wait_for(lambda: len(results_of(db, "q", "k")) == 29)
     assert db.history("q").count() == 29
     assert db.history("A").where("ts >= '2026-01-31 12:00:50'").count() == 10
     last = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
@@ -218,7 +210,7 @@ def test_history_is_read_in_batch_and_a_reader_by_rows(
         .load()
     )
     query = rows.writeStream.format("memory").queryName("rows").trigger(availableNow=True).start()
-    query.awaitTermination(int(PATIENCE))
+    query.awaitTermination(int(LONG))
     assert rows_in(spark, "rows", "k") == set(range(60))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import psutil
 
+from tests.patience import LONG
 from tests.server_at_work import ServerAtWork, server_at_work
 
 FOLLOWERS = 50
@@ -34,7 +35,7 @@ async def stop_while_many_follow(server: ServerAtWork) -> list[Any]:
     limits = httpx.Limits(max_connections=None)
     began = asyncio.Semaphore(0)
     async with httpx.AsyncClient(
-        base_url=server.url, headers=server.headers("read"), limits=limits, timeout=60
+        base_url=server.url, headers=server.headers("read"), limits=limits, timeout=LONG
     ) as client:
         following = [
             asyncio.create_task(follow_to_the_end(client, began)) for _ in range(FOLLOWERS)
@@ -60,11 +61,11 @@ def test_followers_are_told_that_the_server_stops_and_a_server_without_spark_end
         server.sql("CREATE QUERY q AS SELECT k FROM A")
         told = asyncio.run(stop_while_many_follow(server))
         assert [one["end"]["error"]["kind"] for one in told] == ["ClosedError"] * FOLLOWERS
-        assert server.process.wait(30) == 0
+        assert server.process.wait(LONG) == 0
     with server_at_work(tmp_path) as server:
         assert httpx.get(f"{server.url}/queries/q", headers=server.headers()).json()["phase"] == (
             "running"
         )
         java_of(server).kill()
-        assert server.process.wait(30) == 1
+        assert server.process.wait(LONG) == 1
         assert "Spark has ended, and the server with it" in server.errors.read_text()

@@ -153,6 +153,6 @@ def test_a_client_has_every_result_once_though_the_server_is_killed(tmp_path: Pa
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 def test_a_client_has_every_result_once_after_many_kills(tmp_path: Path) -> None:
     run_with_kills(tmp_path, kills=15, pause=(0.0, 6.0), seed=2)

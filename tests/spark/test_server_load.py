@@ -8,7 +8,7 @@ from benchmarks.server_load import run
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.limit(600)
 def test_many_clients_meet_no_error() -> None:
     seen = run(60)
     assert not seen.errors

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,17 +9,10 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.log.registrations import registrations
+from tests.patience import wait_for
 from tests.sensors_at_work import HttpSensors
 
-PATIENCE = 240.0
 QUERIES = 10
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.2)
 
 
 def ends(log: str) -> list[int]:
@@ -29,7 +20,7 @@ def ends(log: str) -> list[int]:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
+@pytest.mark.limit(900)
 def test_ten_queries_share_a_connection_and_a_copy(spark: SparkSession, tmp_path: Path) -> None:
     with HttpSensors() as http, nm.connect(spark, path=tmp_path / "plant") as db:
         db.sql(
@@ -40,18 +31,18 @@ def test_ten_queries_share_a_connection_and_a_copy(spark: SparkSession, tmp_path
         log = db.log_of("S")
         for number in range(QUERIES):
             db.sql(f"CREATE QUERY q{number} AS SELECT r.reading AS n FROM S WHERE r.reading >= 0")
-        wait_until(lambda: len(ends(log)) == QUERIES and min(ends(log)) > 100)
+        wait_for(lambda: len(ends(log)) == QUERIES and min(ends(log)) > 100)
         assert db.sql("SHOW SENSORS").collect()[0]["state"] == "connected"
         assert http.connections() == 1
         for number in range(1, QUERIES):
             db.sql(f"STOP QUERY q{number}")
         slowest = min(ends(log))
-        wait_until(lambda: max(ends(log)) > slowest + 1000)
+        wait_for(lambda: max(ends(log)) > slowest + 1000)
         assert db.history("S").count() >= max(ends(log)) - slowest, "nobody's rows are deleted"
         kept = segments(log)
         for number in range(1, QUERIES):
             db.sql(f"DROP QUERY q{number}")
-        wait_until(lambda: segments(log) < kept)
+        wait_for(lambda: segments(log) < kept)
         assert http.connections() == 1
         found = [row["n"] for row in db.history("q0").orderBy("n").collect()]
         assert found == list(range(found[0], found[0] + len(found)))

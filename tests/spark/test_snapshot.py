@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.spark import answer_table
+from tests.patience import LONG
 from tests.spark.harness import FileStream
 
 DDL = "k BIGINT, x DOUBLE, _time TIMESTAMP, _diff BIGINT"
@@ -237,7 +238,7 @@ def test_over_spark_connect(tmp_path: Path) -> None:
         [sys.executable, "-m", "tests.spark.connect_answer_process", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=LONG,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]

@@ -58,7 +58,7 @@ def test_streamed_with_a_restart_is_naive_join(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 @settings(max_examples=60, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_streamed_with_a_restart_is_naive_join_for_ever_new_cases(

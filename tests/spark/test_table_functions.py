@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import nilometer as nm
 from nilometer.local.database import LocalDatabase
+from tests.patience import wait_for
 from tests.spark.harness import FileStream, run_to_end
 
 SECOND = 1_000_000
@@ -126,9 +126,7 @@ def test_results_of_named_queries_are_joined_by_their_names(
             "WINDOW(A, B) = 0 SECONDS WHERE A.box = B.box AND A.class = B.class FROM START"
         )
         wanted = expected(VERDICTS, rows)  # the file has ended: all is known
-        until = time.monotonic() + 200
-        while time.monotonic() < until and db.history("agreed").count() < len(wanted):
-            time.sleep(1)
+        wait_for(lambda: db.history("agreed").count() >= len(wanted), every=0.5)
         assert [row["emits"] for row in db.sql("SHOW QUERIES").collect()] == ["append"] * 2
         assert as_rows(db.history("verdicts")) == wanted
         agreed = {row["box"]: row["class"] for row in db.history("agreed").collect()}

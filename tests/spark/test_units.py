@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 import nilometer as nm
 from nilometer.deliveries.status import DeliveryState
 from nilometer.errors import SqlError
-from tests.manager_streams import wait_for
+from tests.patience import wait_for
 
-PATIENCE = 100.0
 STREAM = (
     "CREATE STREAM Rooms (room STRING, c DOUBLE, ts TIMESTAMP, TIME ts) "
     "FROM file WITH (address = '{}', unit = 'celsius', "
@@ -53,8 +52,8 @@ def test_from_a_unit_through_a_query_to_deliveries(spark: SparkSession, tmp_path
         db.execute("CREATE QUERY hot AS SELECT room, c FROM Rooms WHERE c > 5")
         db.execute("CREATE DELIVERY calls FROM hot TO python WITH (function = take)")
         db.execute("CREATE DELIVERY files FROM hot TO parquet WITH (every = '0s')")
-        wait_for(lambda: len(got) == 2, PATIENCE)
-        wait_for(lambda: all(one.delivered == 2 for one in db.deliveries()), PATIENCE)
+        wait_for(lambda: len(got) == 2)
+        wait_for(lambda: all(one.delivered == 2 for one in db.deliveries()))
         assert [one.state for one in db.deliveries()] == [DeliveryState.RUNNING] * 2
         with pytest.raises(SqlError, match="delivery calls delivers the results of hot"):
             db.execute("DROP QUERY hot")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.local.database import LocalDatabase
+from tests.patience import wait_for
 from tests.spark.harness import FileStream, run_to_end
 
 DDL = "ts TIMESTAMP, k BIGINT, j BIGINT, v DOUBLE"
@@ -201,11 +201,7 @@ def running(answer: DataFrame, folder: Path) -> Iterator[StreamingQuery]:
 
 
 def _wait(query: StreamingQuery, done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not done():
-        assert query.exception() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_for(done, every=0.2, said=query.exception, alive=lambda: query.exception() is None)
 
 
 def _written(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:

@@ -20,6 +20,7 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.engine import open_engine
 from nilometer.sensors.catalog.schema import VERSION_TABLE, metadata
 from nilometer.sensors.declaration import Declaration
+from tests.patience import LONG
 from tests.postgres import Postgres
 
 SENSORS = Declaration(
@@ -82,7 +83,7 @@ def test_processes_may_open_and_change_it_at_the_same_time(
 
 
 def _meet_and_change(url: str) -> None:
-    _meeting.wait(60)
+    _meeting.wait(LONG)
     _open_and_change(url)
 
 

@@ -128,7 +128,7 @@ def test_every_row_once_while_the_server_is_started_again_and_again(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 @pytest.mark.parametrize("batches", [False, True])
 def test_every_row_once_over_many_restarts(
     queries: StoredQueries, server: WebServer, client: nm.Client, batches: bool

@@ -17,9 +17,9 @@ from nilometer.server.console.page_results import PageResults
 from nilometer.server.console.pages import ENTRY_POINTS, ConsolePage, all_pages
 from nilometer.server.service import Service
 from tests.installed_package import install
+from tests.patience import LONG
 from tests.results_server import StoredQueries, numbered
 
-_PATIENCE = 20.0
 _CODE = """
 from nilometer.server.console.pages import ConsolePage
 BELT = ConsolePage("Belt", "belt", "luggage", print)
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_configured_pages_is_named(
 
 async def numbers(tables: AsyncGenerator[pa.Table, None]) -> list[int]:
     """The numbers in the next table."""
-    rows = await asyncio.wait_for(anext(tables), _PATIENCE)
+    rows = await asyncio.wait_for(anext(tables), LONG)
     found: list[int] = rows["n"].to_pylist()
     return found
 

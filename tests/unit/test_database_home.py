@@ -20,7 +20,7 @@ from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_one
-from tests.manager_streams import wait_for
+from tests.patience import wait_for
 
 
 def open_home(folder: Path) -> Home:

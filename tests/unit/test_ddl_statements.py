@@ -353,7 +353,7 @@ def test_mutated_statements() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 def test_many_mutated_statements() -> None:
     check_mutants(20_000, random.randrange(1 << 32))
 

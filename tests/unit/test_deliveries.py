@@ -23,7 +23,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.writer import LogWriter
 from tests.delivery_receivers import QUICK, Into, Results, delivering
-from tests.manager_streams import wait_for
+from tests.patience import LONG, wait_for
 
 
 def numbers(chunk: Chunk) -> list[int]:
@@ -123,7 +123,7 @@ def test_a_slow_receiver_holds_up_nobody(tmp_path: Path) -> None:
     got: list[Chunk] = []
     quick = replace(QUICK, stop_within=0.1)
     with (
-        delivering(results, lambda: Into(lambda _: stuck.wait(60)), name="slow", settings=quick),
+        delivering(results, lambda: Into(lambda _: stuck.wait(LONG)), name="slow", settings=quick),
         delivering(results, lambda: Into(lambda _: 1 / 0), name="failing"),
         delivering(results, lambda: Into(got.append), name="well"),
     ):

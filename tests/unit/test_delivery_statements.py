@@ -24,7 +24,7 @@ from nilometer.sensors.catalog.stored_deliveries import KeptState
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_one
 from tests.delivery_receivers import Receiver, Results, receiver
-from tests.manager_streams import wait_for
+from tests.patience import wait_for
 from tests.unit.delivery_children import deliver_log_until_killed, deliver_until_killed
 
 _processes = multiprocessing.get_context("forkserver")
@@ -301,7 +301,7 @@ def _delivered(results: Results, name: str) -> bool:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 @pytest.mark.parametrize("seed", range(5))
 def test_killed_databases_deliver_everything(tmp_path: Path, seed: int) -> None:
     home = open_home(tmp_path)

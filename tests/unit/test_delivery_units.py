@@ -35,8 +35,8 @@ from nilometer.deliveries.units import webhook as webhook_unit
 from nilometer.errors import InputError
 from nilometer.model.options import OptionError
 from tests.delivery_receivers import Post, Receiver, Results, delivering, receiver
-from tests.manager_streams import wait_for
 from tests.mosquitto import Mosquitto, make_certificates, start_mosquitto
+from tests.patience import LONG, wait_for
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def test_a_webhook_that_says_nothing_is_not_waited_for(
 ) -> None:
     results.append(1)
     stuck = threading.Event()
-    webhook.answer = lambda _: (200, {}, b"") if stuck.wait(30) else (500, {}, b"")
+    webhook.answer = lambda _: (200, {}, b"") if stuck.wait(LONG) else (500, {}, b"")
     given = {"url": webhook.url, "secret": "s", "timeout": "100ms"}
     with delivered(results, tmp_path, "webhook", **given) as delivery:
         wait_for(lambda: delivery.last_error == "the receiver did not answer in time")
@@ -257,7 +257,7 @@ def subscribed(broker: Mosquitto, topic: str) -> Iterator[list[Any]]:
     client.connect(broker.host, broker.port)
     client.loop_start()
     client.subscribe(topic, 1)
-    assert ready.wait(20)
+    assert ready.wait(LONG)
     try:
         yield got
     finally:

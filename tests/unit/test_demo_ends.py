@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.patience import LONG, wait_for
 
 _PROGRAM = """
 import sys, time
@@ -42,12 +43,9 @@ def test_its_processes_end_with_it_and_say_nothing(tmp_path: Path, ending: signa
     assert demo.stdout is not None
     assert int(demo.stdout.readline())
     os.killpg(demo.pid, ending)  # as a terminal does: all of its processes get it
-    said, errors = demo.communicate(timeout=60)
+    said, errors = demo.communicate(timeout=LONG)
     assert (said, errors, demo.returncode) == ("ended\n", "", 0)
-    until = time.monotonic() + 10
-    while (left := _processes_with(str(tmp_path))) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not left
+    wait_for(lambda: not _processes_with(str(tmp_path)))
 
 
 def _processes_with(text: str) -> list[str]:

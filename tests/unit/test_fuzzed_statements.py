@@ -279,7 +279,7 @@ def test_mutated_statements(db: LocalDatabase) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 def test_many_mutated_statements(db: LocalDatabase) -> None:
     check_mutants(20_000, random.randrange(1 << 32), db)
 

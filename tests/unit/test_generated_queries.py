@@ -11,10 +11,12 @@ from nilometer.errors import SqlWindowError
 from nilometer.local.database import LocalDatabase
 from nilometer.local.run_query import LocalQuery
 from nilometer.sql.plan import JoinPlan
+from tests.generated import check_generated
 from tests.queries import RELATIONS, Data, QueryCase, data, statements
 from tests.query_oracle import answer, sorted_rows
 
 CASES = 2000
+PARTS = 4
 
 
 def database(rows: Data, buckets: int) -> LocalDatabase:
@@ -75,14 +77,13 @@ def check(draw: st.DataObject) -> None:
     assert found == batch, case.sql
 
 
-@settings(max_examples=3 * CASES // 5)
-@given(st.data())
-def test_batch_is_stream_is_duckdb(draw: st.DataObject) -> None:
-    check(draw)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_batch_is_stream_is_duckdb(part: int) -> None:
+    check_generated(check, part, CASES // 2 // PARTS)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(3000)
+@pytest.mark.limit(3000)
 @settings(max_examples=2 * CASES, derandomize=False)
 @given(st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(draw: st.DataObject) -> None:

@@ -130,7 +130,7 @@ def test_all_results_before_the_watermark_and_none_wrong_or_twice(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 @pytest.mark.parametrize("name", HOSTED)
 @settings(max_examples=5 * CASES, derandomize=False)
 @given(data=st.data())

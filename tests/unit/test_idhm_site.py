@@ -21,6 +21,7 @@ from nilometer.apps.idhm.site import BELT, SEED, Site, SiteSettings, box_of
 from nilometer.apps.idhm.spectra import Spectra
 from nilometer.apps.idhm.spectrum_model import burst_events
 from nilometer.apps.sensor_process import SensorProcess, sensors_at_work
+from tests.patience import wait_for
 
 PACE = BeltSettings(burst=100, most_bursts=3, moving=50)
 SECRET = "of the belt"
@@ -144,13 +145,8 @@ def settings_of(**given: Any) -> str:
 
 def read_some(process: SensorProcess, name: str) -> list[dict[str, Any]]:
     url = f"http://127.0.0.1:{process.port}/{name}"
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        if told := httpx.get(url).json():
-            found: list[dict[str, Any]] = told
-            return found
-        time.sleep(0.02)
-    raise AssertionError("nothing was told")
+    found: list[dict[str, Any]] = wait_for(lambda: httpx.get(url).json())
+    return found
 
 
 def test_a_process_of_its_own_is_asked_and_told_over_http() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
-import pyspark.version
 import pytest
 import sqlglot
 
 from nilometer.errors import InstallationError
-from nilometer.spark.check_spark import check_spark
 from nilometer.sql.check_sqlglot import check_sqlglot
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -27,13 +27,10 @@ def test_a_parser_that_misreads_set_operators_is_refused(monkeypatch: pytest.Mon
     assert caught.value.hint == f"pip install '{needed}'"
 
 
-@pytest.mark.parametrize("version", ["4.0.0", "4.3.0.dev1", "10.1"])
-def test_newer_sparks_are_taken(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyspark.version, "__version__", version)
-    check_spark()
-
-
-def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyspark.version, "__version__", "3.5.8")
-    with pytest.raises(InstallationError, match="Spark 3.5.8 is too old"):
-        check_spark()
+def test_a_spark_that_is_too_old_is_refused_before_anything_of_it_is_used() -> None:
+    script = "import pyspark.version as v; v.__version__ = '3.5.8'; import nilometer.spark"
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert "SessionError: Spark 3.5.8 is too old" in ended.stderr
+    assert "nilometer/spark/versions.py" not in ended.stderr

@@ -73,7 +73,7 @@ def test_rows_windows_on_any_key_graph(data: st.DataObject) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 @settings(max_examples=8 * CASES, derandomize=False)
 @given(st.data(), st.booleans())
 def test_ever_new_graphs(data: st.DataObject, counted: bool) -> None:

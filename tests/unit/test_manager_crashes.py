@@ -19,9 +19,9 @@ from nilometer.log.registrations import register
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.manager.status import read_status
 from tests.manager_process import COUNTER, TOPICS
-from tests.manager_streams import wait_for
 from tests.mosquitto import Mosquitto
 from tests.mqtt_publisher import MqttSensors
+from tests.patience import wait_for
 
 ROOT = Path(__file__).parents[2]
 SENSORS = 5

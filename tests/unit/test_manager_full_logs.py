@@ -25,7 +25,8 @@ from nilometer.sensors.manager.received import Event, Received
 from nilometer.sensors.manager.sensor_keys import SensorKeys
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
-from tests.manager_streams import ONLY, QUICK, Site, stream, table, wait_for
+from tests.manager_streams import ONLY, QUICK, Site, stream, table
+from tests.patience import wait_for
 
 SMALL = {"segment": "4KB", "disk": "40KB", "linger": "0s"}
 ROWS = 50

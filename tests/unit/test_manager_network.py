@@ -19,9 +19,10 @@ from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.status import SensorStatus
-from tests.manager_streams import QUICK, Site, wait_for
+from tests.manager_streams import QUICK, Site
 from tests.mosquitto import Mosquitto
 from tests.mqtt_publisher import MqttSensors
+from tests.patience import wait_for
 from tests.sensors_at_work import HttpSensors, TcpSensors
 
 READINGS = pa.schema([("reading", pa.int64()), ("temperature", pa.float64())])

@@ -19,6 +19,7 @@ from nilometer.errors import (
     NilometerError,
 )
 from nilometer.sensors.catalog.stored_queries import QueryState
+from tests.patience import LONG
 from tests.running_queries import (
     Bench,
     Starts,
@@ -105,7 +106,7 @@ def test_who_waits_for_a_run_that_is_dropped_gets_a_new_one() -> None:
     with ThreadPoolExecutor(1) as threads:
         with runs.alone("q") as first:
             waiting = threads.submit(other)
-            assert waits.wait(20)
+            assert waits.wait(LONG)
             time.sleep(0.05)  # until it waits for the lock; if it does not yet, nothing is tested
             runs.forget(first)
         assert waiting.result(20) is not first
@@ -121,12 +122,12 @@ def test_looking_waits_for_nobody(bench: Bench) -> None:
     def hold() -> None:
         with bench.queries._runs.alone("q"):
             holds.set()
-            may_end.wait(20)
+            may_end.wait(LONG)
 
     thread = threading.Thread(target=hold)
     thread.start()
     try:
-        assert holds.wait(20)
+        assert holds.wait(LONG)
         bench.queries.look()
         assert bench.phase("q") is QueryPhase.RUNNING
         assert bench.phase("r") is QueryPhase.RESTARTING

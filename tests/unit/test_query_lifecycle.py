@@ -28,7 +28,7 @@ from nilometer.errors import (
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register, registrations, release
 from nilometer.sensors.catalog.stored_queries import QueryState
-from tests.manager_streams import wait_for
+from tests.patience import LONG, wait_for
 from tests.running_queries import (
     SECOND,
     Bench,
@@ -260,12 +260,12 @@ def test_what_is_being_done_is_done_before_the_supervisor_has_stopped() -> None:
 
     def work() -> None:
         begun.set()
-        may_end.wait(20)
+        may_end.wait(LONG)
         done.set()
 
     supervisor = Supervisor(lambda: None)
     supervisor.soon(work)
-    assert begun.wait(20)
+    assert begun.wait(LONG)
     threading.Timer(0.05, may_end.set).start()
     supervisor.stop()
     assert done.is_set()

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from nilometer.log.options import Fsync, LogOptions
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.told import End, Heartbeat, Told, tell
+from tests.patience import LONG, wait_for
 from tests.results_server import (
     CHANGES,
     TOKEN,
@@ -51,13 +52,6 @@ def server(queries: StoredQueries) -> Iterator[WebServer]:
 
 def get(server: WebServer, path: str, **headers: str) -> httpx.Response:
     return httpx.get(server.url + path, headers={**HEADERS, **headers})
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def events_of(response: httpx.Response) -> Iterator[dict[str, Any]]:
@@ -362,7 +356,7 @@ def test_followers_that_come_and_go_while_rows_come(
             for first in range(0, 300, 3):
                 log.append(numbered(first, 3))
                 time.sleep(0.01)
-            stop.wait(30)
+            stop.wait(LONG)
 
     writer = threading.Thread(target=write)
     writer.start()

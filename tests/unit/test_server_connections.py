@@ -14,6 +14,7 @@ import uvicorn
 
 from nilometer.server.protocol import protocol_for
 from nilometer.server.settings import ServerSettings
+from tests.patience import LONG
 from tests.served import served
 
 
@@ -33,7 +34,7 @@ def listening(folder: Path, settings: ServerSettings) -> Iterator[int]:
             yield bound.getsockname()[1]
         finally:
             web.should_exit = True
-            thread.join(20)
+            thread.join(LONG)
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -48,7 +49,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
+    return socket.create_connection(("127.0.0.1", port), timeout=LONG)
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_no_request_breaks_the_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 def test_nor_do_many(tmp_path: Path) -> None:
     with served(tmp_path, HERE) as server:
         try_all(server, 300)

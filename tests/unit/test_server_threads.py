@@ -14,6 +14,7 @@ from nilometer.errors import ClosedError, LimitError, TimeLimitError
 from nilometer.server import threads as module
 from nilometer.server.settings import ServerSettings
 from nilometer.server.threads import Threads
+from tests.patience import LONG
 from tests.served import served
 
 
@@ -30,7 +31,7 @@ def test_who_asked_is_told_in_time_whatever_the_statement_does(gate: threading.E
         threads = Threads(8, 0.1)
         for work in (threads.select, threads.plan):
             with pytest.raises(TimeLimitError, match="took too long"):
-                await work(lambda: gate.wait(20))
+                await work(lambda: gate.wait(LONG))
         assert threads.statements_taken == 1  # it runs still
         assert await threads.change(lambda: 7) == 7
         assert await threads.look(lambda: 8) == 8
@@ -49,7 +50,7 @@ def test_who_asked_is_told_in_time_whatever_the_statement_does(gate: threading.E
 def test_who_waits_in_vain_is_told_to_come_again(gate: threading.Event) -> None:
     async def ask() -> None:
         threads = Threads(5, 0.2)
-        asked = [threads.select(lambda: gate.wait(20)) for _ in range(6)]
+        asked = [threads.select(lambda: gate.wait(LONG)) for _ in range(6)]
         told = await asyncio.gather(*asked, return_exceptions=True)
         kinds = [type(one) for one in told]
         assert kinds.count(TimeLimitError) == 4  # as many as there are threads

@@ -22,6 +22,7 @@ from nilometer.server.protocol import protocol_for
 from nilometer.server.sessions import Sessions
 from nilometer.server.settings import ServerSettings
 from tests.mosquitto import Tls, make_certificates
+from tests.patience import LONG
 from tests.served import Served, served
 
 
@@ -53,7 +54,7 @@ def listening(folder: Path, tls: Tls) -> Iterator[tuple[Served, int]]:
             yield server, bound.getsockname()[1]
         finally:
             web.should_exit = True
-            thread.join(20)
+            thread.join(LONG)
 
 
 def test_a_client_speaks_with_whom_it_trusts(tmp_path: Path, tls: Tls) -> None:
@@ -85,7 +86,7 @@ def test_who_does_not_encrypt_gets_nothing(
 ) -> None:
     with listening(tmp_path, tls) as (server, port):
         head = b"GET /queries HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+        with socket.create_connection(("127.0.0.1", port), timeout=LONG) as plain:
             plain.sendall(head + server.secrets["read"].encode() + b"\r\n\r\n")
             try:
                 got = plain.recv(1000)

@@ -15,7 +15,8 @@ from nilometer.log.registrations import commit
 from nilometer.sensors.declaration import Sensor
 from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
-from tests.manager_streams import ONLY, Site, stream, table, wait_for
+from tests.manager_streams import ONLY, Site, stream, table
+from tests.patience import wait_for
 from tests.sensors_at_work import HttpSensors
 
 ROWS = 40_000

@@ -17,7 +17,7 @@ from nilometer.sensors.stream_type import BadReadingError, Reading
 from tests.mosquitto import Mosquitto, make_certificates, start_mosquitto
 from tests.mqtt_publisher import MqttSensors
 from tests.mqtt_streams import (
-    PATIENCE,
+    LONG,
     at,
     nothing_more,
     opened,
@@ -249,7 +249,7 @@ def test_a_reading_is_a_plain_tuple(broker: Mosquitto) -> None:
         # Properties of version 5 lie between topic and payload.
         properties = Properties(PacketTypes.PUBLISH)
         properties.UserProperty = [("a", "b" * 300)]
-        client.publish("tuple", "1", 1, properties=properties).wait_for_publish(PATIENCE)
+        client.publish("tuple", "1", 1, properties=properties).wait_for_publish(LONG)
         client.disconnect()
         client.loop_stop()
         (found,) = await take(stream, 1)

@@ -17,9 +17,9 @@ from tests.mqtt_streams import (
     publish,
     run,
     take,
-    until,
     values,
 )
+from tests.patience import until
 
 
 def test_two_sensors_of_one_topic_both_have_to_store(broker: Mosquitto) -> None:

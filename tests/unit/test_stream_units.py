@@ -17,7 +17,8 @@ from nilometer.log.reader import LogReader
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.sensor_keys import SensorKeys
 from nilometer.sensors.stream_type import END, NEW_VALUE, Reading, SensorAddress
-from tests.manager_streams import Site, sensors, stream, table, values, wait_for
+from tests.manager_streams import Site, sensors, stream, table, values
+from tests.patience import LONG, wait_for
 
 
 class Units(dict[str, Any]):
@@ -204,7 +205,7 @@ def test_a_slow_unit_holds_up_its_own_stream_alone(site: Site) -> None:
     site.rows["Q"] = [replace(site.rows["S"][0], address="q0")]
 
     def wait(one: float) -> float:
-        stuck.wait(30)
+        stuck.wait(LONG)
         return one
 
     with site.manager(slow, quick, find_unit=Units(u=wait).find) as manager:

@@ -73,7 +73,7 @@ def test_operator_is_naive_join_for_any_split_and_restart(data: st.DataObject) -
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.limit(1800)
 @settings(max_examples=8 * CASES, derandomize=False)
 @given(st.data())
 def test_operator_is_naive_join_for_ever_new_cases(data: st.DataObject) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.sql import SparkSession
 
 from nilometer.spark.session import local_spark
+from nilometer.spark.versions import accumulator_servers
 
 _PARQUET_TIMES: Final = "spark.sql.parquet.outputTimestampType"
 
@@ -24,7 +24,7 @@ def open_session() -> Iterator[SparkSession]:
     with _kept_quiet():
         spark = running or local_spark(name="nilometer sql")
         if running is None:
-            for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+            for server in accumulator_servers():
                 server.handle_error = _say_nothing  # type: ignore[method-assign, assignment]
         try:
             with _times_that_others_can_read(spark):

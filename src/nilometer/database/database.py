@@ -48,6 +48,7 @@ from nilometer.spark.log_stream import read_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions, use_here
+from nilometer.spark.supported import require_supported
 from nilometer.sql.catalog import Catalog, Function, Relation
 from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
 from nilometer.sql.compile import compile_statement
@@ -88,6 +89,7 @@ class Database:
         most_queries: int | None = None,
         delivery_folders: Sequence[str | Path] = (),
     ) -> None:
+        require_supported(spark.version)
         self.spark = spark
         self._units = Units()
         self._delivery_folders = [Path(one) for one in delivery_folders]

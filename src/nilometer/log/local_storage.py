@@ -188,7 +188,7 @@ class LocalSegments:
                 return
             descriptor = os.dup(self._segment)
         try:
-            os.fdatasync(descriptor)
+            _force(descriptor)
         finally:
             os.close(descriptor)
 
@@ -218,6 +218,16 @@ def _write_all(descriptor: int, place: int, chunks: Chunks) -> int:
         if written:
             rest[0] = rest[0][written:]
     return place
+
+
+def _force(descriptor: int) -> None:
+    """Let the data of a file reach the disk itself, by what the system has for that."""
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)
 
 
 def _size_of(entry: os.DirEntry[str]) -> int | None:

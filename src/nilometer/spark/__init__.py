@@ -4,6 +4,8 @@ from nilometer.extras import require_extras
 
 require_extras("this", "spark")
 
-from nilometer.spark.check_spark import check_spark
+import pyspark.version
 
-check_spark()
+from nilometer.spark.supported import require_supported
+
+require_supported(pyspark.version.__version__)

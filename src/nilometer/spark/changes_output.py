@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.spark.output import Expressions
 from nilometer.spark.types import is_flat
+from nilometer.spark.versions import spark_type
 from nilometer.sql.changes_plan import Column
 from nilometer.sql.scalars import quote_name
 
@@ -26,7 +26,7 @@ class ChangesShape:
 
     @cached_property
     def types(self) -> tuple[DataType, ...]:
-        own = (from_arrow_type(one.kind) for one in self.columns)
+        own = (spark_type(one.kind) for one in self.columns)
         return (*own, LongType(), LongType())
 
     @property

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from nilometer.errors import InputError
 from nilometer.kernels.call_function import call_function
 from nilometer.model.expressions import Call
 from nilometer.spark.relations import arrow_types
+from nilometer.spark.versions import arrow_function, spark_type
 from nilometer.sql.catalog import Function
 from nilometer.sql.dialect import NilometerParser
 
@@ -53,12 +52,11 @@ def _is_built_in(session: SparkSession, name: str) -> bool:
 def register_function(session: SparkSession, function: Function) -> None:
     """Let Spark call a function, too: in select lists and on columns of one stream."""
     call = Call(function.name, function.function, (), function.returns, function.by_row)
-    kind = from_arrow_type(function.returns)
-    udf = arrow_udf(_arrow_function(call), kind)  # type: ignore[call-overload]
+    udf = arrow_function(_over_columns(call), spark_type(function.returns))
     session.udf.register(function.name, udf)
 
 
-def _arrow_function(call: Call) -> Callable[..., pa.Array]:
+def _over_columns(call: Call) -> Callable[..., pa.Array]:
     """The function over the same columns that it is given in a join."""
 
     def run(first: pa.Array, *others: pa.Array) -> pa.Array:

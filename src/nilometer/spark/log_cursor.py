@@ -71,13 +71,23 @@ class LogCursor:
         """The end of the log as it is now."""
         return self._log.end
 
+    def hold(self, position: Position) -> None:
+        """Show that the reader lives; if the log does not know it yet, that it reads from here."""
+        if self._reader is None:
+            return
+        if not self._told:
+            self._register(position)
+        elif _now() - self._told >= _LIFE_EVERY:
+            self._told = _now()
+            touch(self._given.location, self._reader, now=self._told)
+
     def advance(self, start: Position, last: Position, most_rows: int | None) -> Position:
         """How far to read in one micro-batch: to `last`, or at most so many rows.
 
         Spark asks once the micro-batch is done that ends at `start`, so that is committed: it
         would say so itself only with the next rows.
         """
-        self._show_life(start)
+        self.hold(start)
         self.commit(start)
         start = self._kept(start)
         if last <= start:
@@ -125,15 +135,6 @@ class LogCursor:
         )
         self._told = now
         return found.position
-
-    def _show_life(self, position: Position) -> None:
-        if self._reader is None:
-            return
-        if not self._told:
-            self._register(position)
-        elif _now() - self._told >= _LIFE_EVERY:
-            self._told = _now()
-            touch(self._given.location, self._reader, now=self._told)
 
 
 def read_start(text: str | None) -> str | Position:

@@ -14,11 +14,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-)
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.local.read_source import SourceReader
@@ -32,9 +27,7 @@ from nilometer.spark.pack import PACKED, Pack, empty_envelopes, gather
 from nilometer.spark.register_source import register_source
 from nilometer.spark.ship import pickle_work, unpack_work
 from nilometer.spark.shown_rows import ShownRows
-
-Offset = dict[str, dict[str, int]]
-"""Where each log is read to, by the names of feeds."""
+from nilometer.spark.versions import Offset, StreamReader
 
 _NAME: Final = "nilometer-envelopes"
 
@@ -109,31 +102,31 @@ class EnvelopeSource(DataSource):
         return _Reader(unpack_work(base64.b64decode(self.options["work"])))
 
 
-class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _Reader(StreamReader):
+    """Its offsets say where each log is read to, by the names of feeds; each has its limit."""
+
     def __init__(self, logs: LogFeeds) -> None:
         self._logs = logs
-        self._last: dict[str, Position] | None = None
         self._opened: dict[str, LogCursor] = {}
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def begin(self) -> Offset:
         return {feed.name: self._cursor(feed).initial().to_json() for feed in self._logs.feeds}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable()  # every feed has a limit of its own
+    def available(self) -> Offset:
+        return {feed.name: self._cursor(feed).available().to_json() for feed in self._logs.feeds}
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = {feed.name: self._cursor(feed).available() for feed in self._logs.feeds}
+    def hold(self, start: Offset) -> None:
+        for feed in self._logs.feeds:
+            self._cursor(feed).hold(Position.from_json(start[feed.name]))
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
         found = {}
         for feed in self._logs.feeds:
-            cursor = self._cursor(feed)
-            last = cursor.available() if self._last is None else self._last[feed.name]
-            first = Position.from_json(start[feed.name])
-            found[feed.name] = cursor.advance(first, last, feed.most_rows).to_json()
+            first, end = (Position.from_json(one[feed.name]) for one in (start, last))
+            found[feed.name] = self._cursor(feed).advance(first, end, feed.most_rows).to_json()
         return found
 
-    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+    def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Every task reads a part of every log."""
         tasks = self._logs.stage.routing.buckets
         shares: list[list[tuple[int, Position, Position]]] = [[] for _ in range(tasks)]

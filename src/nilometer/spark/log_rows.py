@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,13 +16,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import LongType, StructField, StructType
 
 from nilometer.errors import InputError
@@ -31,9 +23,11 @@ from nilometer.kernels.arrays import as_type
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
+from nilometer.spark.machine import cores
 from nilometer.spark.pack import WATERMARK
 from nilometer.spark.register_source import register_source
 from nilometer.spark.shown_rows import ShownRows
+from nilometer.spark.versions import Offset, StreamReader, arrow_schema, spark_schema
 from nilometer.spark.write_rows import RowsWriter, read_writing
 
 FORMAT: Final = "nilometer"
@@ -70,7 +64,7 @@ class LogSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        schema = from_arrow_schema(self._layout.shown)
+        schema = spark_schema(self._layout.shown)
         if self._tells_watermarks:
             return StructType([*schema.fields, StructField(WATERMARK, LongType())])
         return schema
@@ -114,7 +108,7 @@ class LogSource(DataSource):
         return self.options.get("watermarks", "false").lower() == "true"
 
     def _rows(self, schema: StructType) -> _Rows:
-        tasks = int(self.options.get("tasks") or len(os.sched_getaffinity(0)))
+        tasks = int(self.options.get("tasks") or cores())
         tells = self._tells_watermarks
         return _Rows(self._path, self.options.get("where"), schema, tasks, tells)
 
@@ -136,7 +130,7 @@ class _Rows:
         self.location = location
         self.tasks = tasks
         self._where = where
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_schema(schema)
         self._tells = tells
 
     def read(
@@ -183,29 +177,27 @@ class _BatchReader(DataSourceReader):
         return self._rows.read(start, end, self._times)
 
 
-class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _StreamReader(StreamReader):
     def __init__(self, rows: _Rows, given: LogRange, most_rows: int | None) -> None:
         self._rows = rows
         self._given = given
-        self._most_rows = most_rows
-        self._last: Position | None = None
+        self.most_rows = most_rows
         self._cursor_or_none: LogCursor | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def begin(self) -> Offset:
         return self._cursor.initial().to_json()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable() if self._most_rows is None else ReadMaxRows(self._most_rows)
+    def available(self) -> Offset:
+        return self._cursor.available().to_json()
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = self._cursor.available()
+    def hold(self, start: Offset) -> None:
+        self._cursor.hold(Position.from_json(start))
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        last = self._last or self._cursor.available()
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._cursor.advance(Position.from_json(start), last, most).to_json()
+    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+        first, end = Position.from_json(start), Position.from_json(last)
+        return self._cursor.advance(first, end, most_rows).to_json()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         first, last = Position.from_json(start), Position.from_json(end)
         return [InputPartition(one) for one in self._cursor.split(first, last, self._rows.tasks)]
 
@@ -213,7 +205,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start, end = partition.value
         return self._rows.read(start, end)
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: Offset) -> None:
         self._cursor.commit(Position.from_json(end))
 
     def stop(self) -> None:

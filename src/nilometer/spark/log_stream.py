@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from nilometer.log.layout import LogLayout
@@ -19,6 +18,7 @@ from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.log_cursor import LATEST, LogCursor, LogRange
 from nilometer.spark.log_rows import FORMAT, register_log_sources
 from nilometer.spark.relations import arrow_types
+from nilometer.spark.versions import spark_schema
 from nilometer.sql.catalog import Relation
 
 ROWS_PER_BATCH: Final = 1_000_000
@@ -50,7 +50,7 @@ class LogStream:
     @cached_property
     def schema(self) -> StructType:
         """The columns as readers see them."""
-        return from_arrow_schema(self.layout.shown)
+        return spark_schema(self.layout.shown)
 
     @property
     def isStreaming(self) -> bool:  # noqa: N802
@@ -130,7 +130,7 @@ class ReaderNames:
 
 def describe_log(name: str, layout: LogLayout) -> Relation:
     """A log as a relation of statements: its watermark is told with its rows."""
-    schema = from_arrow_schema(layout.shown)
+    schema = spark_schema(layout.shown)
     types = arrow_types(schema)
     told = layout.time is not None
     clock = StreamClock(told=told, by_arrival=not told)

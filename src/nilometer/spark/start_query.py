@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -28,6 +27,7 @@ from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
+from nilometer.spark.versions import arrow_schema
 from nilometer.spark.write_batches import QUERY, UnfinishedResults, WriteBatches
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan, emits_changes
 from nilometer.sql.compile_scalar import NotInSubsetError
@@ -141,7 +141,7 @@ def _write_by_spark(
                 "a part of this UNION ALL reads no stream, so its rows come only once",
                 hint="insert them where they are wanted",
             )
-    schema = to_arrow_schema(run_query(plan, frames).schema, timezone="UTC")
+    schema = arrow_schema(run_query(plan, frames).schema)
     hosted = _host_all(queries, frames, beats, lambda _: EmitEnvelopes())
     numbered = [
         one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -25,6 +24,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+
+from nilometer.spark import versions
 
 _INTEGERS = (ByteType(), ShortType(), IntegerType(), LongType())
 _FLOATS = (FloatType(), DoubleType())
@@ -99,4 +100,4 @@ def why_no_key(kind: DataType) -> str | None:
 def arrow_schema(kinds: Sequence[DataType]) -> pa.Schema:
     """Columns c0, c1, … of these types as Nilometer keeps them: timestamps in UTC."""
     fields = [StructField(f"c{i}", kind) for i, kind in enumerate(kinds)]
-    return to_arrow_schema(StructType(fields), timezone="UTC")
+    return versions.arrow_schema(StructType(fields))

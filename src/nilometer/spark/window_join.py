@@ -16,6 +16,7 @@ from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
+from nilometer.spark.supported import require_supported
 from nilometer.sql.plan import JoinPlan
 
 
@@ -69,6 +70,8 @@ def window_join(
             raise InputError(
                 f"stream {name} is not a DataFrame", detail=f"got {type(frame).__name__}"
             )
+    for frame in streams.values():
+        require_supported(frame.sparkSession.version)
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, algorithm, buckets)
     return run_query(plan_join(streams, options), streams)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from nilometer.errors import InputError
@@ -20,6 +19,7 @@ from nilometer.model.time import FOREVER, parse_duration
 from nilometer.spark.exchange import batch_number
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.state import task_property
+from nilometer.spark.versions import StreamArrowWriter, arrow_schema
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
                by so much. By default the log is told no watermark.
     history    for how long rows are kept that all readers have read; by default always
     """
-    stored = to_arrow_schema(schema, timezone="UTC")
+    stored = arrow_schema(schema)
     time = options.get("time") or (TIME if TIME in stored.names else None)
     if time is not None and (time not in stored.names or stored.field(time).type != TIMESTAMP):
         raise InputError(
@@ -69,7 +69,7 @@ class _Written(WriterCommitMessage):
     query: str
 
 
-class RowsWriter(DataSourceStreamArrowWriter):
+class RowsWriter(StreamArrowWriter):
     """A part per task; the driver appends those of a micro-batch together."""
 
     def __init__(self, writing: Writing) -> None:

@@ -1,33 +1,29 @@
 """Spectra of real detectors: files in the format ANSI N42.42, of 2006 and of 2012.
 
-SpecUtils of Sandia National Laboratories reads them. Their channels, whatever their calibration,
-are brought into the channels of this application.
+Their channels, whatever their calibration, are brought into the channels of this application.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from xml.parsers.expat import ExpatError, ParserCreate
+from typing import Final
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from nilometer.apps.idhm.detector import CHANNELS, WIDTH
-from nilometer.errors import InputError, NilometerError
-
-if TYPE_CHECKING:
-    from SpecUtils import Measurement, SpecFile
+from nilometer.apps.idhm.n42_forms import Form, SpectrumElement, form_of, spectra
+from nilometer.apps.idhm.n42_values import counts, micros, seconds
+from nilometer.apps.idhm.n42_xml import N42Error, only, read_xml, whole_text
 
 _EDGES: Final = np.arange(CHANNELS + 1) * WIDTH
-_KEV: Final = 1000.0
-_LARGEST: Final = 64 * 2**20
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_SPECTRA: Final = 2**14
+_MOST_CHANNELS: Final = 2**25
+"""Of all spectra together: 256 MB of counts."""
 _SCHEMA: Final = pa.schema(
     [
         ("detector", pa.string()),
@@ -36,10 +32,6 @@ _SCHEMA: Final = pa.schema(
         ("counts", pa.list_(pa.float64())),
     ]
 )
-
-
-class N42Error(NilometerError):
-    """A file that is not what it should be."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +55,13 @@ class MeasuredSpectrum:
 
 
 def read_n42(path: Path) -> list[MeasuredSpectrum]:
-    """The gamma spectra of a file, in its order, those without live time left out."""
-    _check(path)
-    spectra = _load(path)
-    found = [_spectrum(one) for one in spectra.measurements() if _is_usable(one)]
+    """The gamma spectra of a file, in its order, those without live time or energies left out."""
+    root = read_xml(path)
+    try:
+        found = list(_spectra(root))
+    except N42Error as error:
+        told = f"{path.name} {error.message}"
+        raise N42Error(told, detail=error.detail, hint=error.hint) from error
     if not found:
         raise N42Error(f"{path.name} has no gamma spectrum with live time and energies")
     return found
@@ -79,71 +74,44 @@ def spectrum_rows(paths: Iterable[Path]) -> pa.Table:
         [one.detector for one in found],
         [one.started for one in found],
         [one.live for one in found],
-        [one.rebinned().tolist() for one in found],
+        [one.rebinned() for one in found],
     )
     arrays = (pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True))
     return pa.table(list(arrays), schema=_SCHEMA)
 
 
-def _check(path: Path) -> None:
-    """Nothing of a file is trusted: its size, that it is whole, and that it declares nothing.
-
-    SpecUtils would read the half of a file that was cut off, without a word.
-    """
-    try:
-        size = path.stat().st_size
-        text = path.read_bytes() if size <= _LARGEST else b""
-    except OSError as error:
-        raise InputError(f"cannot read {path}", detail=error.strerror) from error
-    if size > _LARGEST:
-        raise N42Error(f"{path.name} has {size} bytes; more than {_LARGEST} are not read")
-    parser = ParserCreate()
-    parser.StartDoctypeDeclHandler = partial(_refuse_declarations, path)
-    try:
-        parser.Parse(text, True)
-    except ExpatError as error:
-        raise N42Error(f"{path.name} is not well-formed XML", detail=str(error)) from error
-
-
-def _refuse_declarations(path: Path, *_: object) -> None:
-    raise N42Error(
-        f"{path.name} declares a document type",
-        detail="files of this format have none; entities are a way to exhaust memory",
-    )
+def _spectra(root: Element) -> Iterator[MeasuredSpectrum]:
+    form = form_of(root)
+    if form is None:
+        raise N42Error("is not a file of the format N42.42")
+    channels = 0
+    for number, one in enumerate(spectra(root), 1):
+        if number > _MOST_SPECTRA:
+            raise N42Error(f"has more than {_MOST_SPECTRA} spectra")
+        try:
+            found = _spectrum(form, one)
+        except N42Error as error:
+            problem = f"has a spectrum, number {number}, that cannot be read: {error.message}"
+            raise N42Error(problem, detail=error.detail, hint=error.hint) from error
+        if found is not None:
+            channels += len(found.counts)
+            if channels > _MOST_CHANNELS:
+                raise N42Error(f"has spectra of more than {_MOST_CHANNELS} channels together")
+            yield found
 
 
-def _load(path: Path) -> SpecFile:
-    try:
-        from SpecUtils import ParserType, SpecFile  # noqa: PLC0415  an extra
-    except ImportError as error:
-        raise InputError(
-            "N42 files cannot be read: SandiaSpecUtils is not installed",
-            hint="pip install 'nilometer[mining]'",
-        ) from error
-    spectra = SpecFile()
-    try:
-        # One parser reads both forms of the standard.
-        spectra.loadFile(str(path), ParserType.N42_2012)
-    except RuntimeError as error:
-        raise N42Error(f"{path.name} is not a file of the format N42.42") from error
-    return spectra
-
-
-def _is_usable(one: Measurement) -> bool:
-    return one.numGammaChannels() > 0 and one.liveTime() > 0 and len(one.channelEnergies()) > 0
-
-
-def _spectrum(one: Measurement) -> MeasuredSpectrum:
-    counts = np.array(one.gammaCounts(), dtype=np.float64)
-    edges = np.array(one.channelEnergies(), dtype=np.float64) / _KEV
-    if len(edges) == len(counts):
-        edges = np.append(edges, 2 * edges[-1] - edges[-2])
-    return MeasuredSpectrum(
-        one.detectorName(), _micros(one.startTime()), float(one.liveTime()), counts, edges
-    )
-
-
-def _micros(instant: datetime | None) -> int | None:
-    if instant is None or instant.year <= _EPOCH.year:
+def _spectrum(form: Form, one: SpectrumElement) -> MeasuredSpectrum | None:
+    """None where it is not of gammas, or has no live time or energies."""
+    data = only(one.element, "ChannelData")
+    if data is None or not form.is_gamma(one):
         return None
-    return (instant.replace(tzinfo=instant.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
+    if data.get("start", "1") not in ("0", "1"):
+        raise N42Error("its counts do not begin with the first channel", detail=data.get("start"))
+    found = counts(whole_text(data), data.get("compressioncode", data.get("compression", "")))
+    live = seconds(one.says("LiveTimeDuration", "LiveTime") or "PT0S")
+    calibration = form.calibration(one)
+    if len(found) < 2 or not live or calibration is None:
+        return None
+    start = one.says("StartDateTime", "StartTime")
+    started = micros(start) if start else None
+    return MeasuredSpectrum(form.detector(one), started, live, found, calibration.edges(len(found)))

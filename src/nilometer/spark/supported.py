@@ -1,0 +1,32 @@
+"""Which versions of Spark are supported: the one that is there may be a cluster's."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nilometer.errors import SessionError
+
+OLDEST: Final = (4, 0)
+NEWEST: Final = (4, 3)
+
+
+def read_version(text: str) -> tuple[int, int]:
+    """The first two numbers of a version: 4.1.0-SNAPSHOT is (4, 1)."""
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def require_supported(version: str) -> None:
+    """Refuse a Spark that Nilometer has not been tested with."""
+    found = read_version(version)
+    if OLDEST <= found <= NEWEST:
+        return
+    first, last = (".".join(map(str, one)) for one in (OLDEST, NEWEST))
+    after = f"{NEWEST[0]}.{NEWEST[1] + 1}"
+    wrong = "is too old" if found < OLDEST else "is newer than this Nilometer knows"
+    raise SessionError(
+        f"Spark {version} {wrong}",
+        detail=f"supported are Spark {first} to {last}",
+        hint=f"pip install 'pyspark>={first},<{after}', or connect to a server of such a version",
+    )

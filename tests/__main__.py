@@ -1,0 +1,188 @@
+"""Runs all suites, two at a time: `python -m tests`, or some: `python -m tests spark`.
+
+It says how far they are and which tests are slow, shows failures whole, and ends with one line for
+each suite. Tests run in a process beside the one that hands them out: one that crashes or takes
+too long is lost alone, and the next ones run in a new process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.report_progress import FILE
+
+SUITES: Final = {
+    "spark": ("tests/spark",),
+    "unit": ("src", "tests/unit"),
+    "browser": ("tests/browser",),
+}
+AT_ONCE: Final = 2
+SAY_EVERY: Final = 15.0
+SLOW: Final = 20.0
+SLOWEST: Final = 10
+FOLDER: Final = Path("build", "tests")
+
+
+@dataclass
+class Suite:
+    """One run of pytest, and what is known of it."""
+
+    name: str
+    process: subprocess.Popen[bytes] | None = None
+    collected: int = 0
+    outcomes: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+    read: int = 0
+    began: float = 0.0
+    took: float = 0.0
+
+    @property
+    def log(self) -> Path:
+        return FOLDER / f"{self.name}.log"
+
+    @property
+    def events(self) -> Path:
+        return FOLDER / f"{self.name}.jsonl"
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_green(self) -> bool:
+        return self.process is not None and self.process.returncode == 0
+
+    def count(self, outcome: str) -> int:
+        return sum(found == outcome for found in self.outcomes.values())
+
+    def start(self) -> None:
+        self.events.write_text("")
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider"]
+        command += ["-p", "tests.report_progress", "--tb", "short", *SUITES[self.name]]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, FILE: str(self.events)}
+            )
+        self.began = time.monotonic()
+
+    def update(self) -> Iterable[str]:
+        """Read what has happened since; what should be said of it."""
+        ended = not self.is_running
+        with self.events.open("rb") as file:
+            file.seek(self.read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self.read += len(line)
+                yield from self._take(json.loads(line))
+        if ended and not self.took:
+            self.took = time.monotonic() - self.began
+
+    def _take(self, told: dict[str, object]) -> Iterable[str]:
+        test = str(told.get("test"))
+        match told["event"]:
+            case "collected":
+                self.collected = int(str(told["tests"]))
+            case "began":
+                self.running[test] = time.monotonic()
+            case "ended":
+                self.running.pop(test, None)
+                if (took := self.seconds.get(test, 0.0)) > SLOW:
+                    yield f"slow: {test} took {took:.0f} s"
+            case "ran":
+                self.seconds[test] = self.seconds.get(test, 0.0) + float(str(told["seconds"]))
+                outcome = str(told["outcome"])
+                if outcome != "passed" or told["when"] == "call":
+                    before = self.outcomes.get(test)
+                    self.outcomes[test] = "failed" if before == "failed" else outcome
+                if outcome == "failed":
+                    yield f"FAILED {test}"
+
+    def progress(self) -> str:
+        text = f"{self.name} {len(self.outcomes)} of {self.collected or '…'}"
+        longest = min(self.running.items(), key=lambda item: item[1], default=None)
+        if longest is not None and (past := time.monotonic() - longest[1]) > SLOW / 2:
+            text += f" ({longest[0].rsplit('/', 1)[-1]} for {past:.0f} s)"
+        return text
+
+    def verdict(self) -> str:
+        text = f"{self.name}: {self.count('passed')} passed, {self.count('failed')} failed"
+        skipped = self.count("skipped")
+        return f"{text}, {skipped} skipped" if skipped else text
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - set(SUITES)
+    if unknown:
+        say(f"there is no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+        return 2
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    suites = [Suite(name) for name in names or SUITES]
+    try:
+        run(suites, began)
+    finally:
+        for suite in suites:
+            if suite.is_running and suite.process is not None:
+                suite.process.terminate()
+    for suite in suites:
+        if not suite.is_green:
+            say(suite.log.read_text(errors="replace"))
+    tell_slowest(suites)
+    for suite in suites:
+        say(f"{suite.name} took {clock(suite.took)}; its output is in {suite.log}")
+    for suite in suites:
+        say(suite.verdict())
+        if not suite.is_green and not suite.count("failed"):
+            say(f"{suite.name} ended with an error: see above")
+    return 0 if all(suite.is_green for suite in suites) else 1
+
+
+def run(suites: list[Suite], began: float) -> None:
+    """Run the suites in their order, and say how it goes."""
+    waiting = list(suites)
+    said = time.monotonic()
+    while waiting or any(suite.is_running for suite in suites):
+        while waiting and sum(suite.is_running for suite in suites) < AT_ONCE:
+            waiting.pop(0).start()
+        time.sleep(0.5)
+        started = [suite for suite in suites if suite.process is not None]
+        for suite in started:
+            for text in suite.update():
+                say(f"  {text}")
+        if time.monotonic() - said > SAY_EVERY:
+            said = time.monotonic()
+            running = [suite.progress() for suite in started if suite.is_running]
+            say(f"  {clock(said - began)}  {', '.join(running)}")
+    for suite in suites:
+        for text in suite.update():
+            say(f"  {text}")
+
+
+def tell_slowest(suites: list[Suite]) -> None:
+    every = [(seconds, test) for suite in suites for test, seconds in suite.seconds.items()]
+    say("The slowest tests:")
+    for seconds, test in sorted(every, reverse=True)[:SLOWEST]:
+        say(f"  {seconds:5.1f} s  {test}")
+
+
+def clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""A pytest plugin that writes what happens to a file, a line of JSON each, for `tests/__main__.py`.
+
+It runs where tests are handed out, not where they run, so it outlives a test that takes its
+process with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+FILE: Final = "NILOMETER_TEST_PROGRESS"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    _tell(event="collected", tests=len(session.items))
+
+
+def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
+    _tell(event="collected", tests=len(ids))
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _tell(event="began", test=nodeid)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _tell(
+        event="ran",
+        test=report.nodeid,
+        when=report.when,
+        outcome=report.outcome,
+        seconds=report.duration,
+    )
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    _tell(event="ended", test=nodeid)
+
+
+def _tell(**fields: object) -> None:
+    with Path(os.environ[FILE]).open("a") as file:
+        file.write(json.dumps(fields) + "\n")
