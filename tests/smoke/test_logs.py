@@ -22,7 +22,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
 from nilometer.spark.log_rows import register_log_sources
 
-PATIENCE = 180
+PATIENCE = 600
 
 
 def append(location: Path, rows: Sequence[Row]) -> None:

@@ -168,10 +168,10 @@ class _BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         log = LogReader.open(self._rows.location)
         ranges = log.split(log.start, log.end, self._rows.tasks) if log.start < log.end else []
-        return [InputPartition(one) for one in ranges]
+        return [InputPartition(one) for one in ranges] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's own, where a log is empty
+        if partition.value is None:  # the log is empty
             return iter(())
         start, end = partition.value
         return self._rows.read(start, end, self._times)
