@@ -16,8 +16,9 @@ import pytest
 FILE: Final = "NILOMETER_TEST_PROGRESS"
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    _tell(event="collected", tests=len(session.items))
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):  # the options are passed on to where tests run
+        config.pluginmanager.unregister(name="tests.report_progress")
 
 
 def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
