@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from log_queries import MOST
@@ -67,16 +68,16 @@ def test_a_log_is_read_once_however_often_its_reader_starts(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     register_log_sources(spark)
-    for reader in (None, "named"):
+    for reader, starts in ((None, (True, False, True)), ("named", (False, True))):
         folder = tmp_path / str(reader)
         rows: list[Row] = []
-        for now in (True, False, True):
+        for now in starts:
             rows += sightings(1, 100, len(rows))
             append(folder / "A", rows[-100:])
             copy(spark, folder, reader, now)
             assert contents(folder / "copy", "id") == Counter((n,) for n in range(len(rows)))
     old = spark.read.format("nilometer").option("path", str(tmp_path / "named" / "copy")).load()
-    assert sorted(row.id for row in old.collect()) == list(range(300))
+    assert sorted(row.id for row in old.collect()) == list(range(200))
 
 
 def test_micro_batches_are_limited(spark: SparkSession, tmp_path: Path) -> None:
@@ -148,8 +149,15 @@ def test_a_sensor_database_goes_on_where_it_was(spark: SparkSession, tmp_path: P
             while db.history("q").count() <= results + 50:
                 assert time.monotonic() < until
                 time.sleep(0.5)
-            found = [row._time for row in db.history("q").orderBy("_time").collect()]
-            results = len(found)
-            stored = [row._time for row in db.history("S").orderBy("_time").collect()]
-            first, last = stored.index(found[0]), stored.index(found[-1])
-            assert found == stored[first : last + 1]
+            # Before what it is compared with, which grows meanwhile.
+            found = readings(db, "q")
+            stored = readings(db, "S")
+            results = found.total()
+            assert found <= stored, "twice, or never stored"
+            times = [at for _, at in found]
+            between = Counter(one for one in stored.elements() if min(times) < one[1] < max(times))
+            assert between <= found, "lost"
+
+
+def readings(db: nm.Database, name: str) -> Counter[tuple[int, datetime]]:
+    return Counter((row.x, row._time) for row in db.history(name).collect())
