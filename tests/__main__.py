@@ -24,6 +24,8 @@ SUITES: Final = {
     "unit": ("src", "tests/unit"),
     "browser": ("tests/browser",),
 }
+WORKERS: Final = {"unit": 2}
+"""How many processes run the tests of a suite: one where they share a session or a server."""
 AT_ONCE: Final = 2
 SAY_EVERY: Final = 15.0
 SLOW: Final = 20.0
@@ -66,11 +68,15 @@ class Suite:
 
     def start(self) -> None:
         self.events.write_text("")
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider"]
-        command += ["-p", "tests.report_progress", "--tb", "short", *SUITES[self.name]]
+        workers = str(WORKERS.get(self.name, 1))
+        command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "worksteal"]
+        command += ["-p", "no:cacheprovider", "-p", "tests.report_progress", "--tb", "short"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**os.environ, FILE: str(self.events)}
+                [*command, *SUITES[self.name]],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, FILE: str(self.events)},
             )
         self.began = time.monotonic()
 

@@ -76,7 +76,7 @@ def stories(draw: st.DrawFn, vector: Any = vectors) -> list[tuple[int, Any, Any]
     return rows
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(stories(), st.lists(st.integers(0, 30), max_size=4))
 def test_sums_of_whole_numbers_are_exact_for_any_split(
     rows: list[tuple[int, Any, Any]], cuts: list[int]
@@ -95,7 +95,7 @@ def test_sums_of_whole_numbers_are_exact_for_any_split(
     assert got == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(stories(st.lists(broken, min_size=2, max_size=2)), st.integers(0, 30))
 def test_other_numbers_are_the_same_to_the_last_bit_for_any_split(
     rows: list[tuple[int, Any, Any]], cut: int

@@ -64,7 +64,19 @@ def test_an_experiment_is_in_the_module_of_its_figure(name: str) -> None:
     assert BY_NAME[name] in (module.EXPERIMENTS if name in TOGETHER else (module.EXPERIMENT,))
 
 
-@pytest.mark.parametrize("name", list(BY_NAME))
+LONG_ONES = (
+    *(f"tr010-figure-{one}" for one in ("9a", "9b", "9c", "14")),
+    *(f"nile-figure-{one}" for one in (10, 12, 14)),
+    "golab-table-8",
+    "captures-joins",
+)
+"""Ten seconds and more each; others of their papers run the same algorithms."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.soak if one in LONG_ONES else ()) for one in BY_NAME],
+)
 def test_every_experiment_runs_and_judges_all_its_claims(name: str, tmp_path: Path) -> None:
     experiment = BY_NAME[name]
     report = run_experiment(experiment, Setting(Profile.SMOKE), tmp_path)

@@ -97,7 +97,7 @@ def check_same(
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_at_every_instant_the_answer_is_that_of_the_plain_query(part: int) -> None:
-    check_generated(check, part, CASES // 3 // PARTS)
+    check_generated(check, part, CASES // 5 // PARTS)
 
 
 @pytest.mark.soak
