@@ -79,7 +79,7 @@ def check(draw: st.DataObject) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_batch_is_stream_is_duckdb(part: int) -> None:
-    check_generated(check, part, CASES // 2 // PARTS)
+    check_generated(check, part, CASES // 4 // PARTS)
 
 
 @pytest.mark.soak
