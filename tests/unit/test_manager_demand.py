@@ -13,16 +13,8 @@ from nilometer.log.position import Position
 from nilometer.log.registrations import register, registrations
 from nilometer.sensors.manager.demand import Readers
 from nilometer.sensors.manager.status import read_status
-from tests.manager_streams import (
-    QUICK,
-    Site,
-    running,
-    sensors,
-    stream,
-    table,
-    values,
-    wait_for,
-)
+from tests.manager_streams import QUICK, Site, running, sensors, stream, table, values
+from tests.patience import wait_for
 
 
 def test_nobody_is_contacted_before_somebody_reads(site: Site) -> None:

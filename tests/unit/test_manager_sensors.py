@@ -17,16 +17,8 @@ from nilometer.log.reader import LogReader
 from nilometer.sensors.manager.sensor_keys import REPEAT_AFTER, SensorKeys
 from nilometer.sensors.manager.status import SensorState, read_status
 from nilometer.sensors.stream_type import END, NEW_VALUE, BadReadingError, Reading, TryLaterError
-from tests.manager_streams import (
-    QUICK,
-    Site,
-    running,
-    sensors,
-    stream,
-    table,
-    values,
-    wait_for,
-)
+from tests.manager_streams import QUICK, Site, running, sensors, stream, table, values
+from tests.patience import wait_for
 
 TIMED = pa.schema([("x", pa.float64()), ("at", TIMESTAMP)])
 
