@@ -89,7 +89,6 @@ class Database:
         most_queries: int | None = None,
         delivery_folders: Sequence[str | Path] = (),
     ) -> None:
-        require_supported(spark.version)
         self.spark = spark
         self._units = Units()
         self._delivery_folders = [Path(one) for one in delivery_folders]
@@ -471,6 +470,7 @@ def connect(
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
+    require_supported(spark.version)
     database = Database(spark, execution, heartbeat, limits, most_queries, delivery_folders)
     if path is not None or catalog is not None or logs is not None:
         database._open(None if path is None else Path(path), catalog, logs)
