@@ -64,18 +64,19 @@ def test_an_experiment_is_in_the_module_of_its_figure(name: str) -> None:
     assert BY_NAME[name] in (module.EXPERIMENTS if name in TOGETHER else (module.EXPERIMENT,))
 
 
-LONG_ONES = (
-    *(f"tr010-figure-{one}" for one in ("9a", "9b", "9c", "14")),
-    *(f"nile-figure-{one}" for one in (10, 12, 14)),
-    "golab-table-8",
-    "captures-joins",
+IN_EVERY_RUN = (
+    *(f"tr010-figure-{one}" for one in ("7", "13")),
+    *("ssdbm-throughput-hash", "ssdbm-transactions"),
+    *("golab-table-5", "golab-figure-2", "golab-figure-3a"),
+    *(f"nile-figure-{one}" for one in (11, 13, 16)),
+    *("steam-figure-7", "idhm"),
 )
-"""Ten seconds and more each; others of their papers run the same algorithms."""
+"""Together they run every algorithm; each takes some seconds, and all the others in make soak."""
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(one, marks=pytest.mark.soak if one in LONG_ONES else ()) for one in BY_NAME],
+    [pytest.param(one, marks=() if one in IN_EVERY_RUN else pytest.mark.soak) for one in BY_NAME],
 )
 def test_every_experiment_runs_and_judges_all_its_claims(name: str, tmp_path: Path) -> None:
     experiment = BY_NAME[name]

@@ -274,8 +274,9 @@ def check_mutants(count: int, seed: int, db: LocalDatabase) -> None:
     assert 0 < accepted < count
 
 
-def test_mutated_statements(db: LocalDatabase) -> None:
-    check_mutants(3000, 1, db)
+@pytest.mark.parametrize("part", range(2))
+def test_mutated_statements(part: int, db: LocalDatabase) -> None:
+    check_mutants(1000, part, db)
 
 
 @pytest.mark.soak

@@ -22,7 +22,7 @@ from tests.change_oracle import as_counter, changes_of, check_net, is_same
 from tests.change_queries import ChangeCase, change_cases
 from tests.market import EXECUTIONS, SUM, market, sales
 
-CASES = int(os.environ.get("NILOMETER_PIPELINE_CASES", "40"))
+CASES = int(os.environ.get("NILOMETER_PIPELINE_CASES", "24"))
 ON_TIME = ("tpa", "nta")
 SCHEDULERS: tuple[type[Scheduler], ...] = (RoundRobin, AnswersFirst)
 SECOND = 1_000_000

@@ -13,8 +13,10 @@ from nilometer.local.run_stage import LocalStage
 from nilometer.operators import stream_buffer
 from tests import naive, oracle
 from tests.cases import JoinCase, join_cases, splits
+from tests.generated import check_generated
 
-CASES = 1500
+CASES = 900
+PARTS = 3
 
 
 def results_of(batches: list[pa.RecordBatch]) -> list[naive.Result]:
@@ -66,15 +68,14 @@ def check_against_naive_join(data: st.DataObject) -> None:
     assert found == naive.window_join(case.streams, case.network)
 
 
-@settings(max_examples=CASES)
-@given(st.data())
-def test_operator_is_naive_join_for_any_split_and_restart(data: st.DataObject) -> None:
-    check_against_naive_join(data)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_operator_is_naive_join_for_any_split_and_restart(part: int) -> None:
+    check_generated(check_against_naive_join, part, CASES // PARTS)
 
 
 @pytest.mark.soak
 @pytest.mark.limit(1800)
-@settings(max_examples=8 * CASES, derandomize=False)
+@settings(max_examples=13 * CASES, derandomize=False)
 @given(st.data())
 def test_operator_is_naive_join_for_ever_new_cases(data: st.DataObject) -> None:
     check_against_naive_join(data)
