@@ -71,7 +71,7 @@ IN_EVERY_RUN = (
     *(f"nile-figure-{one}" for one in (11, 13, 16)),
     *("steam-figure-7", "idhm"),
 )
-"""Together they run every algorithm; each takes some seconds, and all the others in make soak."""
+"""Some of every paper; all the others run in make soak."""
 
 
 @pytest.mark.parametrize(
