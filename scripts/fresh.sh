@@ -74,17 +74,17 @@ try_debian() {
   # Without root comes first: whatever root has installed would be there.
   case " $commands " in *" user "*)
     step "$root" "$suite: make demo, without root" \
-      inside "$root" newcomer "cd nilometer && make demo SECONDS=20" || return 1
+      inside "$root" newcomer "cd ~/nilometer && make demo SECONDS=20" || return 1
     rm -rf "$root/home/newcomer"
   esac
   case " $commands " in *" demo "*)
     step "$root" "$suite: make demo" \
-      inside "$root" root "cd nilometer && make demo SECONDS=20" || return 1
+      inside "$root" root "cd ~/nilometer && make demo SECONDS=20" || return 1
     step "$root" "$suite: make demo again" \
-      inside "$root" root "cd nilometer && make demo SECONDS=20" || return 1
+      inside "$root" root "cd ~/nilometer && make demo SECONDS=20" || return 1
   esac
   case " $commands " in *" test "*)
-    step "$root" "$suite: make test" inside "$root" root "cd nilometer && make test" || return 1
+    step "$root" "$suite: make test" inside "$root" root "cd ~/nilometer && make test" || return 1
   esac
   rm -rf "$root"
 }
