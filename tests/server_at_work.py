@@ -37,6 +37,8 @@ class ServerAtWork:
     output: Path
     errors: Path
     options: Sequence[str] = field(default_factory=tuple)
+    session_by_link: str = ""
+    """The cookie that the login link gave, once it was followed."""
 
     @property
     def pid(self) -> int:
@@ -66,6 +68,10 @@ class ServerAtWork:
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
         return found
+
+    def follow_login_link(self) -> None:
+        """Let the link begin a session, as a browser would."""
+        self.session_by_link = httpx.get(self.login_link).cookies["nilometer_session"]
 
     def kill(self) -> None:
         """End it as a loss of power would, Spark with it."""

@@ -25,6 +25,7 @@ FROM synthetic WITH (rate = 20,
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAtWork]:
     """A server with three cameras and a weather station; none where no browser could look."""
     with server_at_work(tmp_path_factory.mktemp("console")) as running:
+        running.follow_login_link()  # it works for five minutes, and tests may take longer
         running.sql(_WEATHER)
         for number in (1, 2, 3):
             running.sql(_CAMERAS.format(n=number))
