@@ -54,7 +54,9 @@ def java_of(server: ServerAtWork) -> psutil.Process:
 def test_followers_are_told_that_the_server_stops_and_a_server_without_spark_ends(
     tmp_path: Path,
 ) -> None:
-    with server_at_work(tmp_path) as server:
+    patient = tmp_path / "patient.toml"  # on a busy machine, to tell all of them takes a while
+    patient.write_text("[server]\nstop_seconds = 60\n")
+    with server_at_work(tmp_path / "plant", "--config", str(patient)) as server:
         server.sql(
             "CREATE STREAM A (k BIGINT) FROM synthetic WITH (rate = 50, values = 'k=counter(0,1)')"
         )
@@ -62,7 +64,7 @@ def test_followers_are_told_that_the_server_stops_and_a_server_without_spark_end
         told = asyncio.run(stop_while_many_follow(server))
         assert [one["end"]["error"]["kind"] for one in told] == ["ClosedError"] * FOLLOWERS
         assert server.process.wait(LONG) == 0
-    with server_at_work(tmp_path) as server:
+    with server_at_work(tmp_path / "plant") as server:
         assert httpx.get(f"{server.url}/queries/q", headers=server.headers()).json()["phase"] == (
             "running"
         )
