@@ -34,9 +34,9 @@ say "Choosing the lowest versions"
 "$uv" pip compile --quiet --upgrade --resolution lowest-direct --python "$python" --all-extras \
   --no-header --no-annotate pyproject.toml -o build/lowest.txt
 say "Installing them, and what the tests need"
-"$uv" pip install --quiet --python "$python" -r build/lowest.txt
-"$uv" pip install --quiet --python "$python" --constraint build/lowest.txt --group dev
-"$uv" pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
+"$uv" pip install --quiet --compile-bytecode --python "$python" -r build/lowest.txt
+"$uv" pip install --quiet --compile-bytecode --python "$python" --constraint build/lowest.txt --group dev
+"$uv" pip install --quiet --compile-bytecode --python "$python" --no-deps --no-build-isolation --editable .
 # Old packages may warn of what is new in others; only their answers are of interest here.
 run() { "$python" -m pytest -q -p no:cacheprovider -W default --disable-warnings "$@"; }
 say "Testing plans, SQL, server, console and mining"

@@ -49,6 +49,7 @@ def _link(process: subprocess.Popen[bytes], output: Path) -> str:
     return found[0]
 
 
+@pytest.mark.soak
 @pytest.mark.limit(600)
 def test_the_belt_is_seen_and_boxes_are_judged(browser: Browser, tmp_path: Path) -> None:
     with demo_at_work(tmp_path) as link:

@@ -35,7 +35,7 @@ from tests.unit.test_generated_changes import database as local_database
 
 TOGETHER = 6
 IN_BATCH = 1
-ROUNDS = 5
+ROUNDS = 2
 
 MOST_STAGES = 2
 """Every stage costs Spark a second per start, and some tenths per micro-batch."""
@@ -195,7 +195,7 @@ def test_at_every_instant_the_answer_is_that_of_the_plain_query(
 @pytest.mark.soak
 @pytest.mark.limit(3000)
 @settings(
-    max_examples=4 * ROUNDS,
+    max_examples=10 * ROUNDS,
     derandomize=False,
     phases=WITHOUT_SHRINKING,
     suppress_health_check=list(HealthCheck),

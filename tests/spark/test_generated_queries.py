@@ -28,7 +28,7 @@ from tests.spark.harness import FileStream, run_to_end
 
 TOGETHER = 9
 SPARE = 5
-ROUNDS = 5
+ROUNDS = 2
 
 WITHOUT_SHRINKING = (Phase.explicit, Phase.generate)
 """Every try costs many seconds."""
@@ -136,7 +136,7 @@ def test_batch_is_stream_is_duckdb(
 
 @pytest.mark.soak
 @pytest.mark.limit(3000)
-@settings(max_examples=2 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(
     draw: st.DataObject, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory

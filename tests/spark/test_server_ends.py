@@ -44,6 +44,8 @@ async def stop_while_many_follow(server: ServerAtWork) -> list[Any]:
             await began.acquire()
         server.process.send_signal(signal.SIGTERM)
         server.process.send_signal(signal.SIGINT)  # somebody is impatient
+        await asyncio.sleep(0.1)
+        server.process.send_signal(signal.SIGINT)
         return await asyncio.gather(*following)
 
 

@@ -40,7 +40,7 @@ from tests.change_oracle import (
 from tests.change_queries import ChangeCase, change_cases
 from tests.generated import check_generated
 
-CASES = int(os.environ.get("NILOMETER_CHANGE_CASES", "3000"))
+CASES = int(os.environ.get("NILOMETER_CHANGE_CASES", "1500"))
 PARTS = 5
 
 
@@ -102,7 +102,7 @@ def test_at_every_instant_the_answer_is_that_of_the_plain_query(part: int) -> No
 
 @pytest.mark.soak
 @pytest.mark.limit(3000)
-@settings(max_examples=3 * CASES, derandomize=False)
+@settings(max_examples=6 * CASES, derandomize=False)
 @given(st.data())
 def test_ever_new_queries(draw: st.DataObject) -> None:
     check(draw)

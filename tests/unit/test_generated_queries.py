@@ -15,7 +15,7 @@ from tests.generated import check_generated
 from tests.queries import RELATIONS, Data, QueryCase, data, statements
 from tests.query_oracle import answer, sorted_rows
 
-CASES = 2000
+CASES = 1000
 PARTS = 4
 
 
@@ -84,7 +84,7 @@ def test_batch_is_stream_is_duckdb(part: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.limit(3000)
-@settings(max_examples=2 * CASES, derandomize=False)
+@settings(max_examples=4 * CASES, derandomize=False)
 @given(st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(draw: st.DataObject) -> None:
     check(draw)

@@ -73,7 +73,7 @@ def restarted(table: GroupTable, store: MemoryStore) -> GroupTable:
     return fresh
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(updates)
 def test_the_newest_values_are_found(history: list[State]) -> None:
     store = MemoryStore()

@@ -20,7 +20,7 @@ from tests import naive, oracle
 from tests.cases import splits
 from tests.graph_cases import GraphCase, graph_cases
 
-CASES = 900
+CASES = 300
 
 
 def results_of(batches: list[pa.RecordBatch]) -> list[naive.Result]:
@@ -74,13 +74,13 @@ def test_rows_windows_on_any_key_graph(data: st.DataObject) -> None:
 
 @pytest.mark.soak
 @pytest.mark.limit(1800)
-@settings(max_examples=8 * CASES, derandomize=False)
+@settings(max_examples=24 * CASES, derandomize=False)
 @given(st.data(), st.booleans())
 def test_ever_new_graphs(data: st.DataObject, counted: bool) -> None:
     check_against_naive_join(data, counted)
 
 
-@settings(max_examples=CASES // 3)
+@settings(max_examples=CASES // 2)
 @given(st.data())
 def test_graphs_are_duckdb(data: st.DataObject) -> None:
     case = data.draw(graph_cases(most_streams=3))
@@ -88,7 +88,7 @@ def test_graphs_are_duckdb(data: st.DataObject) -> None:
     assert found == oracle.graph_join(case, settled)
 
 
-@settings(max_examples=CASES // 3)
+@settings(max_examples=CASES // 2)
 @given(st.data())
 def test_keys_are_compared_where_hashes_are_not_exact(data: st.DataObject) -> None:
     """With hashes that are mostly equal only the comparison of values is left."""
@@ -104,7 +104,7 @@ def test_keys_are_compared_where_hashes_are_not_exact(data: st.DataObject) -> No
     assert found == naive.graph_join(case)
 
 
-@settings(max_examples=CASES // 3)
+@settings(max_examples=CASES // 2)
 @given(st.data())
 def test_a_batch_run_in_the_order_of_time(data: st.DataObject) -> None:
     """All rows in the order of time, as Spark's batch job brings them; static tables alone, too."""

@@ -87,7 +87,7 @@ def test_long_keys_are_ordered_too() -> None:
     assert np.argsort(ranks, kind="stable").tolist() == rows
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_the_first_rows_at_every_instant(data: st.DataObject) -> None:
     story = data.draw(stories(1))
@@ -105,7 +105,7 @@ def test_the_first_rows_at_every_instant(data: st.DataObject) -> None:
         check(spec, story, lambda held: naive(spec, held[0]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 9), st.integers(-2, 2)), max_size=20),

@@ -15,7 +15,7 @@ from tests import naive, oracle
 from tests.cases import JoinCase, join_cases, splits
 from tests.generated import check_generated
 
-CASES = 900
+CASES = 450
 PARTS = 3
 
 
@@ -75,7 +75,7 @@ def test_operator_is_naive_join_for_any_split_and_restart(part: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.limit(1800)
-@settings(max_examples=13 * CASES, derandomize=False)
+@settings(max_examples=26 * CASES, derandomize=False)
 @given(st.data())
 def test_operator_is_naive_join_for_ever_new_cases(data: st.DataObject) -> None:
     check_against_naive_join(data)

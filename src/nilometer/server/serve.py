@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -139,6 +140,11 @@ class _Server(uvicorn.Server):
         )
         self._service = service
         self.has_lost_spark = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order, however often it is asked: it takes `stop_seconds` at most."""
+        if not self.should_exit:  # uvicorn takes a second Ctrl-C for leave to cut followers short
+            super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
