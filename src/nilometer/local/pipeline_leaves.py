@@ -15,7 +15,6 @@ from nilometer.kernels.arrays import Bools, as_int64, as_type
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.window_join import Residual
 from nilometer.local.memory_store import MemoryStore
-from nilometer.local.read_source import SourceReader
 from nilometer.model.expressions import Argument
 from nilometer.model.time import FOREVER
 from nilometer.operators.block import Block, BlockSpec
@@ -28,6 +27,7 @@ from nilometer.operators.change_operator import (
     times_of,
 )
 from nilometer.operators.last_rows import LastRows, LastRowsSpec
+from nilometer.operators.source_reader import SourceReader
 from nilometer.operators.watermarks import NEVER
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_type
-from nilometer.local.read_source import SourceReader
+from nilometer.local.read_source import read_source
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import DIFF, TIME
@@ -34,7 +34,7 @@ class LocalChanges:
         self.staged = cut_into_stages(plan, execution)
         self.stages = [LocalStage(one.stage) for one in self.staged.stages]
         self._readers = [
-            (stage, stream, SourceReader(given.plan, given.plan.sources[given.source]))
+            (stage, stream, read_source(given.plan, given.plan.sources[given.source]))
             for stage, stream, given in self.staged.streams
         ]
         for stage, stream, reader in self._readers:
@@ -90,7 +90,7 @@ class LocalChanges:
                 source = given.plan.sources[given.source]
                 found = rows.get(source.relation.name)
                 if found is not None:
-                    read, _ = SourceReader(given.plan, source).read(found, now)
+                    read, _ = read_source(given.plan, source).read(found, now)
                     largest = largest_time(read.column(time_place(source)))
                     for batch in batches[number]:
                         batch.add(stream, [], Punctuation(largest))

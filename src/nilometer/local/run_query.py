@@ -9,7 +9,7 @@ import pyarrow as pa
 from nilometer.errors import SqlError
 from nilometer.kernels.arrays import as_type
 from nilometer.kernels.evaluate import evaluate
-from nilometer.local.read_source import SourceReader
+from nilometer.local.read_source import read_source
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument
 from nilometer.sql.carried_columns import leaves_as
@@ -28,7 +28,7 @@ class LocalQuery:
         """Start a query; `held` are static tables, and streams that have ended."""
         _require_subset(plan)
         self.plan = plan
-        self._inputs = [SourceReader(plan, source) for source in plan.sources]
+        self._inputs = [read_source(plan, source) for source in plan.sources]
         self._results = ResultReader(plan)
         self.stage = LocalStage(build_stage(plan))
         for number, source in enumerate(plan.sources):
@@ -131,7 +131,7 @@ def _require_subset(plan: JoinPlan) -> None:
     """Refuse what only Spark can evaluate."""
     try:
         for source in plan.sources:
-            SourceReader(plan, source)
+            read_source(plan, source)
         ResultReader(plan)
         if plan.after:
             raise NotInSubsetError("this condition is not available", place=plan.after[0].place)

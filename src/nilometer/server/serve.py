@@ -34,18 +34,11 @@ from nilometer.server.sessions import Sessions
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
 from nilometer.spark.priority import give_way
-from nilometer.spark.session import local_spark
 
 log = logging.getLogger("nilometer.server")
 
 _SWITCH_SECONDS: Final = 0.001
 """After which time a thread that plans a statement lets another one answer a request."""
-
-_SPARK: Final = {
-    # A statement that asks for too much memory fails; otherwise all of Spark would end with it.
-    "spark.executor.killOnFatalError.depth": "0",
-    "spark.driver.maxResultSize": "128m",
-}
 
 _LOST_IN_PY4J: Final = "Exception while sending command."
 """What Py4J says, with a traceback, of every call to a Java that has ended."""
@@ -68,17 +61,19 @@ def run_server(
     config: ServerConfig,
     say: Callable[[str], None],
     *,
-    cores: int | None = None,
+    spark: Callable[[], SparkSession],
 ) -> None:
-    """Serve a database until SIGTERM or Ctrl-C; `say` gets a line for the screen at a time."""
+    """Serve a database until SIGTERM or Ctrl-C; `say` gets a line for the screen at a time.
+
+    `spark` waits for a session that is starting: the server's own, which it stops.
+    """
     settings = config.settings
     require_safe(settings)
     with ExitStack() as stack:
-        listening = stack.enter_context(_listen(settings))  # before Spark takes its time to start
-        say("starting Spark …")
-        spark = stack.enter_context(_quiet_spark(cores))
+        listening = stack.enter_context(_listen(settings))
+        session = stack.enter_context(_own_spark(spark))
         say(f"opening {place.folder} …")
-        database = stack.enter_context(_open(spark, place, config))
+        database = stack.enter_context(_open(session, place, config))
         catalog = stack.enter_context(
             SensorCatalog.open(place.catalog or place.folder.expanduser() / CATALOG_FILE)
         )
@@ -189,14 +184,14 @@ def _listen(settings: ServerSettings) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _quiet_spark(cores: int | None) -> Iterator[SparkSession]:
-    """A session of our own; what it has to say goes to its log file."""
+def _own_spark(wait: Callable[[], SparkSession]) -> Iterator[SparkSession]:
+    """The session once it has started; it is stopped in the end."""
     for name in ("py4j", "pyspark", "SQLQueryContextLogger", "uvicorn"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.msg != _LOST_IN_PY4J)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spark = local_spark(name="nilometer serve", cores=cores, config=_SPARK)
+        spark = wait()
         give_way(spark)
         sys.setswitchinterval(_SWITCH_SECONDS)
         try:

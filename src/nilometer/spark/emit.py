@@ -7,13 +7,15 @@ they leave as Arrow bytes, and `Unpack` turns them into rows in a worker of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.types as pat
+
+if TYPE_CHECKING:  # takes its time to load, and only the host needs it
+    import pandas as pd
 
 METRICS: Final = "_metrics"
 
@@ -61,10 +63,10 @@ class EmitEnvelopes:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, rows.schema) as writer:
                 writer.write_batch(rows)
-            yield pd.DataFrame({METRICS: [None], "body": [sink.getvalue().to_pybytes()]})
+            yield frame_of({METRICS: [None], "body": [sink.getvalue().to_pybytes()]})
 
     def metrics(self, metrics: str) -> pd.DataFrame:
-        return pd.DataFrame({METRICS: [metrics], "body": [None]})
+        return frame_of({METRICS: [metrics], "body": [None]})
 
 
 class Unpack:
@@ -74,6 +76,13 @@ class Unpack:
         for batch in batches:
             for body in batch.column("body"):
                 yield from map(flatten, pa.ipc.open_stream(body.as_buffer()))
+
+
+def frame_of(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """What leaves the host, as pandas, which is not loaded before."""
+    import pandas as pd  # noqa: PLC0415
+
+    return pd.DataFrame(columns)
 
 
 def flat_type(kind: pa.DataType) -> pa.DataType:
@@ -91,6 +100,8 @@ def flatten(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _frame(columns: list[pa.Array]) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415
+
     names = [METRICS, *(f"c{i}" for i in range(len(columns) - 1))]
     series = {
         name: pd.Series(pd.arrays.ArrowExtensionArray(column), copy=False)

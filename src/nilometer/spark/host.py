@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from nilometer.errors import CheckpointError
@@ -18,6 +17,9 @@ from nilometer.spark.emit import Emitter, Sender
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.metrics import bucket_metrics
 from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remove_earlier_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MANIFEST: Final = ("manifest",)
 

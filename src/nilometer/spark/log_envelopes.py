@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from nilometer.kernels.admit import Punctuation
-from nilometer.local.read_source import SourceReader
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.operators.envelope import Header
+from nilometer.operators.source_reader import SourceReader
 from nilometer.operators.stage import Stage
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.log_cursor import LogCursor, LogRange

@@ -11,20 +11,22 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, WriterCommitMessage
 
 from nilometer.log.location import storage_at
 from nilometer.model.time import EARLIEST, FOREVER
-from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender, frame_of
 from nilometer.spark.exchange import batch_number
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.ship import unpack_work
 from nilometer.spark.state import task_property
 from nilometer.spark.versions import StreamArrowWriter
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FRONTIERS: Final = "frontiers.json"
 
@@ -47,7 +49,7 @@ class EmitParts(EmitEnvelopes):
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         part, _ = self.parts.write(batch_number(), map(self.rows.select, batches))
         told = {"part": part, "sender": f"{self.query}.{sender.bucket}", "at": sender.frontier}
-        yield pd.DataFrame({METRICS: [None], "body": [json.dumps(told).encode()]})
+        yield frame_of({METRICS: [None], "body": [json.dumps(told).encode()]})
 
 
 @dataclass(frozen=True)

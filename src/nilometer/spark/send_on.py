@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from nilometer.operators.envelope import Header
 from nilometer.operators.stage import Stage
 from nilometer.spark.buckets import bucket_numbers
-from nilometer.spark.emit import METRICS, Sender
+from nilometer.spark.emit import METRICS, Sender, frame_of
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.pack import gather
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_ROWS: Final = 1 << 20
 
@@ -38,7 +40,7 @@ class SendOn:
         header = Header(self.stream, punctuation, sender.now, sender.bucket, sender.frontier)
         parts = self.stage.routing.split(admitted, self.stream)
         bodies = self.exchange.send([(header, part) for part in parts])
-        return pd.DataFrame(
+        return frame_of(
             {
                 METRICS: [None] * len(parts),
                 "bucket": bucket_numbers(self.stage.routing.buckets),
@@ -47,7 +49,7 @@ class SendOn:
         )
 
     def metrics(self, metrics: str) -> pd.DataFrame:
-        return pd.DataFrame({METRICS: [metrics], "bucket": [None], "body": [None]})
+        return frame_of({METRICS: [metrics], "bucket": [None], "body": [None]})
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

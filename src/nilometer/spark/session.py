@@ -7,12 +7,16 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nilometer.spark.java import java_home, require_java
@@ -95,10 +99,45 @@ def local_spark(
     builder = SparkSession.builder.appName(name).master(f"local[{cores},4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _standard_error_to(log_file(scratch)), _spark_home(scratch), java_home(java, scratch):
+    with _spark_home(scratch), java_home(java, scratch):
+        _start_java(settings, log_file(scratch))
         session = builder.getOrCreate()
     _end_quietly(session)
     return session
+
+
+def start_in_background(
+    *, name: str, cores: int | None, config: Mapping[str, str]
+) -> Callable[[], SparkSession]:
+    """Start a local session while this thread goes on; call what is returned to wait for it.
+
+    A process that ends meanwhile does not wait: Java ends with it.
+    """
+    started: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            started.set_result(local_spark(name=name, cores=cores, config=config))
+        except BaseException as error:
+            started.set_exception(error)
+
+    threading.Thread(target=start, name="start Spark", daemon=True).start()
+
+    def wait() -> SparkSession:
+        session = started.result()
+        use_here(session)
+        return session
+
+    return wait
+
+
+def _start_java(settings: Mapping[str, str], log: Path) -> None:
+    """Start Spark's Java unless it runs; what it and its processes have to say goes to a file."""
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        with log.open("ab") as said:
+            gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _end_quietly(session: SparkSession) -> None:
@@ -165,21 +204,3 @@ def _spark_home(scratch: Path) -> Iterator[None]:
         yield
     finally:
         del os.environ["SPARK_HOME"]
-
-
-@contextmanager
-def _standard_error_to(path: Path) -> Iterator[None]:
-    """Let processes that start meanwhile write their standard error to a file.
-
-    Spark's JVM inherits it, and with it go its log, its warnings at start, and what PySpark's
-    driver-side state worker prints.
-    """
-    sys.stderr.flush()
-    own = os.dup(2)
-    with open(path, "ab") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(own, 2)
-        os.close(own)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools
 from nilometer.log.layout import SENSOR, LogLayout
 from nilometer.log.static_rows import expand, read_static_rows
-from nilometer.spark.sensor_filter import read_sensor_filter
+
+if TYPE_CHECKING:
+    from nilometer.spark.sensor_filter import SensorFilter
 
 
 class ShownRows:
@@ -21,7 +25,7 @@ class ShownRows:
     def __init__(self, location: str, layout: LogLayout, where: str | None = None) -> None:
         self._location = location
         self._layout = layout
-        self._filter = None if where is None else read_sensor_filter(where, layout)
+        self._filter = None if where is None else _read_filter(where, layout)
         self._static: pa.Table | None = None
         self._known = np.zeros(0, dtype=np.bool_)
         self._chosen = np.zeros(0, dtype=np.bool_)
@@ -52,6 +56,12 @@ class ShownRows:
         self._known = _flags(size, versions)
         if self._filter is not None:
             self._chosen = _flags(size, self._filter.versions(static))
+
+
+def _read_filter(where: str, layout: LogLayout) -> SensorFilter:
+    from nilometer.spark.sensor_filter import read_sensor_filter  # noqa: PLC0415  loads all of SQL
+
+    return read_sensor_filter(where, layout)
 
 
 def _flags(size: int, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Bools:

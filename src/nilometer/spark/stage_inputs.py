@@ -8,7 +8,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from nilometer.local.read_source import SourceReader
+from nilometer.local.read_source import read_source
 from nilometer.operators.stage import Stage
 from nilometer.spark.carried import carried_rows, times_of_rows
 from nilometer.spark.exchange import Exchange
@@ -69,7 +69,7 @@ class StageInputs:
         if log.layout.time is None:
             return None
         try:
-            reader = SourceReader(given.plan, given.plan.sources[given.source])
+            reader = read_source(given.plan, given.plan.sources[given.source])
         except NotInSubsetError:
             return None
         name = self.planned.stage.names[stream]

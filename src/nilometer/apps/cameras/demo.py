@@ -58,20 +58,21 @@ def run_demo(seconds: int | None, rate: int, console: Console) -> bool:
     with (
         ends_like_ctrl_c(),
         tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder,
+        starting,
+        server_for_demo(Path(folder, "corridor")) as started,
         broker_at_work(Path(folder)) as broker,
         cameras_at_work(rate, seconds or 0, *_by_way(broker)) as cameras,
-        starting,
-        server_for_demo(Path(folder, "corridor")) as server,
-        Client(server.url, server.token) as client,
     ):
+        server = started.wait()
         starting.stop()
         if broker is None:
             console.print("mosquitto is not installed: all cameras speak HTTP\n", style="dim")
-        for text in declarations(cameras.port, broker):
-            console.print(f"{text};\n", style="cyan", soft_wrap=True)
-            client.execute(text)
         try:
-            return _run(Demo(server, client, console), cameras, rate, seconds)
+            with Client(server.url, server.token) as client:
+                for text in declarations(cameras.port, broker):
+                    console.print(f"{text};\n", style="cyan", soft_wrap=True)
+                    client.execute(text)
+                return _run(Demo(server, client, console), cameras, rate, seconds)
         finally:
             starting.update(_STOPPING)
             starting.start()  # until the server has ended

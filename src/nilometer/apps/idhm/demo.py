@@ -63,25 +63,26 @@ def _show(seconds: int | None, console: Console, known: Future[list[str]]) -> bo
     secret, starting = secrets.token_urlsafe(), console.status(_STARTING)
     with (
         tempfile.TemporaryDirectory(prefix="nilometer-demo-") as folder,
+        starting,
+        server_for_demo(Path(folder, "idhm"), CONFIG) as started,
         broker_at_work(Path(folder)) as broker,
         sensors_at_work("nilometer.apps.idhm.at_work", [_settings(broker, secret)]) as site,
-        starting,
-        server_for_demo(Path(folder, "idhm"), CONFIG) as server,
-        Client(server.url, server.token) as client,
     ):
+        server = started.wait()
         if broker is None:
             console.print("mosquitto is not installed: all detectors speak HTTP\n", style="dim")
-        demo = Demo(server, client, console)
-
-        def begin() -> None:
-            site.begin()
-            _tell_link(demo)
-            starting.update(_LEARNING)
-
-        declare(client, Reach(site.port, broker, secret), known, begin)
-        starting.stop()
         try:
-            return _run(demo, seconds)
+            with Client(server.url, server.token) as client:
+                demo = Demo(server, client, console)
+
+                def begin() -> None:
+                    site.begin()
+                    _tell_link(demo)
+                    starting.update(_LEARNING)
+
+                declare(client, Reach(site.port, broker, secret), known, begin)
+                starting.stop()
+                return _run(demo, seconds)
         finally:
             starting.update(_STOPPING)
             starting.start()  # until the server has ended

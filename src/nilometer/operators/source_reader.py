@@ -1,0 +1,45 @@
+"""Rows of a source as they travel: expressions that Spark would compute are computed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import as_type
+from nilometer.kernels.evaluate import evaluate
+from nilometer.log.layout import TIMESTAMP
+from nilometer.model.expressions import Expression
+from nilometer.model.time import EARLIEST
+
+
+@dataclass(frozen=True)
+class SourceReader:
+    """Makes of a source's rows the columns that travel, and says which rows are selected.
+
+    Its expressions are over the columns of the relation, and the time of arrival behind them.
+    """
+
+    relation: str
+    is_table: bool
+    columns: tuple[tuple[Expression, pa.DataType], ...]
+    selection: Expression | None
+
+    def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
+        """The columns of rows that came at the time `now`, and which of them are selected."""
+        given = [*rows.columns, self._clock(len(rows), now)]
+        columns = [
+            as_type(evaluate(expression, given, len(rows)), kind)
+            for expression, kind in self.columns
+        ]
+        carried = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
+        if self.selection is None:
+            return carried, None
+        return carried, evaluate(self.selection, given, len(rows)).cast(pa.bool_())
+
+    def _clock(self, size: int, now: int | None) -> pa.Array:
+        instant = EARLIEST if self.is_table else now
+        if instant is None:
+            return pa.nulls(size, TIMESTAMP)
+        return pa.array(np.full(size, instant), pa.int64()).cast(TIMESTAMP)
