@@ -77,12 +77,9 @@ class Run:
         self.process.wait()
 
     def kill_workers(self) -> int:
-        """Kill the busiest Python workers, those that Spark's daemons have forked."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        daemons = {child.pid for child in children if _is_daemon(child)}
-        workers = [
-            child for child in children if child.pid in daemons and _parent(child) in daemons
-        ]
+        """Kill the Python workers, which are forked by Spark's daemons: these the server forks."""
+        (server,) = filter(_is_fork_server, psutil.Process(self.process.pid).children())
+        workers = [worker for daemon in server.children() for worker in daemon.children()]
         for worker in workers:
             worker.kill()
         return len(workers)
@@ -96,18 +93,8 @@ class Run:
         return file.read_text()[-3000:] if file.exists() else "no log"
 
 
-def _is_daemon(process: psutil.Process) -> bool:
-    try:
-        return "nilometer.spark.daemon" in process.cmdline()
-    except psutil.Error:  # it ended meanwhile
-        return False
-
-
-def _parent(process: psutil.Process) -> int:
-    try:
-        return process.ppid()
-    except psutil.Error:
-        return 0
+def _is_fork_server(process: psutil.Process) -> bool:
+    return "nilometer.spark.fork_server" in process.cmdline()
 
 
 def found(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:

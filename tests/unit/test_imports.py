@@ -48,5 +48,12 @@ def test_the_client_imports_no_engine() -> None:
     assert not loaded & (SLOW - {"httpx", "numpy", "pyarrow"})
 
 
+@pytest.mark.parametrize("module", ["log_envelopes", "result_log"])
+def test_processes_that_only_plan_for_spark_import_neither_sql_nor_pandas(module: str) -> None:
+    loaded = loaded_after(f"import nilometer.spark.{module}")
+    assert "pyspark" in loaded
+    assert not loaded & {"pandas", "sqlglot", "sqlalchemy", "scipy"}
+
+
 def test_the_measure_sees_what_is_imported() -> None:
     assert loaded_after("import nilometer\nnilometer.connect") >= {"pyspark", "sqlglot", "numpy"}

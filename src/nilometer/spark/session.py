@@ -20,6 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from nilometer.spark.fork_server import python_command
 from nilometer.spark.java import java_home, require_java
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
@@ -39,6 +40,7 @@ _LOOKED_IN_FIRST: Final = (
 )
 """Archives that have nearly all classes. Java looks for a class in one archive after the other,
 and Spark has three hundred: in any order that took a third of the time until the first result."""
+_PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _NEEDED_SOON: Final = ("pyspark.testing.utils", "pandas")
 """What PySpark imports at the first call of Java, and at the first query with state."""
 
@@ -52,7 +54,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
     # Otherwise Spark measures an Arrow batch again after every row that it adds to it.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    "spark.python.daemon.module": "nilometer.spark.daemon",
     "spark.sql.session.timeZone": "UTC",
     # Otherwise '${env:HOME}' in a statement is what the environment says, not these characters.
     "spark.sql.variable.substitute": "false",
@@ -103,15 +104,12 @@ def local_spark(
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.local.dir": str(scratch),
         "spark.driver.extraClassPath": _first_archives(),
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
         **(config or {}),
     }
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(f"local[{cores},4]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _spark_home(scratch), java_home(java, scratch):
+    with _spark_home(scratch), java_home(java, scratch), _python():
         _start_java(settings, log_file(scratch))
         session = builder.getOrCreate()
     _end_quietly(session)
@@ -218,6 +216,18 @@ def _scratch_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="nilometer-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+@contextmanager
+def _python() -> Iterator[None]:
+    """Let Spark take its Python processes from the fork server, unless told otherwise."""
+    wanted = [key for key in _PYTHONS if key not in os.environ]
+    os.environ.update({key: python_command() for key in wanted})
+    try:
+        yield
+    finally:
+        for key in wanted:
+            del os.environ[key]
 
 
 @contextmanager

@@ -145,6 +145,7 @@ def _watch(demo: Demo, found: Queries, seconds: int | None) -> float:
 
 def _look(client: Client, found: Queries) -> None:
     """Ask the server how the queries are doing."""
+    found.stored = sum(one["readings"] for one in client.sensors())
     tracks = client.query(TRACKS)
     found.tally.take(tracks.health(), tracks.status()["result_rows"])
     found.busy = _counts(client.query(BUSY).answer().to_arrow())

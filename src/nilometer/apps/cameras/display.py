@@ -33,6 +33,8 @@ class Queries:
 
     tally: Tally
     """Of the tracks."""
+    stored: int = 0
+    """How many sightings of all cameras are stored."""
     busy: Counts = field(default_factory=dict)
     on_the_way: Counts = field(default_factory=dict)
     instant: datetime | None = None
@@ -132,13 +134,13 @@ def show_checks(console: Console, checks: Checks) -> None:
 
 
 def _picture(queries: Queries) -> tuple[Text, Table, Text]:
-    return _title(queries.tally), _table(queries), _legend(queries.instant)
+    return _title(queries), _table(queries), _legend(queries.instant)
 
 
 def _progress(queries: Queries) -> str:
     tally = queries.tally
     if not tally.batches:
-        return "Spark prepares the first micro-batch"
+        return _waiting(queries)
     seen, away = sum(queries.busy.values()), sum(queries.on_the_way.values())
     return (
         f"{tally.rows_in:,} rows in, {tally.results:,} tracks found, "
@@ -146,9 +148,14 @@ def _progress(queries: Queries) -> str:
     )
 
 
-def _title(tally: Tally) -> Text:
+def _waiting(queries: Queries) -> str:
+    """Why nothing has been found yet."""
+    return f"{queries.stored:,} sightings stored; Spark prepares the first micro-batch"
+
+
+def _title(queries: Queries) -> Text:
     """What is looked for; at first, why nothing has been found yet."""
-    waiting = "" if tally.batches else "  (Spark prepares the first micro-batch)"
+    waiting = "" if queries.tally.batches else f"  ({_waiting(queries)})"
     return Text(_TITLE, style="bold").append(waiting, style="dim")
 
 
