@@ -14,6 +14,7 @@ demo: $(DEMO_READY) $(if $(APP),$(MINING_READY))  ## a server at work, to look a
 	@$(RUN)/nilometer demo $(APP) $(if $(SECONDS),--seconds $(SECONDS))
 
 test: check  ## run all tests (some twelve minutes)
+	@$(RUN)/python -m compileall -q src tests
 	@$(RUN)/python -m tests
 
 check: $(READY)  ## lint, types, imports, and that the pinned versions install everywhere

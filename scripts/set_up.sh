@@ -143,6 +143,7 @@ set_up_demo() {
   work "Installing nilometer" \
     .venv/bin/pip install --disable-pip-version-check --no-input --no-deps \
     --no-build-isolation --editable .
+  .venv/bin/python -m compileall -q src || true # or many processes would do it at the same time
 }
 
 set_up_tests() {

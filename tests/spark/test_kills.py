@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from nilometer.local.database import LocalDatabase
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
-from tests import naive
+from tests import oracle
 from tests.cases import Row, to_batch
 from tests.patience import LONG, wait_for
 from tests.spark.log_harness import rows_of, write_log
@@ -137,7 +137,7 @@ def check(way: str, folder: Path, spark: SparkSession, kills: Sequence[str], see
 def expect(way: str, streams: Sequence[Sequence[Row]]) -> list[tuple[int, ...]]:
     """What an undisturbed run would give."""
     if not way.startswith("windowed"):
-        return naive.window_join(streams, TimeNetwork(STREAMS, read_windows(WINDOWS)))
+        return oracle.window_join(streams, TimeNetwork(STREAMS, read_windows(WINDOWS)))
     db = LocalDatabase()
     for name, rows in zip(STREAMS, streams, strict=True):
         db.create_stream(name, pa.Table.from_batches([to_batch(rows)]), time="ts")
