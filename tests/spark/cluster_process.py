@@ -9,8 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-os.environ["PYSPARK_PYTHON"] = sys.executable
-
 import psutil
 from pyspark.sql import SparkSession
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
     """The session has Spark's default state store, so this is also said there."""
     run = subprocess.run(
         [sys.executable, "-W", "default", "-m", "tests.spark.connect_process", str(tmp_path)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=LONG,
@@ -44,6 +46,7 @@ def test_executors_of_their_own_one_of_which_is_killed(tmp_path: Path) -> None:
     """Envelopes pass through Spark's shuffle, and buckets move to an executor without files."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.cluster_process", str(tmp_path)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=LONG,

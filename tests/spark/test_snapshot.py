@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -236,6 +237,7 @@ def test_another_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> N
 def test_over_spark_connect(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.connect_answer_process", str(tmp_path)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=LONG,

@@ -221,13 +221,23 @@ def _scratch_folder() -> Path:
 @contextmanager
 def _python() -> Iterator[None]:
     """Let Spark take its Python processes from the fork server, unless told otherwise."""
-    wanted = [key for key in _PYTHONS if key not in os.environ]
+    wanted = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
+    before = {key: os.environ[key] for key in wanted if key in os.environ}
     os.environ.update({key: python_command() for key in wanted})
     try:
         yield
     finally:
         for key in wanted:
             del os.environ[key]
+        os.environ.update(before)
+
+
+def _is_this_python(name: str | None) -> bool:
+    """Whether a command is the interpreter that runs this, or none is wanted."""
+    found = shutil.which(name or sys.executable)
+    return found is not None and (
+        Path(found).parent == Path(sys.executable).parent and Path(found).samefile(sys.executable)
+    )
 
 
 @contextmanager
