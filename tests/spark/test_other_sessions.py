@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 
 from nilometer.apps.cameras.world import SECOND, World
 from nilometer.spark import ship
+from nilometer.spark.fork_server import python_command
 from nilometer.spark.ship import ship_function, ship_processor
 from tests.patience import LONG
 
@@ -23,7 +24,7 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
     """The session has Spark's default state store, so this is also said there."""
     run = subprocess.run(
         [sys.executable, "-W", "default", "-m", "tests.spark.connect_process", str(tmp_path)],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": python_command()},
         capture_output=True,
         text=True,
         timeout=LONG,
@@ -46,7 +47,7 @@ def test_executors_of_their_own_one_of_which_is_killed(tmp_path: Path) -> None:
     """Envelopes pass through Spark's shuffle, and buckets move to an executor without files."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.cluster_process", str(tmp_path)],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": python_command()},
         capture_output=True,
         text=True,
         timeout=LONG,

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.spark import answer_table
+from nilometer.spark.fork_server import python_command
 from tests.patience import LONG
 from tests.spark.harness import FileStream
 
@@ -237,7 +238,7 @@ def test_another_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> N
 def test_over_spark_connect(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.connect_answer_process", str(tmp_path)],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": python_command()},
         capture_output=True,
         text=True,
         timeout=LONG,

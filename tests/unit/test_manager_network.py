@@ -159,8 +159,9 @@ def test_sensors_that_misbehave_stop_nobody_and_are_all_seen(tmp_path: Path) -> 
                 )
             )
             wait_for(lambda: manager.status("B")[0].dead_letters > 0)
-            found, stream = seen(), manager.streams()[1]
+            found = seen()
             letters = Counter((one["sensor"], one["reason"]) for one in site.letters("T"))
+            stream = manager.streams()[1]  # later: what misbehaves goes on doing so
             back = {one["reason"] for one in site.letters("B")}
     assert "500" in (found["fails"].last_error or "")
     assert "no answer within 0.3 s" in (found["hangs"].last_error or "")
