@@ -46,7 +46,7 @@ install() {
   local found
   found=$(spark_wheel "$1") &&
     "$uv" venv --quiet --clear --python "$2" "$folder/$1-$2" &&
-    "$uv" pip install --quiet --python "$folder/$1-$2/bin/python" "$wheel" "$found" pytest
+    "$uv" pip install --quiet --compile-bytecode --python "$folder/$1-$2/bin/python" "$wheel" "$found" pytest
 }
 
 # The suite stands apart from the tree, so that only what is installed can be imported.
