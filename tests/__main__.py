@@ -24,8 +24,9 @@ SUITES: Final = {
     "unit": ("src", "tests/unit"),
     "browser": ("tests/browser",),
 }
-WORKERS: Final = {"unit": 2}
-"""How many processes run the tests of a suite: one where they share a session or a server."""
+WORKERS: Final = {"unit": max(1, (os.cpu_count() or 1) - 1)}
+"""How many processes run the tests of a suite: one where they share a session or a server, and
+one core is for these."""
 AT_ONCE: Final = 2
 SAY_EVERY: Final = 15.0
 SLOW: Final = 20.0
