@@ -1,12 +1,13 @@
 """Two queries over logs in a process of their own, to be killed: log_queries.py FOLDER.
 
 One joins two logs, and its results go to a log; the other copies a log by Spark's own readers
-and writers. They end once they have read what is there.
+and writers. They end once they have read all of it.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from conftest import QUICK_TO_START
@@ -23,6 +24,8 @@ from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
 
 MOST = 30
+WHOLE = "whole"
+"""A file that is there once the logs have all their rows."""
 
 
 def main(folder: Path) -> None:
@@ -45,6 +48,8 @@ def main(folder: Path) -> None:
         .option("checkpointLocation", str(folder / "copying"))
     )
     queries = [start_query(plan, logs, place), copying.start()]
+    while not (folder / WHOLE).exists():
+        time.sleep(0.05)
     for query in queries:
         query.processAllAvailable()
         query.stop()

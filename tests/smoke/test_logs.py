@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from log_queries import MOST
+from log_queries import MOST, WHOLE
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from sightings import SCHEMA, Row, joined, sightings, to_batch
@@ -124,6 +124,7 @@ def test_a_driver_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
         wait_for_batch(child, tmp_path / name, 0)
     for name, some in rows.items():
         append(tmp_path / name, some[40:])
+    (tmp_path / WHOLE).touch()
     wait_for_batch(child, tmp_path / "joining", 3)
     assert child.poll() is None
     os.killpg(child.pid, signal.SIGKILL)
