@@ -15,6 +15,8 @@ _SPARK: Final = {
     # A statement that asks for too much memory fails; otherwise all of Spark would end with it.
     "spark.executor.killOnFatalError.depth": "0",
     "spark.driver.maxResultSize": "128m",
+    # Nothing in a statement may name a file; should something get through, Spark refuses it, too.
+    "spark.sql.runSQLOnFiles": "false",
 }
 
 

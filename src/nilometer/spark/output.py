@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from nilometer.errors import SqlError
-from nilometer.spark.relations import analysis_kept_quiet, refusal
+from nilometer.spark.relations import REFUSED, analysis_kept_quiet, refusal
 from nilometer.spark.types import is_flat
 from nilometer.sql.carried_columns import leaves_as
 from nilometer.sql.function_calls import blame_call
@@ -58,7 +57,7 @@ class ResultShape:
         with analysis_kept_quiet():
             try:
                 return self.expressions.apply(results)
-            except AnalysisException as error:
+            except REFUSED as error:
                 raise self._refused(results, error) from None
 
     @property
@@ -82,13 +81,13 @@ class ResultShape:
         is_time = isinstance(self.types[number], TimestampType)
         return f"timestamp_micros(c{number})" if is_time else f"c{number}"
 
-    def _refused(self, results: DataFrame, whole: AnalysisException) -> SqlError:
+    def _refused(self, results: DataFrame, whole: Exception) -> SqlError:
         """Which expression Spark refuses, and why; if it takes each alone, the first is named."""
         scalars = [*self.plan.after, *(item.value for item in self.plan.items)]
         for scalar in scalars:
             try:
                 _ = results.selectExpr("c0", self._spell(scalar)).schema
-            except AnalysisException as error:
+            except REFUSED as error:
                 return blame_call(refusal(error), scalar, self.plan.catalog.functions)
         return blame_call(refusal(whole), scalars[0], self.plan.catalog.functions)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkTypeError
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StringType, StructType
@@ -37,6 +39,10 @@ class HasExpressions(Protocol):
     def selectExpr(self, *expressions: str) -> DataFrame: ...  # noqa: N802
 
 
+REFUSED: Final = (PySparkException, Py4JJavaError)
+"""What is raised where Spark cannot make sense of an expression."""
+
+
 class SparkEngine:
     """Asks Spark for the types of expressions that only Spark can evaluate."""
 
@@ -48,7 +54,7 @@ class SparkEngine:
             with analysis_kept_quiet():
                 # beside the columns themselves, where no aggregate can stand
                 beside = self._frames[relation].selectExpr("*", *expressions).schema
-        except AnalysisException as error:
+        except REFUSED as error:
             raise refusal(error) from None
         schema = StructType(beside.fields[-len(expressions) :])
         types = arrow_types(schema)
@@ -73,8 +79,10 @@ def analysis_kept_quiet() -> Iterator[None]:
         log.disabled = before
 
 
-def refusal(error: AnalysisException) -> SqlError:
+def refusal(error: Exception) -> SqlError:
     """What Spark refuses, in our words."""
+    if not isinstance(error, PySparkException):  # some errors reach Python as Java has them
+        return SqlTypeError("Spark refuses this expression", detail=_message(error)[:300])
     condition = error.getCondition() or ""
     parameters = error.getMessageParameters() or {}
     if condition == "UNRESOLVED_ROUTINE":
@@ -85,5 +93,16 @@ def refusal(error: AnalysisException) -> SqlError:
             "this aggregate cannot be run yet",
             hint="use COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN or PERCENTILE",
         )
-    text = str(error).splitlines()[0].removeprefix(f"[{condition}] ").split(" SQLSTATE:")[0]
+    text = _first_sentence(str(error)).removeprefix(f"[{condition}] ")
     return SqlTypeError("Spark refuses this expression", detail=text[:300])
+
+
+def _message(error: Exception) -> str:
+    """What Java says of an error, without its condition."""
+    java: Any = getattr(error, "java_exception", None)
+    told = str(error) if java is None else str(java.getMessage())
+    return re.sub(r"^\[[A-Z_.]+\] ", "", _first_sentence(told))
+
+
+def _first_sentence(text: str) -> str:
+    return text.splitlines()[0].split(" SQLSTATE:")[0]

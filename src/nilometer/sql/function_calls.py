@@ -11,14 +11,18 @@ from nilometer.errors import SqlError, UnknownNameError
 from nilometer.model.names import count, nearest
 from nilometer.sql.catalog import Function
 from nilometer.sql.scalars import Scalar, place_of
+from nilometer.sql.spark_text import safe_functions
 
 
 def check_calls(scalar: Scalar, functions: Mapping[str, Function]) -> None:
-    """Refuse calls of registered functions with arguments that these do not take."""
+    """Refuse functions that are neither registered nor known to be safe, and wrong arguments."""
     for call in _calls(scalar):
-        function = functions.get(call.name.lower())
+        name = call.name.lower()
+        function = functions.get(name)
         if function is not None:
             _check_call(call, function, scalar.place.sql)
+        elif name not in safe_functions():
+            raise blame_call(no_function(name), scalar, functions)
 
 
 def no_function(name: str) -> UnknownNameError:

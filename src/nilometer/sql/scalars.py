@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from nilometer.errors import Place
 from nilometer.sql.catalog import ARRIVAL
+from nilometer.sql.spark_text import require_safe_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class ComputedRef:
     tree: exp.Expr = field(compare=False, repr=False)
 
     def __str__(self) -> str:
-        return spell(self.tree, str)
+        return show(self.tree)
 
 
 Ref: TypeAlias = ColumnRef | ComputedRef
@@ -75,7 +76,7 @@ class Scalar:
         return frozenset(column.stream for column in self.columns)
 
     def __str__(self) -> str:
-        return spell(self.tree, str)
+        return show(self.tree)
 
 
 def column(ref: Ref) -> ResolvedColumn:
@@ -109,7 +110,13 @@ def columns_of(tree: exp.Expr) -> Iterator[Ref]:
 
 
 def spell(tree: exp.Expr, name: Callable[[Ref], str]) -> str:
-    """The expression in Spark's SQL, its columns written as `name` writes them."""
+    """The expression in Spark's SQL, for Spark, its columns written as `name` writes them."""
+    called = [node.name.lower() for node in tree.find_all(exp.Anonymous)]
+    return require_safe_text(show(tree, name), called)
+
+
+def show(tree: exp.Expr, name: Callable[[Ref], str] = str) -> str:
+    """The same, for people: names stand as they are."""
 
     def write(node: exp.Expr) -> exp.Expr:
         if isinstance(node, ResolvedColumn):

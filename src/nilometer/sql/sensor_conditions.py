@@ -18,7 +18,7 @@ from nilometer.sql.scalars import (
     column,
     conjuncts,
     rebuild,
-    spell,
+    show,
     spell_own,
 )
 
@@ -59,7 +59,7 @@ def describe_sensors(plan: JoinPlan, source: Source) -> str | None:
     terms = static_terms(plan, source)
     if not terms:
         return f"{source.name} contacts all sensors of {source.relation.name}"
-    chosen = _joined([(spell(term.tree, _bare), term) for term in terms])
+    chosen = _joined([(show(term.tree, _bare), term) for term in terms])
     return f"{source.name} contacts the sensors with {chosen}"
 
 

@@ -26,7 +26,7 @@ from nilometer.sql.scalars import (
     place_of,
     put_at,
     rebuild,
-    spell,
+    show,
 )
 from nilometer.sql.windowed.refusals import require_comparable
 from nilometer.sql.windowed.row_expressions import RowExpressions
@@ -180,4 +180,4 @@ def key_item(scalar: Scalar) -> Item:
 
 
 def _text(tree: exp.Expr) -> str:
-    return spell(tree.unnest(), str)
+    return show(tree.unnest())

@@ -1,0 +1,126 @@
+"""Statements of somebody who wants in: text that breaks out, wherever text may stand."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+_WANTED: Final = (
+    "reflect('java.lang.System','getProperty','user.dir')",
+    "java_method('java.lang.System','exit',1)",
+    "(SELECT max(value) FROM text.`/etc/passwd`)",
+    "(FROM text.`/etc/passwd`)",
+    "(TABLE T)",
+    "(VALUES (1))",
+    "version()",
+    "current_user",
+    "system.builtin.version()",
+    "`version`()",
+    "input_file_name()",
+    "_metadata.file_path",
+    "xpath_string('<a/>', 'a')",
+)
+"""What must never be called, read or told."""
+_BREAKS: Final = (
+    *("{}", "'{}", "{}'", "' || {} || '", "\\' || {} || \\'", "'' || {} || ''", "\\\\' || {} || '"),
+    *("day FROM current_date()), {}, extract(day", "day' FROM current_date()), {}, extract('day"),
+    *(
+        "1), {}, (1",
+        "1) AS x, {} AS y, (1",
+        "`, {}, `",
+        "``, {}, ``",
+        "`) || {} || (`",
+        '" || {} || "',
+    ),
+    *(
+        "*/ {} /*",
+        "/* {} */",
+        "/*+ {} */",
+        "-- \n {}",
+        "--\\\n {}",
+        "; {}",
+        "${{{}}}",
+        ":{}",
+        "?{}",
+    ),
+    *("\\u0027 || {} || \\u0027", "\\047 || {} || \\047", "\n{}\n", "\x00{}", "R'\\' || {} || '"),
+    *("INT) || {} || CAST(1 AS INT", "x -> {}", "> AS INT), {}, CAST(1", "|> SELECT {}"),
+)
+"""How text gets out of the place where it stands."""
+_AS_STRING: Final = ("'{}'", '"{}"', "R'{}'", "N'{}'", "'{}' ''")
+_AS_NAME: Final = ("`{}`", "{}", "A.`{}`")
+_PLACES: Final = (
+    ("string", "SELECT concat(A.s, {}) AS x FROM R0 A"),
+    ("string", "SELECT A.k FROM R0 A WHERE A.s LIKE {} ESCAPE '!'"),
+    ("string", "SELECT A.k FROM R0 A WHERE A.s LIKE 'a' ESCAPE {}"),
+    ("string", "SELECT A.k FROM R0 A WHERE A.s IN ('a', {})"),
+    ("string", "SELECT A.k FROM R0 A WHERE A.s RLIKE {}"),
+    ("string", "SELECT date_format(A.ts, {}) AS x FROM R0 A"),
+    ("string", "SELECT to_timestamp(A.s, {}) AS x FROM R0 A"),
+    ("string", "SELECT date_trunc({}, A.ts) AS x FROM R0 A"),
+    ("string", "SELECT trunc(A.ts, {}) AS x FROM R0 A"),
+    ("string", "SELECT extract({} FROM A.ts) AS x FROM R0 A"),
+    ("string", "SELECT date_part({}, A.ts) AS x FROM R0 A"),
+    ("string", "SELECT A.ts + INTERVAL {} DAY AS x FROM R0 A"),
+    ("string", "SELECT A.ts + INTERVAL {} AS x FROM R0 A"),
+    ("string", "SELECT DATE {} AS x, A.k FROM R0 A"),
+    ("string", "SELECT TIMESTAMP {} AS x, A.k FROM R0 A"),
+    ("string", "SELECT X{} AS x, A.k FROM R0 A"),
+    ("string", "SELECT get_json_object(A.s, {}) AS x FROM R0 A"),
+    ("string", "SELECT from_json(A.s, {}) AS x FROM R0 A"),
+    ("string", "SELECT named_struct({}, A.k) AS x FROM R0 A"),
+    ("string", "SELECT cast(A.s AS {}) AS x FROM R0 A"),
+    ("string", "SELECT A.s COLLATE {} AS x FROM R0 A"),
+    ("string", "SELECT timestampadd({}, 1, A.ts) AS x FROM R0 A"),
+    ("string", "SELECT timestampdiff({}, A.ts, A.ts) AS x FROM R0 A"),
+    ("string", "SELECT trim(BOTH {} FROM A.s) AS x FROM R0 A"),
+    (
+        "string",
+        "SELECT A.k, COUNT(*) FILTER (WHERE A.s = {}) AS n FROM R0 A [RANGE 5 S] GROUP BY A.k",
+    ),
+    ("name", "SELECT A.k AS {} FROM R0 A"),
+    ("name", "SELECT {}.k FROM R0 {}"),
+    ("name", "SELECT {} FROM R0 A"),
+    ("name", "SELECT extract({} FROM A.ts) AS x FROM R0 A"),
+    ("name", "SELECT A.ts + INTERVAL 1 {} AS x FROM R0 A"),
+    ("name", "SELECT INTERVAL '1' {} AS x, A.k FROM R0 A"),
+    ("name", "SELECT cast(A.s AS {}) AS x FROM R0 A"),
+    ("name", "SELECT cast(A.s AS STRUCT<{}: INT>) AS x FROM R0 A"),
+    ("name", "SELECT A.s::{} AS x FROM R0 A"),
+    ("name", "SELECT transform(array(A.k), {} -> {} + 1) AS x FROM R0 A"),
+    ("name", "SELECT timestampadd({}, 1, A.ts) AS x FROM R0 A"),
+    ("name", "SELECT date_add({}, 1, A.ts) AS x FROM R0 A"),
+    ("name", "SELECT datediff({}, A.ts, A.ts) AS x FROM R0 A"),
+    ("name", "SELECT {}(A.k) AS x FROM R0 A"),
+    ("name", "SELECT mask(A.s, {} => 'X') AS x FROM R0 A"),
+    ("name", "SELECT struct(A.k AS {}) AS x FROM R0 A"),
+    ("name", "SELECT A.s COLLATE {} AS x FROM R0 A"),
+    ("name", "SELECT A.k FROM R0 A GROUP BY {}"),
+    ("name", "SELECT A.k FROM R0 A, R1 B WINDOW = 5 {} WHERE A.k = B.k"),
+    ("name", "WITH {} AS (SELECT k FROM R0) SELECT k FROM {}"),
+    ("any", "SELECT {} AS x FROM R0 A"),
+    ("any", "SELECT A.k {} FROM R0 A"),
+    ("any", "SELECT {} A.k FROM R0 A"),
+    ("any", "SELECT A.k FROM R0 A WHERE A.k = {}"),
+    ("any", "SELECT A.k FROM R0 A {}"),
+    ("any", "SELECT A.k FROM {}"),
+    ("any", "SELECT extract({} FROM A.ts) AS x FROM R0 A"),
+    ("any", "SELECT A.k + {} AS x FROM R0 A"),
+)
+"""Statements with a place for a string, a name, or anything."""
+
+
+def hostile_statement(chance: random.Random) -> str:
+    """One of very many."""
+    kind, statement = chance.choice(_PLACES)
+    text = chance.choice(_BREAKS).format(chance.choice(_WANTED))
+    if chance.random() < 0.2:
+        text = chance.choice(_BREAKS).format(text)
+    if chance.random() < 0.1:
+        at = chance.randrange(len(text))
+        text = text[:at] + chance.choice(("'", "\\", "`", '"', "(", ")", "\n", "--")) + text[at:]
+    if kind == "string" or (kind == "any" and chance.random() < 0.3):
+        text = chance.choice(_AS_STRING).format(text)
+    elif kind == "name":
+        text = chance.choice(_AS_NAME).format(text)
+    return statement.replace("{}", text)
