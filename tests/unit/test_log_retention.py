@@ -116,6 +116,24 @@ def test_a_full_log_refuses_rows_until_its_readers_have_read(tmp_path: Path) -> 
         assert numbers_in(writer.read(half)) == list(range(half.row, rows + 50))
 
 
+def fill(writer: LogWriter, disk: int) -> None:
+    rows = 0
+    while True:
+        rows = writer.append(rows_from(rows, 20)).row
+        assert writer.stored_bytes <= disk
+
+
+@pytest.mark.parametrize("disk", range(9_000, 30_000, 700))
+def test_a_log_never_takes_more_than_its_budget(tmp_path: Path, disk: int) -> None:
+    """The heads of new segments are counted, too."""
+    log = tmp_path / "log"
+    with LogWriter.open(log, LAYOUT, LogOptions(compression=None, disk=disk)) as writer:
+        register(log, "reader", writer.end, {}, now=0, named=True)
+        with pytest.raises(LogFullError):
+            fill(writer, disk)
+        assert writer.stored_bytes == sum(one.stat().st_size for one in log.glob("*.seg")) <= disk
+
+
 def test_a_full_log_with_nothing_unread_takes_rows(tmp_path: Path) -> None:
     """Though all that it has lies in the segment that still grows."""
     options = LogOptions(compression=None, disk=4000)

@@ -56,6 +56,14 @@ class Appender:
     def stored_bytes(self) -> int:
         return sum(one.size for one in self.segments)
 
+    def added_by(self, length: int) -> int:
+        """How many bytes frames of this length add: the head of a segment, too, if it is new."""
+        return length + (len(self._next_header().to_bytes()) if self._is_segment_full else 0)
+
+    @property
+    def _is_segment_full(self) -> bool:
+        return self._files.whole or self.state.end.byte >= self._segment_size()
+
     def write(
         self,
         headers: Sequence[FrameHeader],
@@ -72,7 +80,7 @@ class Appender:
         total = sum(one.length for one in placed)
         before = self.state
         try:
-            if self._files.whole or self.state.end.byte >= self._segment_size():
+            if self._is_segment_full:
                 self._begin(self._next_header(), total)
                 before = self.state
             frames = ([one.to_bytes(), *body] for one, body in zip(placed, bodies, strict=True))

@@ -238,19 +238,22 @@ class LogWriter:
 
     def _make_room(self, wanted: int) -> None:
         disk = self._options.disk
-        if disk is None or self.stored_bytes + wanted <= disk:
+        if disk is None or self._size_with(wanted) <= disk:
             return
         self.trim()
-        if self.stored_bytes + wanted > disk and self._all_is_read():
+        if self._size_with(wanted) > disk and self._all_is_read():
             self._seal()
             self.trim()
-        if self.stored_bytes + wanted > disk:
+        if self._size_with(wanted) > disk:
             raise LogFullError(
                 "the log is full",
                 detail=f"{self._storage.location} takes {self.stored_bytes} bytes of {disk}, "
                 f"and {wanted} more are wanted",
                 hint="its readers must read on, or it needs a larger disk budget",
             )
+
+    def _size_with(self, wanted: int) -> int:
+        return self.stored_bytes + self._appender.added_by(wanted)
 
     def _all_is_read(self) -> bool:
         return all(one.position >= self._end for one in registered_in(self._storage))

@@ -31,23 +31,11 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_BEFORE_STRINGS: Final = re.compile(r"[0-9a-fA-F]*")
+_HEXADECIMAL: Final = re.compile(r"[0-9a-fA-F]*")
 _QUERY_WORDS: Final = frozenset(
     {
-        *(
-            "select",
-            "from",
-            "with",
-            "table",
-            "values",
-            "insert",
-            "using",
-            "lateral",
-            "join",
-            "over",
-        ),
-        *("union", "intersect", "except", "minus", "window", "having", "limit", "qualify"),
-        *("execute", "declare", "set", "create", "drop", "alter", "describe", "explain"),
+        *("select", "from", "with", "table", "values", "insert", "using", "lateral", "join"),
+        *("over", "union", "intersect", "except"),
     }
 )
 """Words with which something other than an expression begins, or goes on."""
@@ -58,19 +46,8 @@ _CALLED_WITHOUT_BRACKETS: Final = frozenset({"current_user", "session_user", "us
 _BEFORE_BRACKETS: Final = frozenset(
     {
         *("and", "or", "not", "in", "between", "like", "ilike", "rlike", "any", "all", "some"),
-        *(
-            "case",
-            "when",
-            "then",
-            "else",
-            "cast",
-            "try_cast",
-            "distinct",
-            "filter",
-            "where",
-            "group",
-        ),
-        *("extract", "div", "regexp", "trim", "overlay", "decimal", "char", "varchar"),
+        *("case", "when", "then", "else", "cast", "try_cast", "distinct", "filter", "where"),
+        *("group", "extract", "div", "regexp", "trim", "overlay", "decimal", "char", "varchar"),
     }
 )
 """Words of expressions and types that brackets may follow."""
@@ -95,10 +72,10 @@ def require_safe_text(text: str, called: Collection[str] = ()) -> str:
     return text
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _problem(text: str, called: frozenset[str]) -> str | None:
     """What is wrong with a text; None: nothing."""
-    tokens = list(_tokens(text))
+    tokens = _tokens(text)
     brackets: list[str] = []
     for place, (kind, word) in enumerate(tokens):
         before = tokens[place - 1] if place else ("", "")
@@ -110,7 +87,7 @@ def _problem(text: str, called: frozenset[str]) -> str | None:
                 return f"it has {before[1]} before a string"
             case "open":
                 brackets.append(before[1].lower() if before[0] == "name" and word == "(" else "")
-                if word == "(" and before[0] == "quoted":
+                if word == "(" and before[0] in ("quoted", "string"):  # either may be a name
                     return f"it calls {before[1]}"
             case "close":
                 if not brackets:
@@ -146,7 +123,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 def _may_precede(name: str, string: str) -> bool:
     """Whether a word may stand before a string: X'00' is bytes, R'\\' would be another language."""
     if name.lower() == "x":
-        return _BEFORE_STRINGS.fullmatch(string[1:-1]) is not None
+        return _HEXADECIMAL.fullmatch(string[1:-1]) is not None
     return name.lower() != "r"
 
 
