@@ -123,12 +123,16 @@ def fill(writer: LogWriter, disk: int) -> None:
         assert writer.stored_bytes <= disk
 
 
-@pytest.mark.parametrize("disk", range(9_000, 30_000, 700))
-def test_a_log_never_takes_more_than_its_budget(tmp_path: Path, disk: int) -> None:
-    """The heads of new segments are counted, too."""
+@pytest.mark.parametrize("kept", ["unread", "history", "all"])
+@pytest.mark.parametrize("disk", range(9_000, 30_000, 2_100))
+def test_a_log_never_takes_more_than_its_budget(tmp_path: Path, disk: int, kept: str) -> None:
+    """The heads of new segments are counted, too, and none is begun that makes no room."""
     log = tmp_path / "log"
-    with LogWriter.open(log, LAYOUT, LogOptions(compression=None, disk=disk)) as writer:
-        register(log, "reader", writer.end, {}, now=0, named=True)
+    history = {"unread": 0, "history": 3600 * 1_000_000, "all": FOREVER}[kept]
+    options = LogOptions(compression=None, disk=disk, history=history)
+    with LogWriter.open(log, LAYOUT, options) as writer:
+        if kept == "unread":
+            register(log, "reader", writer.end, {}, now=0, named=True)
         with pytest.raises(LogFullError):
             fill(writer, disk)
         assert writer.stored_bytes == sum(one.stat().st_size for one in log.glob("*.seg")) <= disk

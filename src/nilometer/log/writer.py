@@ -28,7 +28,7 @@ from nilometer.log.position import Position
 from nilometer.log.published import as_watermark, read_layout, write_layout
 from nilometer.log.reader import LogReader, whole_frame
 from nilometer.log.registrations import registered_in
-from nilometer.log.retention import deletable
+from nilometer.log.retention import Segment, deletable
 from nilometer.log.storage import Storage
 
 _AT_ONCE: Final = 4 << 20
@@ -163,12 +163,8 @@ class LogWriter:
     def trim(self) -> int:
         """Delete the segments that nobody needs any more; how many."""
         with self._appending:
-            holding = (one.position for one in registered_in(self._storage))
-            appender = self._appender
-            gone = deletable(
-                appender.segments, holding, self._options, self._clock(), appender.state.keys
-            )
-            appender.delete(gone)
+            gone = self._deletable(self._appender.segments)
+            self._appender.delete(gone)
             return len(gone)
 
     def drop_oldest(self) -> int:
@@ -241,7 +237,7 @@ class LogWriter:
         if disk is None or self._size_with(wanted) <= disk:
             return
         self.trim()
-        if self._size_with(wanted) > disk and self._all_is_read():
+        if self._size_with(wanted) > disk and self._would_sealing_make_room():
             self._seal()
             self.trim()
         if self._size_with(wanted) > disk:
@@ -255,8 +251,19 @@ class LogWriter:
     def _size_with(self, wanted: int) -> int:
         return self.stored_bytes + self._appender.added_by(wanted)
 
-    def _all_is_read(self) -> bool:
-        return all(one.position >= self._end for one in registered_in(self._storage))
+    def _deletable(self, segments: Sequence[Segment]) -> list[Segment]:
+        holding = (one.position for one in registered_in(self._storage))
+        keys = self._appender.state.keys
+        return deletable(segments, holding, self._options, self._clock(), keys)
+
+    def _would_sealing_make_room(self) -> bool:
+        """Whether nobody needs the segment that still grows, were it not the last one."""
+        segments = self._appender.segments
+        if not segments:
+            return False
+        last = segments[-1]
+        begun = Segment(last.number + 1, 0, self._end.row, self._clock(), self._appender.state.keys)
+        return len(self._deletable([*segments, begun])) == len(segments)
 
     def _seal(self) -> None:
         self._appender.seal()

@@ -8,7 +8,7 @@ from nicegui import app as nicegui_app
 from nicegui import ui
 
 from nilometer.server.console.access import Console
-from nilometer.server.console.frame import page_frame
+from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.guard import STATIC
 from nilometer.server.console.page_results import PageResults
 from nilometer.server.console.pages import ConsolePage
@@ -19,7 +19,7 @@ def add_page(console: Console, page: ConsolePage) -> None:
     """Serve a page at its address, to those who have a session."""
     style = _serve_style(page)
 
-    @ui.page(page.address)
+    @console_page(page.address)
     async def added_page() -> None:
         add_styles()
         with page_frame(page.title, console):

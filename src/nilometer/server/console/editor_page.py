@@ -11,7 +11,7 @@ from nilometer.errors import NilometerError
 from nilometer.sensors.declaration import Declaration
 from nilometer.server.console.access import Console
 from nilometer.server.console.examples import examples
-from nilometer.server.console.frame import page_frame
+from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.guide import GUIDED_COOKIE, Guide
 from nilometer.server.console.keep_dialog import KeepDialog
 from nilometer.server.console.live_results import LiveResults, live_results
@@ -26,7 +26,7 @@ _HELP: Final = "Ctrl+Enter runs · Ctrl+Space completes · Escape, then Tab leav
 def add_editor_page(console: Console) -> None:
     """`/`."""
 
-    @ui.page("/")
+    @console_page("/")
     async def editor_page() -> None:
         with page_frame("Query", console):
             page = EditorPage(console)

@@ -17,6 +17,8 @@ _SESSION_SECONDS: Final = 5.0
 """How soon a page goes whose session has ended."""
 THEME_COOKIE: Final = "nilometer_theme"
 FOLDER: Final = Path(__file__).parent / "static"
+_BUILD_SECONDS: Final = 60.0
+"""How long a page may take to be built; a busy server is slow, which is no error."""
 _PLACES: Final = (
     ("Query", "/", "terminal"),
     ("Queries", "/console/queries", "stacked_line_chart"),
@@ -28,6 +30,11 @@ _THEMES: Final = {
     "dark": ("dark_mode", "dark"),
 }
 _DARK: Final = {"auto": None, "light": False, "dark": True}
+
+
+def console_page(address: str) -> ui.page:
+    """Makes a function the page of the console at this address."""
+    return ui.page(address, response_timeout=_BUILD_SECONDS)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from nilometer.database.query_status import QueryStatus
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape
-from nilometer.server.console.frame import page_frame
+from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.query_list import QueryRow
 from nilometer.server.console.styles import add_styles
 
@@ -19,7 +19,7 @@ _MOST = 200
 def add_queries_page(console: Console) -> None:
     """`/console/queries`."""
 
-    @ui.page("/console/queries")
+    @console_page("/console/queries")
     async def queries_page() -> None:
         add_styles()
         with page_frame("Queries", console):

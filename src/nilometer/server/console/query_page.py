@@ -14,7 +14,7 @@ from nilometer.server.console.access import Console
 from nilometer.server.console.advice import Advice, advise
 from nilometer.server.console.constraint_graph import constraint_graph
 from nilometer.server.console.drawing import Drawing, Shape, shape
-from nilometer.server.console.frame import page_frame
+from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.health_charts import HealthCharts
 from nilometer.server.console.highlighted_sql import highlighted_sql
 from nilometer.server.console.live_results import live_results
@@ -39,7 +39,7 @@ _TABS: Final = {
 def add_query_page(console: Console) -> None:
     """`/console/queries/{name}`."""
 
-    @ui.page("/console/queries/{name}")
+    @console_page("/console/queries/{name}")
     async def query_page(name: str, tab: str = "results") -> None:
         add_styles()
         with page_frame("Queries", console) as content:

@@ -11,7 +11,7 @@ from nicegui import ui
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape
-from nilometer.server.console.frame import page_frame
+from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.network_drawing import draw_network
 from nilometer.server.console.sensor_network import SensorNetwork, build_network
 from nilometer.server.console.sensor_table import SensorTable
@@ -27,7 +27,7 @@ def add_sensors_page(console: Console) -> None:
     """`/console/sensors`."""
     look = SharedLook(console)
 
-    @ui.page("/console/sensors")
+    @console_page("/console/sensors")
     async def sensors_page() -> None:
         add_styles()
         with page_frame("Sensors", console):
