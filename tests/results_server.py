@@ -21,6 +21,7 @@ from nilometer.log.delete import delete_log
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.writer import LogWriter
+from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.access import Caller, find_caller
 from nilometer.server.error_shape import add_error_shape
 from nilometer.server.limits import Followers
@@ -45,6 +46,8 @@ class StoredQueries:
 
     known_query = Service.known_query
     is_closing = False
+    token: StoredToken | None = StoredToken("test", "", frozenset({"read"}), 0, None)
+    """None: it has been revoked."""
 
     def __init__(self, folder: Path, most_followers: int = 500) -> None:
         self.folder = folder
@@ -86,19 +89,23 @@ class StoredQueries:
         self._threads.shutdown()
 
 
-async def _caller(request: Request) -> Caller:
-    given = request.headers.get("authorization")
-    if given == "Bearer nm_nothing":
-        raise ForbiddenError("this needs the scope read")
-    if given != f"Bearer {TOKEN}":
-        raise UnauthorizedError("the token is not valid")
-    return Caller("test", frozenset({Scope.READ}))
+def _caller_of(queries: StoredQueries) -> Callable[[Request], Caller]:
+    def find(request: Request) -> Caller:
+        given = request.headers.get("authorization")
+        if given == "Bearer nm_nothing":
+            raise ForbiddenError("this needs the scope read")
+        if given != f"Bearer {TOKEN}":
+            raise UnauthorizedError("the token is not valid")
+        return Caller("test", frozenset({Scope.READ}), lambda: queries.token)
+
+    find.__annotations__["request"] = Request
+    return find
 
 
 def results_app(queries: StoredQueries) -> FastAPI:
     """The routes of results over stored queries."""
     app = FastAPI()
-    app.dependency_overrides[find_caller] = _caller
+    app.dependency_overrides[find_caller] = _caller_of(queries)
     add_error_shape(app)
     app.include_router(results_router(cast(Service, queries)))
     return app

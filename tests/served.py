@@ -49,6 +49,8 @@ class StoredOnly:
         self.gate.set()
         self.answer = pa.table({"v": ["<script>alert(1)</script>"]})
         self.failure: Exception | None = None
+        self.is_watched = True
+        """Whether some query reads the streams."""
 
     def pretend_spark_lives(self) -> None:
         """Let the server find itself ready."""
@@ -104,6 +106,9 @@ class StoredOnly:
     def drop_query(self, name: str) -> None:
         del self.kept[name.lower()]
 
+    def is_declared(self, name: str) -> bool:
+        return name.lower() in {one.name.lower() for one in self.catalog.declarations()}
+
     def streams(self) -> list[Any]:
         zero = dict.fromkeys(("sensors", "connected", "readers", "rows", "stored_bytes"), 0)
         none = dict.fromkeys(("watermark", "held_by", "error"))
@@ -111,6 +116,7 @@ class StoredOnly:
         return [
             SimpleNamespace(name=one.name, **zero, **none, **more)
             for one in self.catalog.declarations()
+            if self.is_watched
         ]
 
     def sensors(self, name: str | None = None) -> list[Any]:

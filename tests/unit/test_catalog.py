@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -342,6 +343,18 @@ def test_names_that_cannot_be_stored_are_refused(catalog: SensorCatalog) -> None
     assert catalog.create_table("Größe", EVERYTHING)
     assert catalog.find("GRÖSSE") is None
     assert catalog.table("GRÖßE") is not None
+
+
+def test_a_new_catalog_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with SensorCatalog.open(tmp_path / "plant" / "catalog.sqlite"):
+            found = {one.name: one.stat().st_mode & 0o777 for one in (tmp_path / "plant").iterdir()}
+    finally:
+        os.umask(before)
+    assert (tmp_path / "plant").stat().st_mode & 0o777 == 0o700
+    assert found["catalog.sqlite"] == 0o600
+    assert set(found.values()) == {0o600}
 
 
 def test_a_file_that_is_no_catalog_is_left_alone(tmp_path: Path) -> None:

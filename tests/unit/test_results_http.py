@@ -19,6 +19,7 @@ import pytest
 from nilometer.database.query_status import QueryPhase
 from nilometer.errors import ClosedError
 from nilometer.log.options import Fsync, LogOptions
+from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.told import End, Heartbeat, Told, tell
@@ -334,8 +335,9 @@ def test_a_first_chunk_may_take_longer_than_a_heartbeat(
 
 def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> None:
     async def follow() -> list[Told]:
+        error = ClosedError("the server is stopping")
         telling = tell(
-            queries.results("q"), None, lambda: queries.query("q"), most=10, is_closing=lambda: True
+            queries.results("q"), None, lambda: queries.query("q"), most=10, ending=lambda: error
         )
         return [told async for told in telling]
 
@@ -343,6 +345,28 @@ def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> No
         *_, last = asyncio.run(follow())
     assert isinstance(last, End)
     assert isinstance(last.error, ClosedError)
+
+
+@pytest.mark.parametrize("how", ["revoked", "without the scope"])
+def test_who_follows_is_told_that_the_token_has_ended(
+    queries: StoredQueries, server: WebServer, how: str
+) -> None:
+    told: list[dict[str, Any]] = []
+    with queries.create("q") as log:
+        log.append(numbered(0, 3))
+        path = f"{server.url}/queries/q/results?follow=true&format=jsonl&from=start"
+        with httpx.stream("GET", path, headers=HEADERS, timeout=LONG) as answer:
+            for line in filter(None, answer.iter_lines()):
+                told.append(json.loads(line))
+                queries.token = (
+                    None if how == "revoked" else StoredToken("test", "", frozenset(), 0, None)
+                )
+                if len(told) == 1:
+                    log.append(numbered(3, 3))
+    assert told[-1]["end"]["error"]["kind"] == (
+        "UnauthorizedError" if how == "revoked" else "ForbiddenError"
+    )
+    assert len(told) < 6, "nothing that came later"
 
 
 def test_followers_that_come_and_go_while_rows_come(

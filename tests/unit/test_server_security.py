@@ -84,7 +84,11 @@ def test_a_wrong_token_is_none(server: Served, header: str) -> None:
         ("INSERT INTO Cameras VALUES (1, 'h:1')", "admin", 200),
     ],
 )
-def test_what_a_statement_needs(server: Served, statement: str, scope: str, status: int) -> None:
+@pytest.mark.parametrize("is_watched", [True, False], ids=["watched", "not watched"])
+def test_what_a_statement_needs(
+    server: Served, statement: str, scope: str, status: int, is_watched: bool
+) -> None:
+    server.database.is_watched = is_watched
     if "Cameras V" in statement or "Cameras" in statement.split()[1:3]:
         assert server.sql(CAMERAS).status_code == 200
     answer = server.sql(statement, scope)

@@ -284,6 +284,11 @@ class Database:
                 found.append((one, home.sensors(one.name)))
         return found
 
+    def is_declared(self, name: str) -> bool:
+        """Whether a stream or sensor table has this name, in any case, read by a query or not."""
+        home, _ = self._stored()
+        return name.lower() in {one.name.lower() for one in home.catalog.declarations()}
+
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""
         home, _ = self._stored()

@@ -141,9 +141,9 @@ def _absolute(logs: str) -> str:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder into which files can be written, unless it is one."""
+    """Make a folder into which only this user can look, unless there is one to write to."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / "lock").touch()
     except OSError as error:
         raise InputError(

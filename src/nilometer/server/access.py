@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from nilometer.errors import UnauthorizedError
+from nilometer.errors import NilometerError, UnauthorizedError
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.scopes import Scope, require_scope
 from nilometer.server.service import Service
@@ -25,6 +27,22 @@ class Caller:
 
     name: str
     scopes: frozenset[Scope]
+    find_again: Callable[[], StoredToken | None]
+    """The token as it is by now; None if it has ended."""
+
+    def refusal(self, needed: Scope) -> NilometerError | None:
+        """Why the caller may not go on with what was allowed; None: they may.
+
+        What is known of tokens is seconds old: this is for those who stay for longer.
+        """
+        try:
+            found = self.find_again()
+            if found is None:
+                return _not_valid()
+            require_scope(scopes_of(found), needed)
+        except NilometerError as error:
+            return error
+        return None
 
     def require(self, needed: Scope) -> None:
         """Refuse what the token does not allow."""
@@ -43,10 +61,15 @@ async def find_caller(
         )
     token = await _find(request, given.credentials)
     if token is None:
-        raise UnauthorizedError(
-            "the token is not valid", hint="it may have expired: nilometer tokens list"
-        )
-    return Caller(token.name, scopes_of(token))
+        raise _not_valid()
+    tokens: Tokens = request.app.state.tokens
+    return Caller(token.name, scopes_of(token), partial(tokens.find_hash, token.hash))
+
+
+def _not_valid() -> UnauthorizedError:
+    return UnauthorizedError(
+        "the token is not valid", hint="it may have expired: nilometer tokens list"
+    )
 
 
 async def _find(request: Request, secret: str) -> StoredToken | None:

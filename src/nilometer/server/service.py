@@ -303,8 +303,8 @@ class Service:
 
     def _require_for_rows(self, table: str, scopes: Set[Scope]) -> None:
         """Rows of sensor tables say whom the server contacts: that is more than writing."""
-        if table.lower() in {one.name.lower() for one in self._database.streams()}:
-            require_scope(scopes, Scope.ADMIN)
+        if self._database.is_declared(table):
+            require_scope(scopes, Scope.ADMIN, detail=f"{table} has sensors")
 
     def _select(self, text: str) -> Executed:
         most = self.settings.most_rows

@@ -14,6 +14,7 @@ from nilometer.sql.bind_windows import bind_windows
 from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.modes import unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
@@ -52,6 +53,7 @@ class _Binder:
         tree = unwrap(tree)
         refuse_query(tree, self.sql)
         assert isinstance(tree, exp.Select)
+        grow(PARTS_OF_QUERY, place_of(tree, self.sql))
         named = {**named, **named_queries(tree, self.sql)}
         binder = FromBinder(self.sql, self.catalog, prefix, named, self.query)
         entries = list(binder.entries(tree))

@@ -12,6 +12,7 @@ from nilometer.sql.bind import bind
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.growth import bounded
 from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
 from nilometer.sql.inline_queries import inline_queries
 from nilometer.sql.modes import choose_mode, is_union_all, unwrap
@@ -27,16 +28,17 @@ from nilometer.sql.windowed.bind_changes import bind_changes
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
     """The plan that runs a statement in so many buckets."""
     try:
-        statement = inline_queries(statement, catalog)
-        tree, chosen, place = take_hint(statement.tree, statement.sql)
-        if isinstance(chosen, ChosenAlgorithm):
-            return _compile(tree, statement.sql, catalog, buckets, chosen)
-        plan = _compile(tree, statement.sql, catalog, buckets)
-        if chosen is None:
-            return plan
-        if not isinstance(plan, ChangesPlan):
-            raise refuse_execution(place)
-        return replace(plan, execution=chosen)
+        with bounded():
+            statement = inline_queries(statement, catalog)
+            tree, chosen, place = take_hint(statement.tree, statement.sql)
+            if isinstance(chosen, ChosenAlgorithm):
+                return _compile(tree, statement.sql, catalog, buckets, chosen)
+            plan = _compile(tree, statement.sql, catalog, buckets)
+            if chosen is None:
+                return plan
+            if not isinstance(plan, ChangesPlan):
+                raise refuse_execution(place)
+            return replace(plan, execution=chosen)
     except RecursionError:
         raise SqlSyntaxError(
             "the statement is nested too deeply",

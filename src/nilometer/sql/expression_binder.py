@@ -15,6 +15,7 @@ from nilometer.errors import (
     UnknownNameError,
 )
 from nilometer.sql.aggregate_calls import aggregates_in
+from nilometer.sql.growth import copy_of
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
 from nilometer.sql.scope import Scope, StarColumn, find_name, require_usable
@@ -62,7 +63,8 @@ class ExpressionBinder:
             case exp.Dot() if _is_of_lambda(tree):
                 return tree.copy()
             case exp.Column() if not tree.args.get("table") and tree.name.lower() in self.aliases:
-                return exp.Paren(this=self.aliases[tree.name.lower()].copy())
+                place = place_of(tree, self.scope.sql)
+                return exp.Paren(this=copy_of(self.aliases[tree.name.lower()], place))
             case exp.Column() | exp.Dot() if (names := _names(tree)) is not None:
                 return put_at(self.scope.resolve(tree, names), place_of(tree, self.scope.sql))
             case exp.Column() if not isinstance(tree.this, exp.Identifier):

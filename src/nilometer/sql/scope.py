@@ -20,6 +20,7 @@ from nilometer.errors import (
 from nilometer.kernels.expression_types import field_place
 from nilometer.model.names import nearest
 from nilometer.sql.catalog import Relation
+from nilometer.sql.growth import copy_of
 from nilometer.sql.plan import RESULT_TIME
 from nilometer.sql.scalars import ColumnRef, ResolvedColumn, column, place_of
 
@@ -137,7 +138,7 @@ class Scope:
         if unit is not None and len(names) > 1:
             return self._column(unit, names[1:], place)
         if names[0].name.lower() in self.merged and len(names) == 1:
-            return self.merged[names[0].name.lower()].copy()
+            return copy_of(self.merged[names[0].name.lower()], place)
         owners = [unit for unit in self.units if find_name(names[0], unit.columns)]
         owners = [u for u in owners if u.name == self.shared.get(names[0].name.lower())] or owners
         if len(names) > 1 and self.outer is not None and find(names[0], self.outer.units):
@@ -180,7 +181,10 @@ class Scope:
 
     def star(self, unit: Unit) -> list[StarColumn]:
         """Names and meanings of all columns of a unit."""
-        return [StarColumn(unit.name, name, tree.copy()) for name, tree in unit.columns.items()]
+        place = Place(self.sql, 0, 1)
+        return [
+            StarColumn(unit.name, name, copy_of(tree, place)) for name, tree in unit.columns.items()
+        ]
 
     def star_of_all(self) -> list[StarColumn]:
         """Names and meanings of all columns; those of USING come once, and first."""
@@ -207,7 +211,7 @@ class Scope:
                 detail=f"it has {', '.join(unit.nameable)}",
                 hint=_nearest(names[0].name, unit.nameable),
             )
-        tree = unit.columns[name].copy()
+        tree = copy_of(unit.columns[name], place)
         require_usable(unit, tree, place)
         if len(names) == 1:
             return tree if isinstance(tree, ResolvedColumn) else exp.Paren(this=tree)

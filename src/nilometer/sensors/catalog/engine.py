@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,8 +75,10 @@ def _read_url(given: str | Path) -> URL:
 def _open_sqlite(url: URL) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise CatalogError("a catalog needs a file or a server", hint=_EXAMPLES)
+    file = Path(str(url.database))
     try:
-        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))  # it may hold secrets of sensors
     except OSError as error:
         raise CatalogError("there is no place for the catalog", detail=str(error)) from error
     engine = create_engine(url, connect_args={"timeout": _PATIENCE})

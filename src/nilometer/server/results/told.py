@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from nilometer.database.query_status import QueryStatus
-from nilometer.errors import ClosedError, LogGapError, NilometerError, NotFoundError
+from nilometer.errors import LogGapError, NilometerError, NotFoundError
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import QueryResults
@@ -63,12 +63,12 @@ async def tell(
     most: int,
     heartbeat: float = HEARTBEAT,
     clock: Callable[[], float] = monotonic,
-    is_closing: Callable[[], bool] = lambda: False,
+    ending: Callable[[], NilometerError | None] = lambda: None,
 ) -> AsyncGenerator[Told, None]:
     """Everything that a follower is told, beginning at an offset (None: now).
 
     Nothing is read before it is asked for; the first chunk comes at once. It ends with the query,
-    and when the server is stopping.
+    and when `ending` says why.
     """
     following = _Following(results, offset, most)
     phase: str | None = "running"
@@ -78,13 +78,14 @@ async def tell(
             told: Told | None = await following.next(min(_LOOK, heartbeat))
             if told is None and following.is_begun and clock() - last >= heartbeat:
                 told = Heartbeat(following.place)
+            reason = ending()
+            if reason is not None:
+                yield End(reason)
+                return
             if told is not None:
                 last = clock()
                 yield told
             if isinstance(told, End):
-                return
-            if is_closing():
-                yield End(ClosedError("the server is stopping", hint="go on at the last offset"))
                 return
             if following.is_begun and clock() - looked >= _LOOK:
                 looked = clock()

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
-from nilometer.errors import InputError
+from nilometer.errors import ClosedError, InputError, NilometerError
 from nilometer.kernels.json_values import columns_of, rows_of
-from nilometer.server.access import Reader
+from nilometer.server.access import Caller, Reader
 from nilometer.server.error_shape import responses
 from nilometer.server.results.chunk import Answer, Chunk, Page
 from nilometer.server.results.following_response import FollowingResponse
@@ -32,6 +32,7 @@ from nilometer.server.results.phases import Phases
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.told import StatusOf, tell
 from nilometer.server.routes.queries import QueryName
+from nilometer.server.scopes import Scope
 from nilometer.server.service import Service
 from nilometer.server.shapes import ColumnShape
 
@@ -91,7 +92,7 @@ def results_router(service: Service) -> APIRouter:
         responses={200: _described(PageShape), **responses(400, 404, 410)},
     )
     async def get_results(
-        name: QueryName, _: Reader, wanted: Annotated[Wanted, Depends(_wanted)]
+        name: QueryName, caller: Reader, wanted: Annotated[Wanted, Depends(_wanted)]
     ) -> Response:
         """Rows of a query: a page of what is stored, or with follow=true all that comes.
 
@@ -109,7 +110,9 @@ def results_router(service: Service) -> APIRouter:
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name))
             status = partial(phases.of, results.name)
-            pieces = _pieces(results, offset, wanted.form, status, lambda: service.is_closing)
+            pieces = _pieces(
+                results, offset, wanted.form, status, partial(_ending, service, caller)
+            )
             release = taken.pop_all().close
             return FollowingResponse(pieces, MEDIA_TYPES[wanted.form], release)
 
@@ -194,12 +197,12 @@ async def _pieces(
     offset: Offset | None,
     form: Format,
     status: StatusOf,
-    is_closing: Callable[[], bool],
+    ending: Callable[[], NilometerError | None],
 ) -> AsyncGenerator[bytes, None]:
     """What is sent to a follower."""
     encoder = encoder_of(form, results.schema)
     yield encoder.begin(results.schema)
-    telling = tell(results, offset, status, most=encoder.most, is_closing=is_closing)
+    telling = tell(results, offset, status, most=encoder.most, ending=ending)
     try:
         async for told in telling:
             if isinstance(told, Chunk):
@@ -208,6 +211,13 @@ async def _pieces(
                 yield encoder.event(told)
     finally:
         await telling.aclose()
+
+
+def _ending(service: Service, caller: Caller) -> NilometerError | None:
+    """Why somebody cannot go on following: the server is stopping, or the token has ended."""
+    if service.is_closing:
+        return ClosedError("the server is stopping", hint="go on at the last offset")
+    return caller.refusal(Scope.READ)
 
 
 def _page_response(page: Page, form: Format) -> Response:

@@ -17,6 +17,7 @@ from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Mined, Node, Paced
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import Item
@@ -66,6 +67,7 @@ class ChangesBinder:
         tree = unwrap(tree)
         refuse_query(tree, self.sql)
         check_limits(tree, self.sql)
+        grow(PARTS_OF_QUERY, place_of(tree, self.sql))
         named = {**named, **named_queries(tree, self.sql)}
         match tree:
             case exp.SetOperation():

@@ -1,0 +1,59 @@
+"""A bound on what a statement grows to while it is bound.
+
+A name stands for an expression or a query that may name others in turn: a short statement can mean
+an expression of a million parts. Whatever is put in the place of a name is counted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+
+MOST_PARTS: Final = 20_000
+"""Nodes of expressions, and entries of FROM, of a whole statement."""
+PARTS_OF_QUERY: Final = 20
+"""What a query counts for, beside its expressions."""
+_SIZE: Final = "size"
+_left: ContextVar[list[int] | None] = ContextVar("parts that a statement may still have")
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Count what is bound here as one statement."""
+    token = _left.set([MOST_PARTS])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def grow(parts: int, place: Place) -> None:
+    """Let the statement have so many parts more; an error if these are too many."""
+    left = _left.get(None)
+    if left is None:
+        return
+    left[0] -= parts
+    if left[0] < 0:
+        raise SqlError(
+            f"the statement has more than {MOST_PARTS:,} parts, once its names are put in",
+            place=place,
+            detail="a name that stands for an expression or a query counts as all of it, each time",
+            hint="compute parts in queries of their own: CREATE QUERY a AS …, and read a",
+        )
+
+
+def copy_of(tree: exp.Expr, place: Place) -> exp.Expr:
+    """A copy of what a name means, counted."""
+    size = tree.meta.get(_SIZE)
+    if size is None:
+        size = tree.meta[_SIZE] = sum(1 for _ in tree.walk())
+    grow(size, place)
+    copied = tree.copy()
+    copied.meta.pop(_SIZE, None)
+    return copied
