@@ -96,7 +96,7 @@ def _fit(lines: Numbers, inside: Bools) -> Numbers:
 
 def _centred(values: Numbers, inside: Bools) -> Numbers:
     """Each row less the mean of its values inside; 0 outside."""
-    mean = _ratio((values * inside).sum(axis=1), inside.sum(axis=1))
+    mean = _ratio((values * inside).sum(axis=1), inside.sum(axis=1, dtype=np.float64))
     centred: Numbers = (values - mean) * inside
     return centred
 
