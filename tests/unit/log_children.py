@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
@@ -29,11 +28,12 @@ def ingest(log: str, seed: int, reports: Connection) -> None:
             count = chance.randint(1, 300)
             reports.send(("try", first + count))
             if chance.random() < 0.3:
-                part = Path(f"{log}.part")
-                write_part(part, [rows_from(first, count // 2)])
-                rest = Path(f"{log}.rest")
-                write_part(rest, [rows_from(first + count // 2, count - count // 2)])
-                assert writer.append_parts([part, rest], watermark=first, key=("q", first))
+                part = write_part(f"{log}.part", [rows_from(first, count // 2)])
+                rest = write_part(
+                    f"{log}.rest", [rows_from(first + count // 2, count - count // 2)]
+                )
+                parts = [one for one in (part, rest) if one is not None]
+                assert writer.append_parts(parts, watermark=first, key=("q", first))
             else:
                 writer.append(rows_from(first, count), watermark=first, keys=[b"%d" % first])
             first += count

@@ -86,10 +86,10 @@ class LogMachine(RuleBasedStateMachine):
     def append_parts(self, counts: list[int], writer: str) -> None:
         parts, first = [], self.count
         for number, count in enumerate(counts):
-            parts.append(self.folder / f"part{number}")
-            parts[-1].unlink(missing_ok=True)
             batches = [rows_from(first, count // 2), rows_from(first + count // 2, -(-count // 2))]
-            assert write_part(parts[-1], batches if count else [], None) == count
+            part = write_part(self.folder / f"part{number}", batches, None)
+            assert (part.rows if part else 0) == count
+            parts += [part] if part else []
             first += count
         self.batches[writer] += 1
         key = (writer, self.batches[writer])

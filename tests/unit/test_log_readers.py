@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nilometer.errors import LogError
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.log.options import Fsync, LogOptions
-from nilometer.log.parts import write_part
+from nilometer.log.parts import Part, write_part
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, forget, register, registrations, release, touch
@@ -118,6 +118,49 @@ def test_a_log_without_sensors_shows_what_it_stores(tmp_path: Path) -> None:
     assert LogReader.open(tmp_path / "log").static_rows() is None
 
 
+def made_part(folder: Path, rows: pa.RecordBatch) -> Part:
+    part = write_part(folder / "part", [rows])
+    assert part is not None
+    return part
+
+
+def test_a_part_that_is_not_what_its_task_said_is_an_error(tmp_path: Path) -> None:
+    """Nothing of the batch is added: neither of a part that is lost nor of those beside it."""
+    part = made_part(tmp_path, rows_from(0, 300))
+    other = write_part(tmp_path / "other", [rows_from(300, 300)], None)
+    alike = write_part(tmp_path / "alike", [rows_from(301, 300)], None)
+    assert other is not None and alike is not None  # noqa: PT018
+    file = Path(other.path)
+    whole = file.read_bytes()
+    flipped = bytearray(whole)
+    flipped[-100] ^= 1
+    with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
+        for wrong, said in (
+            (None, "no such file"),
+            (b"", "0 bytes instead of"),
+            (whole[:-64], "bytes instead of"),
+            (whole + bytes(64), "bytes instead of"),
+            (Path(alike.path).read_bytes(), "frames are others"),
+        ):
+            if wrong is None:
+                file.unlink()
+            else:
+                file.write_bytes(wrong)
+            with pytest.raises(LogError, match="is not what a task has written") as found:
+                writer.append_parts([part, other], watermark=None, key=("q", 1))
+            assert said in str(found.value)
+            assert "executors share" in str(found.value)
+            assert writer.end.row == 0
+        file.write_bytes(flipped)
+        with pytest.raises(LogError, match="damaged"):
+            writer.append_parts([part, other], watermark=None, key=("q", 1))
+    file.write_bytes(whole)
+    with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
+        assert writer.end.row == 0
+        assert writer.append_parts([part, other], watermark=None, key=("q", 1))
+        assert numbers_in(writer.read(Position(0, 0))) == list(range(600))
+
+
 def test_a_log_has_one_writer(tmp_path: Path) -> None:
     with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
         with pytest.raises(LogError, match="open for writing already") as found:
@@ -134,9 +177,9 @@ def test_what_a_log_refuses(tmp_path: Path) -> None:
     with LogWriter.open(log, LAYOUT) as writer:
         with pytest.raises(LogError, match="do not have the columns of the log"):
             writer.append(rows_from(0, 3).drop_columns(["v"]))
-        write_part(tmp_path / "part", [rows_from(0, 3).drop_columns(["v"])])
+        part = made_part(tmp_path, rows_from(0, 3).drop_columns(["v"]))
         with pytest.raises(LogError, match="do not have the columns of the log"):
-            writer.append_parts([tmp_path / "part"], watermark=None, key=("q", 1))
+            writer.append_parts([part], watermark=None, key=("q", 1))
         assert writer.append(rows_from(0, 3)).row == 3
     with pytest.raises(LogError, match="the log has other columns"):
         LogWriter.open(log, SENSORS)
@@ -176,11 +219,11 @@ def test_a_frame_that_is_cut_tells_no_more_than_was_known_before_it(tmp_path: Pa
 
 
 def test_a_batch_is_not_added_after_a_later_one(tmp_path: Path) -> None:
-    write_part(tmp_path / "part", [rows_from(0, 3)])
+    part = made_part(tmp_path, rows_from(0, 3))
     with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
         for number, is_new in ((5, True), (5, False), (4, False), (6, True)):
             key = ("query", number)
-            assert writer.append_parts([tmp_path / "part"], watermark=None, key=key) is is_new
+            assert writer.append_parts([part], watermark=None, key=key) is is_new
         assert writer.end.row == 6
 
 

@@ -42,8 +42,9 @@ def test_every_append_is_an_object(store: ObjectStore) -> None:
         assert LogReader.open(LOG).end.row == 0
         for one in range(3):
             writer.append(rows_from(one * 10, 10), watermark=one)
-        write_part("bucket://things/part", [rows_from(30, 5)])
-        assert writer.append_parts(["bucket://things/part"], watermark=34, key=("q", 1))
+        part = write_part("bucket://things/part", [rows_from(30, 5)])
+        assert part is not None
+        assert writer.append_parts([part], watermark=34, key=("q", 1))
         assert len(segments(store)) == 4
     reader = LogReader.open(LOG)
     assert (reader.end.row, reader.watermark) == (35, 34)
@@ -158,8 +159,8 @@ def test_a_log_in_an_s3_store(monkeypatch: pytest.MonkeyPatch) -> None:
         log = inside(f"s3://things/logs?{options}", "a")
         with LogWriter.open(log, LAYOUT, LogOptions(history=0)) as writer:
             writer.append(rows_from(0, 10), watermark=3)
-            part = inside(log, "parts/1.part")
-            write_part(part, [rows_from(10, 5)])
+            part = write_part(inside(log, "parts/1.part"), [rows_from(10, 5)])
+            assert part is not None
             assert writer.append_parts([part], watermark=7, key=("q", 1))
             reader = LogReader.open(log)
             assert numbers_in(reader.read(reader.start)) == list(range(15))

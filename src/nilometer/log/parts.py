@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from nilometer.errors import LogError
-from nilometer.log.frame_format import LARGEST, Chunks, FrameHeader, encode_frame
+from nilometer.log.frame_format import LARGEST, Chunks, FrameHeader, checksum, encode_frame
 from nilometer.log.layout import TIME
 from nilometer.log.location import parent, storage_at
 from nilometer.log.segment_format import SegmentHeader
 from nilometer.log.segment_reader import SegmentReader
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part file as its writer says that it is; who reads it checks that."""
+
+    path: str
+    rows: int
+    size: int
+    """Bytes of the file."""
+    checksum: int
+    """Of the headers of its frames, each of which holds the checksum of its body."""
 
 
 def write_part(
@@ -23,63 +37,78 @@ def write_part(
     compression: str | None = "zstd",
     *,
     time: str | None = TIME,
-) -> int:
-    """Write rows as a part file; how many there were. It is whole once this returns.
+) -> Part | None:
+    """Write rows as a part file, which is whole once this returns; None, and no file, if none.
 
-    `time` names the column that holds the time, if the rows have it. Without batches there is no
-    file, which `append_parts` takes for an empty part.
+    `time` names the column that holds the time, if the rows have it.
     """
-    given = iter(batches)
+    given = (batch for batch in batches if len(batch))
     first = next(given, None)
     if first is None:
-        return 0
-    rows = 0
+        return None
+    rows = size = crc = 0
 
     def chunks() -> Iterator[bytes | pa.Buffer]:
-        nonlocal rows
-        yield SegmentHeader(0, 0, 0, first.schema).to_bytes()
+        nonlocal rows, size, crc
+        head = SegmentHeader(0, 0, 0, first.schema).to_bytes()
+        size += len(head)
+        yield head
         known = time if time in first.schema.names else None
         for batch in chain([first], given):
             rows += len(batch)
             for piece in pieces(batch):
-                yield from encode_frame(piece, known, compression).chunks
+                frame = encode_frame(piece, known, compression)
+                size += frame.header.length
+                crc = zlib.crc32(frame.header.to_bytes(), crc)
+                yield from frame.chunks
 
     folder, name = parent(str(path))
     storage_at(folder).write(name, chunks(), durable=False)
-    return rows
+    return Part(str(path), rows, size, crc)
 
 
-def part_headers(path: str | Path, schema: pa.Schema) -> list[FrameHeader]:
-    """The headers of the frames of a part file, whose schema must be this one."""
-    with _open_part(path, schema) as found:
-        return [] if found is None else [one for _, one in found[0].headers(*found[1])]
+def part_headers(part: Part, schema: pa.Schema) -> list[FrameHeader]:
+    """The headers of the frames of a part file, whose schema must be this one.
+
+    Raises LogError if the file is not there, or is not what its writer says.
+    """
+    with _open_part(part, schema) as (file, begin):
+        found = [one for _, one in file.headers(begin, file.size)]
+    crc = checksum([one.to_bytes() for one in found])
+    if crc != part.checksum or sum(one.rows for one in found) != part.rows:
+        raise _other_part(part, "its frames are others")
+    return found
 
 
-def part_bodies(path: str | Path, schema: pa.Schema) -> Iterator[Chunks]:
+def part_bodies(part: Part, schema: pa.Schema) -> Iterator[Chunks]:
     """What follows those headers, as it was encoded."""
-    with _open_part(path, schema) as found:
-        if found is not None:
-            part, span = found
-            for byte, header in part.frames(*span):
-                yield [part.body(byte, header)]
+    with _open_part(part, schema) as (file, begin):
+        for byte, header in file.frames(begin, file.size):
+            yield [file.body(byte, header)]
 
 
 @contextmanager
-def _open_part(
-    path: str | Path, schema: pa.Schema
-) -> Iterator[tuple[SegmentReader, tuple[int, int]] | None]:
-    """The part file and where its frames lie; None if there is no file."""
-    folder, name = parent(str(path))
+def _open_part(part: Part, schema: pa.Schema) -> Iterator[tuple[SegmentReader, int]]:
+    """The part file, and where its frames begin."""
+    folder, name = parent(part.path)
     with ExitStack() as opened:
         try:
-            file = opened.enter_context(storage_at(folder).open(name))
+            file = SegmentReader(opened.enter_context(storage_at(folder).open(name)), 0)
         except FileNotFoundError:
-            yield None
-            return
-        part = SegmentReader(file, 0)
-        header, begin = part.good_header()
+            raise _other_part(part, "there is no such file here") from None
+        if file.size != part.size:
+            raise _other_part(part, f"it has {file.size} bytes instead of {part.size}")
+        header, begin = file.good_header()
         check_schema(header.schema, schema)
-        yield part, (begin, part.size)
+        yield file, begin
+
+
+def _other_part(part: Part, difference: str) -> LogError:
+    return LogError(
+        "a part of the results is not what a task has written, and none of them is added",
+        detail=f"{part.path}: {difference}",
+        hint="the log must lie in a folder that the driver and all executors share",
+    )
 
 
 def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

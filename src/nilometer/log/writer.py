@@ -23,7 +23,7 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.location import storage_at
 from nilometer.log.memory_tail import MemoryTail
 from nilometer.log.options import Fsync, LogOptions
-from nilometer.log.parts import check_schema, part_bodies, part_headers, pieces
+from nilometer.log.parts import Part, check_schema, part_bodies, part_headers, pieces
 from nilometer.log.position import Position
 from nilometer.log.published import as_watermark, read_layout, write_layout
 from nilometer.log.reader import LogReader, whole_frame
@@ -117,9 +117,7 @@ class LogWriter:
             self._store(batches, known, keys)
             return self._end
 
-    def append_parts(
-        self, parts: Sequence[Path | str], *, watermark: int | None, key: BatchKey
-    ) -> bool:
+    def append_parts(self, parts: Sequence[Part], *, watermark: int | None, key: BatchKey) -> bool:
         """Add all rows of part files at once; False, and nothing is done, if they are there.
 
         They are if this writer (key[0]) has added a batch of this number (key[1]) or a later one.

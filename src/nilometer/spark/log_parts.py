@@ -6,19 +6,21 @@ remembers the last one by the query's id and the micro-batch's number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import lru_cache
 from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
 
-from nilometer.errors import CheckpointError
+from nilometer.errors import CheckpointError, LogError
 from nilometer.log.layout import LogLayout
 from nilometer.log.location import inside, storage_at
 from nilometer.log.options import LogOptions
-from nilometer.log.parts import write_part
+from nilometer.log.parts import Part, write_part
+from nilometer.log.published import read_layout
 from nilometer.log.storage import file_names
 from nilometer.log.writer import LogWriter
 
@@ -34,21 +36,20 @@ class LogParts:
     layout: LogLayout
     options: LogOptions
 
+    def exists(self) -> bool:
+        return read_layout(storage_at(self.location)) is not None
+
     def create(self) -> None:
-        """Make the log if there is none, so that it can be read at once."""
+        """Make the log if there is none, so that it can be read, and found, at once."""
         self._open().close()
 
-    def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> tuple[str | None, int]:
-        """Write the rows of a task to a part; its path and their number, no path if none."""
-        some = _some(rows)
-        first = next(some, None)
-        if first is None:
-            return None, 0
+    def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> Part | None:
+        """Write the rows of a task to a part; None if there are none."""
+        _require_log(self.location)
         path = inside(self.location, f"{_FOLDER}/{batch:012d}-{uuid4().hex}{_SUFFIX}")
-        compression, time = self.options.compression, self.layout.time
-        return path, write_part(path, chain([first], some), compression, time=time)
+        return write_part(path, rows, self.options.compression, time=self.layout.time)
 
-    def append(self, parts: Sequence[str], watermark: int | None, key: tuple[str, int]) -> None:
+    def append(self, parts: Sequence[Part], watermark: int | None, key: tuple[str, int]) -> None:
         """Let the log take in the parts of a micro-batch, unless it has done so before."""
         with self._open() as log:
             if log.last_key is not None and log.last_key[0] != key[0]:
@@ -71,5 +72,13 @@ class LogParts:
         return LogWriter.open(self.location, self.layout, self.options)
 
 
-def _some(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return (batch for batch in rows if len(batch))
+@lru_cache
+def _require_log(location: str) -> None:
+    """Raises LogError where the log is not found that the driver has made."""
+    if read_layout(storage_at(location)) is None:
+        raise LogError(
+            f"this executor does not find the log that it shall write to: {location}",
+            detail=f"on host {socket.gethostname()}",
+            hint="keep the log where the driver and all executors find the same files: on a "
+            "network file system, or in an object store",
+        )

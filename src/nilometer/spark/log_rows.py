@@ -90,7 +90,10 @@ class LogSource(DataSource):
         return _StreamReader(self._rows(schema), given, self._most_rows())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> RowsWriter:  # noqa: N802
-        return RowsWriter(read_writing(self.options, schema))
+        writing = read_writing(self.options, schema)
+        if not writing.parts.exists():  # tasks look for it before they write
+            writing.parts.create()
+        return RowsWriter(writing)
 
     @cached_property
     def _layout(self) -> Any:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, WriterCommitMessage
 
 from nilometer.log.location import storage_at
+from nilometer.log.parts import Part
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender, frame_of
 from nilometer.spark.exchange import batch_number
@@ -47,8 +48,12 @@ class EmitParts(EmitEnvelopes):
     """Which of the queries that write to the log together this is."""
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
-        part, _ = self.parts.write(batch_number(), map(self.rows.select, batches))
-        told = {"part": part, "sender": f"{self.query}.{sender.bucket}", "at": sender.frontier}
+        part = self.parts.write(batch_number(), map(self.rows.select, batches))
+        told = {
+            "part": part and asdict(part),
+            "sender": f"{self.query}.{sender.bucket}",
+            "at": sender.frontier,
+        }
         yield frame_of({METRICS: [None], "body": [json.dumps(told).encode()]})
 
 
@@ -60,7 +65,7 @@ class ResultLog:
     queries: int
     senders: int
 
-    def append(self, parts: list[str], frontiers: dict[str, int], key: tuple[str, int]) -> None:
+    def append(self, parts: list[Part], frontiers: dict[str, int], key: tuple[str, int]) -> None:
         """Append the parts of a micro-batch, given before which instants senders are done."""
         self.parts.append(parts, self._watermark(frontiers), key)
 
@@ -112,7 +117,7 @@ class _Writer(StreamArrowWriter):
         written = [message for message in messages if message is not None]
         told = [one for message in written for one in message.told]
         if told:
-            parts = [one["part"] for one in told if one["part"] is not None]
+            parts = [Part(**one["part"]) for one in told if one["part"] is not None]
             frontiers = {one["sender"]: one["at"] for one in told}
             self._log.append(parts, frontiers, (written[0].query, batchId))
 

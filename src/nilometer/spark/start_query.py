@@ -19,12 +19,13 @@ from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
 from nilometer.spark.emit import METRICS, EmitEnvelopes, Emitter
 from nilometer.spark.log_parts import LogParts
-from nilometer.spark.log_stream import ReaderNames, StreamFrame
+from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query
 from nilometer.spark.register_source import register_source
 from nilometer.spark.result_log import EmitParts, ResultLog, ResultRows, ResultSink
 from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages
+from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
 from nilometer.spark.versions import arrow_schema
@@ -62,6 +63,7 @@ def start_query(
     before which all of the query's buckets are done.
     """
     plan = _with_time(plan)
+    _require_shared(frames, destination)
     found = _columnar(plan, frames)
     if found is not None:
         written = _write_by_host(found, plan, frames, destination, beats)
@@ -72,6 +74,13 @@ def start_query(
     if destination.name is not None:
         writer = writer.queryName(destination.name)
     return writer.trigger(**(destination.trigger or {"processingTime": "0 seconds"})).start()
+
+
+def _require_shared(frames: Mapping[str, StreamFrame], destination: Destination) -> None:
+    """Refuse to start where executors would not find the logs, or would keep state elsewhere."""
+    for session in {id(one.sparkSession): one.sparkSession for one in frames.values()}.values():
+        logs = [one.location for one in frames.values() if isinstance(one, LogStream)]
+        require_shared(session, [destination.location, destination.checkpoint, *logs])
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from nilometer.log.parts import Part
 from nilometer.spark.answer_table import query_id
 from nilometer.spark.emit import METRICS, Unpack
 from nilometer.spark.log_parts import LogParts
@@ -43,15 +44,16 @@ class UnfinishedResults:
 
 @dataclass(frozen=True)
 class WriteParts:
-    """Rows in, the paths of the parts out that they were written to."""
+    """Rows in, the parts out that they were written to, as JSON."""
 
     parts: LogParts
     batch: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         typed = TypedRows(self.parts.layout)
-        path, _ = self.parts.write(self.batch, map(typed.see, batches))
-        yield pa.RecordBatch.from_pydict({"path": pa.array([path], pa.string())})
+        part = self.parts.write(self.batch, map(typed.see, batches))
+        told = None if part is None else json.dumps(asdict(part))
+        yield pa.RecordBatch.from_pydict({"part": pa.array([told], pa.string())})
 
 
 @dataclass
@@ -76,12 +78,12 @@ class WriteBatches:
         for query, metrics in told:
             said = json.loads(metrics)
             frontiers[f"{query}.{said['bucket']}"] = said["frontier"]
-        parts: list[str] = []
+        parts: list[Part] = []
         work = ship_function(WriteParts(self.log.parts, batch))
         for number, one in enumerate(self.queries):
             own = hosted.where(f"{METRICS} IS NULL AND {QUERY} = {number}").select("body")
-            written = one.finish(own).mapInArrow(work, "path STRING").collect()
-            parts += [path for (path,) in written if path is not None]
+            written = one.finish(own).mapInArrow(work, "part STRING").collect()
+            parts += [Part(**json.loads(told)) for (told,) in written if told is not None]
         if told:
             key = (query_id(hosted.sparkSession, self.checkpoint), batch)
             self.log.append(parts, frontiers, key)

@@ -15,6 +15,7 @@ from nilometer.errors import InputError
 from nilometer.kernels.admit import largest_time
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
+from nilometer.log.parts import Part
 from nilometer.model.time import FOREVER, parse_duration
 from nilometer.spark.exchange import batch_number
 from nilometer.spark.log_parts import LogParts
@@ -64,7 +65,7 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
 class _Written(WriterCommitMessage):
     """What one task has written."""
 
-    part: str | None
+    part: Part | None
     largest: int | None
     query: str
 
@@ -77,7 +78,7 @@ class RowsWriter(StreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
         rows = TypedRows(self._writing.parts.layout)
-        part, _ = self._writing.parts.write(batch_number(), map(rows.see, iterator))
+        part = self._writing.parts.write(batch_number(), map(rows.see, iterator))
         return _Written(part, rows.largest, task_property("sql.streaming.queryId", ""))
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
