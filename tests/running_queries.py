@@ -111,12 +111,14 @@ class Starts:
 
     def __init__(self) -> None:
         self.handles: dict[str, Handle] = {}
+        self.plans: dict[str, Any] = {}
         self.errors: dict[str, list[Exception]] = {}
         self.count = 0
 
     def __call__(self, plan: Any, frames: Any, destination: Destination, beats: int) -> Handle:
         name = str(destination.name)
         self.count += 1
+        self.plans[name] = plan
         if self.errors.get(name):
             raise self.errors[name].pop(0)
         LogWriter.open(destination.location, LAYOUT, LogOptions()).close()
@@ -124,12 +126,18 @@ class Starts:
         return self.handles[name]
 
 
+BUCKETS = 2
+
+
 class Planned:
-    """A plan of which nothing is asked."""
+    """A plan of which nothing is asked but its buckets."""
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
 
 
-def no_plan(statement: Statement, reading: Reading) -> tuple[Plan, Known]:
-    return cast("Plan", Planned()), Known({}, {}, {})
+def no_plan(statement: Statement, reading: Reading, buckets: int | None) -> tuple[Plan, Known]:
+    return cast("Plan", Planned(buckets or BUCKETS)), Known({}, {}, {})
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.log.reader import LogReader
+from nilometer.spark.log_rows import register_log_sources
 from tests.patience import wait_for
 
 ROWS = 4000
@@ -75,7 +76,7 @@ def main(url: str, shared: Path, alone: Path) -> None:
         )
         .getOrCreate()
     )
-    nm.register_log_sources(spark)
+    register_log_sources(spark)
     write_input(shared / "input")
     lost, kept = str(alone / "log"), str(shared / "log")
     answer = {

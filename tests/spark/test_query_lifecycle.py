@@ -193,3 +193,51 @@ def test_queries_that_are_dropped_leave_no_threads_in_spark(
     db.drop_query("q")
     assert end_idle_monitors(spark)
     wait_for(lambda: not end_idle_monitors(spark))
+
+
+@pytest.fixture
+def partitions(spark: SparkSession) -> Iterator[str]:
+    """The name of Spark's setting, which a test may change."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    yield name
+    assert before is not None
+    spark.conf.set(name, before)
+
+
+def test_queries_go_on_when_the_machine_has_another_number_of_cores(
+    spark: SparkSession, partitions: str, tmp_path: Path
+) -> None:
+    """Joined rows of before and after are found, and groups are counted on."""
+    rows = 300
+    found = list(range(rows))
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        file = declare(db, tmp_path, rows)
+        db.create_query(
+            "pairs", "SELECT X.v AS v FROM A X, A Y WINDOW = 1 HOUR WHERE X.v = Y.v FROM START"
+        )
+        db.create_query("counts", "SELECT k, COUNT(*) AS v FROM A GROUP BY k FROM START")
+        wait_for(lambda: results(db, "pairs") == found)
+        wait_for(lambda: newest_counts(db) == [rows // 7 + (k < rows % 7) for k in range(7)])
+    for number in ("3", "1"):
+        spark.conf.set(partitions, number)
+        with nm.connect(spark, path=tmp_path / "plant") as db:
+            assert sorted(db.resume()) == ["counts", "pairs"]
+            write_rows(file, range(len(found), len(found) + rows))
+            found = list(range(len(found) + rows))
+            more = len(found)
+            wait_for(lambda: results(db, "pairs") == found)  # noqa: B023
+            wait_for(
+                lambda: newest_counts(db) == [more // 7 + (k < more % 7) for k in range(7)]  # noqa: B023
+            )
+            assert db.query_status("pairs").error is None
+
+
+def newest_counts(db: nm.Database) -> list[int]:
+    """The answer of a query over groups, from its changes."""
+    reader = LogReader.open(db.log_of("counts"))
+    answer: dict[int, int] = {}
+    for frame in reader.read(reader.start):
+        for row in frame.rows.to_pylist():
+            answer[row["k"]] = answer.get(row["k"], 0) + row["v"] * row["_diff"]
+    return [answer[k] for k in sorted(answer)]

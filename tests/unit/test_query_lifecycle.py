@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from nilometer.log.registrations import register, registrations, release
 from nilometer.sensors.catalog.stored_queries import QueryState
 from tests.patience import LONG, wait_for
 from tests.running_queries import (
+    BUCKETS,
     SECOND,
     Bench,
     Clock,
@@ -402,3 +404,23 @@ def test_changes_cannot_be_forgotten(bench: Bench) -> None:
     with pytest.raises(InputError, match="the results of this query are changes"):
         bench.queries.alter("q", lambda before: QueryLimits(history=5))
     assert bench.queries.status("q").limits == QueryLimits()
+
+
+def test_a_query_keeps_the_buckets_that_it_began_with(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever number of cores the machine has when it is started again."""
+    create(bench.queries, "q")
+    assert planned_buckets(bench, "q") == BUCKETS
+    monkeypatch.setattr("tests.running_queries.BUCKETS", BUCKETS + 3)
+    assert planned_buckets(bench, "q") == BUCKETS
+    bench.queries.alter("q", lambda limits: replace(limits, results=1 << 30))
+    assert planned_buckets(bench, "q") == BUCKETS
+    create(bench.queries, "r")
+    assert planned_buckets(bench, "r") == BUCKETS + 3
+
+
+def planned_buckets(bench: Bench, name: str) -> int:
+    bench.queries.stop(name)
+    bench.queries.start(name)
+    return int(bench.starts.plans[name].buckets)

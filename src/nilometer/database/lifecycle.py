@@ -20,7 +20,7 @@ from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading
-from nilometer.database.limits import limits_of, results_error, state_error
+from nilometer.database.limits import buckets_of, limits_of, results_error, state_error
 from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
@@ -48,8 +48,8 @@ _BUDGET: Final = 500
 through together."""
 
 Planned = tuple[Plan, Known]
-Planner = Callable[[Statement, Reading], Planned]
-"""Compiles a statement, and says what it reads."""
+Planner = Callable[[Statement, Reading, int | None], Planned]
+"""Compiles a statement for so many buckets (None: as many as Spark has now); what it reads."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,18 @@ class QueryLifecycle:
             raise unknown_query(name)
         return found
 
-    def plan(self, name: str, statement: Statement) -> Planned:
+    def plan(self, name: str, statement: Statement, buckets: int | None = None) -> Planned:
         """The plan of a query of this name."""
-        return self._plan(statement, Reading(name, True, statement.from_start, begins_now=True))
+        reading = Reading(name, True, statement.from_start, begins_now=True)
+        return self._plan(statement, reading, buckets)
 
     def plan_text(self, name: str, text: str) -> Planned:
-        """Plan a query from its text alone, as every start does: its state belongs to that."""
+        """Plan a new query from its text alone, as every start does: its state belongs to that."""
         return self.plan(name, read_query(text))
+
+    def plan_again(self, query: NamedQuery) -> Planned:
+        """Plan a query as it was planned when it began, whatever machine this is."""
+        return self.plan(query.name, read_query(query.text), buckets_of(query))
 
     def begin(
         self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
@@ -135,7 +140,7 @@ class QueryLifecycle:
         query = self.require(run.name)
         try:
             self._runs.take_place(run)
-            self.begin(run, query, self.plan_text(query.name, query.text), run.state)
+            self.begin(run, query, self.plan_again(query), run.state)
         except LimitError as error:
             return error
         except Exception as error:

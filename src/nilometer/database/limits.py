@@ -1,4 +1,4 @@
-"""Limits of one query: read from options, kept in the catalog, and what is said at the end."""
+"""What the catalog keeps of one query beside its text: its limits above all."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.sql.ddl.nodes import GivenOption
 
 TEMPORARY: Final = "temporary"
+_BUCKETS: Final = "buckets"
 NO_LIMIT: Final = "none"
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _READ: Final[Mapping[str, Callable[[str], int]]] = {
@@ -68,15 +69,22 @@ def require_possible(limits: QueryLimits, emits: str) -> None:
         )
 
 
-def stored_options(limits: QueryLimits, *, is_temporary: bool) -> dict[str, Any]:
-    """What the catalog keeps of them."""
-    found = {name: value for name, value in asdict(limits).items() if value is not None}
-    return {**found, TEMPORARY: True} if is_temporary else found
+def stored_options(
+    limits: QueryLimits, *, is_temporary: bool, buckets: int | None
+) -> dict[str, Any]:
+    """What the catalog keeps of a query beside its text."""
+    found = {**asdict(limits), _BUCKETS: buckets, TEMPORARY: is_temporary or None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def limits_of(query: NamedQuery) -> QueryLimits:
     """The limits that a query was given."""
     return QueryLimits(**{name: query.options.get(name) for name in _READ})
+
+
+def buckets_of(query: NamedQuery) -> int | None:
+    """In how many buckets a query began, which its state depends on; None: it was not kept."""
+    return query.options.get(_BUCKETS)
 
 
 def is_temporary(query: NamedQuery) -> bool:

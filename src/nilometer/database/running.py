@@ -21,7 +21,13 @@ from nilometer.database.lifecycle import (
     RunSettings,
     unknown_query,
 )
-from nilometer.database.limits import is_temporary, limits_of, require_possible, stored_options
+from nilometer.database.limits import (
+    buckets_of,
+    is_temporary,
+    limits_of,
+    require_possible,
+    stored_options,
+)
 from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryPhase, QueryStatus
 from nilometer.database.run_table import RunTable
@@ -88,7 +94,9 @@ class RunningQueries:
         """Keep a query and start it; False if it is there and that may be."""
         planned = self._planned(name, text, statement)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
-        options = stored_options(self._limits(kind, limits), is_temporary=temporary)
+        options = stored_options(
+            self._limits(kind, limits), is_temporary=temporary, buckets=planned[0].buckets
+        )
         catalog = self._home.catalog
         with self._runs.alone(name) as run:
             if if_not_exists and catalog.query(name) is not None:
@@ -132,7 +140,7 @@ class RunningQueries:
 
     def _begin(self, run: QueryRun) -> None:
         query = self._lifecycle.require(run.name)
-        planned = self._lifecycle.plan_text(query.name, query.text)
+        planned = self._lifecycle.plan_again(query)
         self._lifecycle.begin_now(run, query, planned)
         self._supervisor.start()
 
@@ -158,7 +166,9 @@ class RunningQueries:
             query = self._lifecycle.require(name)
             limits = change(limits_of(query))
             require_possible(limits, query.kind)
-            options = stored_options(limits, is_temporary=is_temporary(query))
+            options = stored_options(
+                limits, is_temporary=is_temporary(query), buckets=buckets_of(query)
+            )
             self._home.catalog.set_query_options(query.name, options)
             if run.handle is not None and run.handle.isActive:
                 self._lifecycle.halt(run)

@@ -21,7 +21,11 @@ from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remov
 if TYPE_CHECKING:
     import pandas as pd
 
+PREDICATES: Final = "predicates"
+"""What a query's description calls them; the parser writes them, each release its own way."""
 _MANIFEST: Final = ("manifest",)
+FORMAT: Final = 1
+"""The form of manifests, to be raised when a release cannot go on with what an earlier one kept."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class OpenHost:
 
     def _save(self, run: BucketRun) -> None:
         manifest = {
+            "format": FORMAT,
             "buckets": self._host.stage.routing.buckets,
             "query": self._host.query,
             "state": json.loads(run.snapshot()),
@@ -93,7 +98,14 @@ class OpenHost:
 
 
 def check_manifest(manifest: dict[str, Any], query: dict[str, Any], buckets: int) -> None:
-    """Refuse to continue what another query, or another number of buckets, has begun."""
+    """Refuse to continue what another query, release or number of buckets has begun."""
+    form = manifest.get("format", 1)  # which the first release did not say
+    if form != FORMAT:
+        raise CheckpointError(
+            "this checkpoint was written by another release of Nilometer",
+            detail=f"its state has format {form}, this release reads {FORMAT}",
+            hint="go on with that release, or start with an empty checkpoint",
+        )
     if manifest["buckets"] != buckets:
         raise CheckpointError(
             f"this checkpoint was written with {manifest['buckets']} buckets, not {buckets}",
@@ -101,12 +113,19 @@ def check_manifest(manifest: dict[str, Any], query: dict[str, Any], buckets: int
         )
     for part in {**manifest["query"], **query}:
         before, now = manifest["query"].get(part), query.get(part)
-        if before != now:
+        if before != now and not (part == PREDICATES and _say_the_same(before, now)):
             raise CheckpointError(
                 f"this checkpoint belongs to another query: its {part} differ",
                 detail=f"the checkpoint has {before}; the query has {now}",
                 hint="start a changed query with an empty checkpoint",
             )
+
+
+def _say_the_same(before: list[str] | None, now: list[str] | None) -> bool:
+    """Whether predicates differ only in how releases of the parser write them."""
+    from nilometer.sql.scalars import respell  # noqa: PLC0415 - workers need no parser
+
+    return [respell(one) for one in before or ()] == [respell(one) for one in now or ()]
 
 
 def _micro_batch(

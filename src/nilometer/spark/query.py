@@ -14,6 +14,7 @@ from nilometer.model.time import format_duration
 from nilometer.operators.stage import Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.changes_output import ChangesShape
+from nilometer.spark.host import PREDICATES
 from nilometer.spark.output import Expressions, ResultShape, result_types
 from nilometer.sql.changes_plan import ChangesPlan
 from nilometer.sql.physical import build_stage
@@ -84,7 +85,7 @@ def _describe_join(plan: JoinPlan, stage: Stage) -> dict[str, Any]:
         ],
         "windows": [[format_duration(bound) for bound in row] for row in plan.network.closed],
         "ROWS windows": [None if s.rows is None else str(s.rows) for s in plan.sources],
-        "predicates": _texts([*(c for s in plan.sources for c in (*s.below, *s.above))])
+        PREDICATES: _texts([*(c for s in plan.sources for c in (*s.below, *s.above))])
         + _texts(plan.residuals)
         + _texts(plan.after),
     }

@@ -243,6 +243,10 @@ class UnionPlan:
     kinds: tuple[pa.DataType | None, ...]
     """The types of the columns of the result; None: only Spark knows."""
 
+    @property
+    def buckets(self) -> int:
+        return self.plans[0].buckets
+
 
 Plan: TypeAlias = JoinPlan | UnionPlan | ChangesPlan
 

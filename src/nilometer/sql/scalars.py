@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from nilometer.errors import Place
 from nilometer.sql.catalog import ARRIVAL
@@ -124,6 +126,20 @@ def show(tree: exp.Expr, name: Callable[[Ref], str] = str) -> str:
         return rebuild(node, write)
 
     return write(tree).sql(dialect="spark", copy=False)
+
+
+def respell(shown: str) -> str:
+    """What `show` has written, as the parser that is installed now writes it.
+
+    >>> respell("NOT (a.k IS NULL)") == respell("NOT a.k IS NULL")
+    False
+    >>> respell("a.k<>b.k") == respell("a.k != b.k")
+    True
+    """
+    try:
+        return sqlglot.parse_one(shown, dialect="spark").sql(dialect="spark")
+    except SqlglotError:
+        return shown
 
 
 def spell_own(tree: exp.Expr) -> str:
