@@ -23,6 +23,7 @@ from nilometer.log.parts import Part, write_part
 from nilometer.log.published import read_layout
 from nilometer.log.storage import file_names
 from nilometer.log.writer import LogWriter
+from nilometer.spark.checkpoint import Checkpoint
 
 _FOLDER: Final = "parts"
 _SUFFIX: Final = ".part"
@@ -35,13 +36,20 @@ class LogParts:
     location: str
     layout: LogLayout
     options: LogOptions
+    checkpoint: str | None = None
+    """That of the query that writes, as far as it is known."""
 
     def exists(self) -> bool:
         return read_layout(storage_at(self.location)) is not None
 
     def create(self) -> None:
-        """Make the log if there is none, so that it can be read, and found, at once."""
-        self._open().close()
+        """Make the log if there is none, so that it can be read, and found, at once.
+
+        The query's checkpoint is mended first if a power cut has left it behind the log.
+        """
+        with self._open() as log:
+            if (checkpoint := self._checkpoint()) is not None:
+                checkpoint.mend(storage_at(self.location), log.last_key)
 
     def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> Part | None:
         """Write the rows of a task to a part; None if there are none."""
@@ -57,6 +65,8 @@ class LogParts:
                     f"the log {self.location} holds the results of another query",
                     hint="give every query a log and a checkpoint of its own",
                 )
+            if (checkpoint := self._checkpoint()) is not None:
+                checkpoint.keep(storage_at(self.location), key, log.last_key)
             log.append_parts(parts, watermark=watermark, key=key)
             log.trim()
         self._sweep(key[1])
@@ -67,6 +77,9 @@ class LogParts:
         for name in file_names(storage, _FOLDER, _SUFFIX):
             if int(name.partition("-")[0]) <= batch:
                 storage.delete(f"{_FOLDER}/{name}")
+
+    def _checkpoint(self) -> Checkpoint | None:
+        return None if self.checkpoint is None else Checkpoint.at(self.checkpoint)
 
     def _open(self) -> LogWriter:
         return LogWriter.open(self.location, self.layout, self.options)

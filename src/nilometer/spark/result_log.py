@@ -116,7 +116,7 @@ class _Writer(StreamArrowWriter):
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
         told = [one for message in written for one in message.told]
-        if told:
+        if written:  # every micro-batch is noted, also one without results
             parts = [Part(**one["part"]) for one in told if one["part"] is not None]
             frontiers = {one["sender"]: one["at"] for one in told}
             self._log.append(parts, frontiers, (written[0].query, batchId))

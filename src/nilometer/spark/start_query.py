@@ -114,7 +114,8 @@ def _result_log(
     schema: pa.Schema, plan: Plan, destination: Destination, queries: Sequence[SparkQuery]
 ) -> ResultLog:
     """The log of the results; it is there from now on."""
-    parts = LogParts(destination.location, _layout(schema, plan), destination.options)
+    layout = _layout(schema, plan)
+    parts = LogParts(destination.location, layout, destination.options, destination.checkpoint)
     parts.create()
     buckets = [query.stages[-1].stage.routing.buckets for query in queries]
     return ResultLog(parts, len(queries), sum(buckets))

@@ -84,6 +84,5 @@ class WriteBatches:
             own = hosted.where(f"{METRICS} IS NULL AND {QUERY} = {number}").select("body")
             written = one.finish(own).mapInArrow(work, "part STRING").collect()
             parts += [Part(**json.loads(told)) for (told,) in written if told is not None]
-        if told:
-            key = (query_id(hosted.sparkSession, self.checkpoint), batch)
-            self.log.append(parts, frontiers, key)
+        key = (query_id(hosted.sparkSession, self.checkpoint), batch)
+        self.log.append(parts, frontiers, key)

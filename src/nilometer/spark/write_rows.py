@@ -57,7 +57,7 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
     layout = LogLayout(stored, time, changes=DIFF in stored.names)
     history = options.get("history")
     kept = LogOptions(history=FOREVER if history is None else parse_duration(history))
-    parts = LogParts(str(path), layout, kept)
+    parts = LogParts(str(path), layout, kept, options.get("checkpointLocation"))
     return Writing(parts, None if lateness is None else parse_duration(lateness))
 
 

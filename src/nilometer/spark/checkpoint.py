@@ -1,0 +1,265 @@
+"""Spark's checkpoint of a query: on the disk before its results count, mended after a power cut.
+
+Spark writes its checkpoint without forcing it to the disk; our logs are forced. After a power cut
+a log may hold a micro-batch of which the checkpoint knows nothing: Spark would plan another one
+under the same number, and its results would be taken for those that are there. So before a
+micro-batch is appended, its checkpoint is forced to the disk, and what Spark has planned is kept
+beside the results. Before a query starts, what is cut off or lost is put back from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+from zipfile import BadZipFile, ZipFile
+
+from nilometer.errors import CheckpointError
+from nilometer.log.storage import Storage
+from nilometer.log.stored_json import read_json
+
+_KEPT: Final = "planned.json"
+_FORMAT: Final = 1
+_KEPT_BATCHES: Final = 2
+"""Spark looks at the micro-batch that it repeats and at the one before it."""
+_SHORTEST_PLAN: Final = 3
+"""Lines: a version, settings, and at least one source."""
+_SHORTEST_NOTE: Final = 2
+_SLACK: Final = 5.0
+"""File systems may round the times of files, by seconds."""
+
+
+class Checkpoint:
+    """The checkpoint of a query in a local folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._metadata = folder / "metadata"
+        self._offsets = folder / "offsets"
+        self._commits = folder / "commits"
+
+    @classmethod
+    def at(cls, location: str) -> Checkpoint | None:
+        """The checkpoint at a path or URI; None if it is not local, where writes are durable."""
+        if ":" not in location.partition("/")[0]:
+            return cls(Path(location).absolute())
+        parts = urlsplit(location)
+        return cls(Path(unquote(parts.path))) if parts.scheme == "file" else None
+
+    def keep(self, storage: Storage, key: tuple[str, int], last: tuple[str, int] | None) -> None:
+        """Force all of a micro-batch to the disk, and keep its plan beside the results.
+
+        Raises CheckpointError if the log has taken in this one (`last`), planned otherwise.
+        """
+        query, batch = key
+        if key == last:
+            self._compare(_kept(storage, last), None)
+            return
+        before = read_json(storage, _KEPT) or {}
+        now = time.time()
+        self._sync(batch, before.get("synced", 0.0) - _SLACK)
+        planned = {
+            number: text
+            for number, text in before.get("planned", {}).items()
+            if int(number) < batch and before.get("query") == query
+        }
+        planned[str(batch)] = (self._offsets / str(batch)).read_text()
+        newest = sorted(planned, key=int)[-_KEPT_BATCHES:]
+        content = {
+            "format": _FORMAT,
+            "query": query,
+            "synced": now,
+            "planned": {number: planned[number] for number in newest},
+        }
+        storage.write(_KEPT, [json.dumps(content).encode()])
+
+    def mend(self, storage: Storage, last: tuple[str, int] | None) -> None:
+        """Put right what a power cut has left, given the micro-batch that the log took in last.
+
+        Raises CheckpointError if results would be lost, or would come twice.
+        """
+        if last is not None and not self._folder.is_dir():
+            raise CheckpointError(
+                "the checkpoint of this query is gone, and its results are not",
+                detail=f"there is no folder {self._folder}",
+                hint="restore it from a copy, or drop the query and create it again",
+            )
+        if not self._folder.is_dir():
+            return
+        kept = _kept(storage, last)
+        self._mend_metadata(last)
+        self._mend_offsets(kept, last)
+        self._mend_commits()
+        self._mend_snapshots()
+        self._compare(kept, last)
+
+    def _mend_metadata(self, last: tuple[str, int] | None) -> None:
+        if _is_metadata(self._metadata):
+            _checksum_of(self._metadata).unlink(missing_ok=True)
+        elif last is not None:
+            _write(self._metadata, json.dumps({"id": last[0]}))
+        else:  # nothing was taken in: the query begins anew
+            _remove(self._metadata)
+
+    def _mend_offsets(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
+        """Remove plans that are cut off and of which there are no results; put back others."""
+        lines = self._lines_of_plans(kept)
+        for number in reversed(_numbers(self._offsets)):
+            file = self._offsets / str(number)
+            if _is_plan(file, lines):
+                _checksum_of(file).unlink(missing_ok=True)
+                break
+            if last is not None and number <= last[1] and number not in kept:
+                raise CheckpointError(
+                    "the checkpoint of this query is damaged",
+                    detail=f"{file} is cut off, and its results are in the log",
+                    hint="restore it from a copy, or drop the query and create it again",
+                )
+            _remove(file)
+        for number, text in kept.items():
+            file = self._offsets / str(number)
+            if _is_plan(file, lines):
+                _checksum_of(file).unlink(missing_ok=True)
+            else:
+                _write(file, text)
+
+    def _lines_of_plans(self, kept: dict[int, str]) -> int:
+        """How long a whole plan is: there is a line for each source, as in those before it."""
+        files = [self._offsets / str(number) for number in _numbers(self._offsets)]
+        whole = [one.read_text() for one in files if _is_plan(one, _SHORTEST_PLAN)]
+        return max((_lines(one) for one in kept.values() or whole), default=_SHORTEST_PLAN)
+
+    def _mend_commits(self) -> None:
+        """Remove notes that micro-batches are finished that are cut off: they are repeated."""
+        for number in reversed(_numbers(self._commits)):
+            file = self._commits / str(number)
+            if _is_plan(file, _SHORTEST_NOTE):
+                _checksum_of(file).unlink(missing_ok=True)
+                break
+            _remove(file)
+
+    def _mend_snapshots(self) -> None:
+        """Remove snapshots of state that are cut off: earlier ones and changes give the same."""
+        for file in _files_in(self._folder / "state"):
+            if file.suffix == ".zip" and not _is_archive(file):
+                _remove(file)
+
+    def _compare(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
+        """Refuse a checkpoint and a log of which one is older than the other."""
+        for number, text in kept.items():
+            if (self._offsets / str(number)).read_text() != text:
+                raise CheckpointError(
+                    "the checkpoint of this query does not belong to its results",
+                    detail=f"micro-batch {number} was planned otherwise than the log says",
+                    hint="restore both from copies of the same time, or create the query again",
+                )
+        finished = max(_numbers(self._commits), default=-1)
+        if kept and last is not None and finished > last[1]:
+            raise CheckpointError(
+                "the results of this query are older than its checkpoint",
+                detail=f"the log ends with micro-batch {last[1]}, but {finished} is finished",
+                hint="restore both from copies of the same time, or create the query again",
+            )
+
+    def _sync(self, batch: int, since: float) -> None:
+        """Force to the disk what this micro-batch stands on, as far as it is newer than this."""
+        _sync(self._offsets / str(batch))
+        _sync(self._offsets)
+        folders: set[Path] = set()
+        for file in [self._metadata, *_files_in(self._folder / "state")]:
+            try:
+                if file.stat().st_mtime >= since:
+                    _sync(file)
+                    folders.update((file.parent, file.parent.parent))
+            except FileNotFoundError:  # Spark removes what is old
+                continue
+        for folder in folders:
+            _sync(folder)
+
+
+def _kept(storage: Storage, last: tuple[str, int] | None) -> dict[int, str]:
+    """What was planned of the micro-batches that the log took in last."""
+    found = read_json(storage, _KEPT)
+    if found is None or last is None or found["query"] != last[0]:
+        return {}
+    if found["format"] != _FORMAT:
+        raise CheckpointError(
+            "the results of this query were written by another release of Nilometer",
+            detail=f"{_KEPT} has format {found['format']}, this release reads {_FORMAT}",
+        )
+    planned = {int(number): text for number, text in found["planned"].items()}
+    return {n: text for n, text in planned.items() if n <= last[1]} if last[1] in planned else {}
+
+
+def _is_metadata(file: Path) -> bool:
+    try:
+        return bool(json.loads(file.read_text())["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _is_plan(file: Path, lines: int) -> bool:
+    """Whether a file is whole: a version, then lines of JSON, or `-` for nothing."""
+    try:
+        version, *rest = file.read_text().splitlines()
+        for one in rest:
+            _ = one == "-" or json.loads(one)
+    except (OSError, ValueError):
+        return False
+    return version.startswith("v") and len(rest) + 1 >= lines
+
+
+def _is_archive(file: Path) -> bool:
+    try:
+        with ZipFile(file) as archive:
+            return archive.testzip() is None
+    except (OSError, BadZipFile):
+        return False
+
+
+def _lines(text: str) -> int:
+    return len(text.splitlines())
+
+
+def _numbers(folder: Path) -> list[int]:
+    names = os.listdir(folder) if folder.is_dir() else []
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if not name.endswith(".tmp"):
+                yield Path(parent, name)
+
+
+def _checksum_of(file: Path) -> Path:
+    """Where Hadoop's file system keeps the checksum of a file, which may be cut off, too."""
+    return file.with_name(f".{file.name}.crc")
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _checksum_of(file).unlink(missing_ok=True)
+    aside = file.with_name(f".{file.name}.tmp")
+    aside.write_text(text)
+    _sync(aside)
+    aside.replace(file)
+    _sync(file.parent)
+
+
+def _remove(file: Path) -> None:
+    _checksum_of(file).unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

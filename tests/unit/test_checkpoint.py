@@ -1,0 +1,181 @@
+"""A checkpoint after a power cut: its files cut at every length, or gone, in any combination."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import combinations
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from nilometer.errors import CheckpointError
+from nilometer.log.location import storage_at
+from nilometer.log.storage import Storage
+from nilometer.spark.checkpoint import Checkpoint
+
+QUERY = "9f0c"
+LAST = 3
+"""The micro-batch that the log took in last; the next one is planned, too."""
+COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+def plan(number: int) -> str:
+    settings = json.dumps({"batchTimestampMs": number, "conf": {"partitions": "2"}})
+    return f'v1\n{settings}\n{{"row": {number * 10}}}\n{{"row": {number * 7}}}'
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A checkpoint of some micro-batches, as Spark leaves it."""
+    folder = tmp_path / "checkpoint"
+    for name in ("offsets", "commits", "state/0/0"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_text(json.dumps({"id": QUERY}))
+    for number in range(LAST + 2):
+        (folder / "offsets" / str(number)).write_text(plan(number))
+        (folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
+    for number in range(LAST + 1):
+        (folder / "commits" / str(number)).write_text(COMMIT)
+        with ZipFile(folder / "state/0/0" / f"{number + 1}.zip", "w") as archive:
+            archive.writestr("metadata", "x" * 100)
+    return folder
+
+
+@pytest.fixture
+def log(tmp_path: Path, checkpoint: Path) -> Storage:
+    """The folder of a log that has kept what was planned, up to LAST."""
+    storage = storage_at(tmp_path / "log")
+    storage.make()
+    for number in range(LAST + 1):
+        Checkpoint(checkpoint).keep(storage, (QUERY, number), None)
+    return storage
+
+
+def planned(checkpoint: Path) -> dict[int, str]:
+    files = [one for one in (checkpoint / "offsets").iterdir() if one.name.isdecimal()]
+    return {int(one.name): one.read_text() for one in files}
+
+
+def finished(checkpoint: Path) -> set[int]:
+    return {int(one.name) for one in (checkpoint / "commits").iterdir() if one.name.isdecimal()}
+
+
+def mend(checkpoint: Path, log: Storage, last: int | None = LAST) -> None:
+    Checkpoint(checkpoint).mend(log, None if last is None else (QUERY, last))
+
+
+def is_as_before(checkpoint: Path, next_one: bool) -> None:
+    """All that has results is planned as it was; the next one as it was, or not at all."""
+    expected = {n: plan(n) for n in range(LAST + 1 + next_one)}
+    found = planned(checkpoint)
+    assert {n: found[n] for n in found if n >= LAST - 1} == {
+        n: expected[n] for n in expected if n >= LAST - 1
+    }
+    assert not list(checkpoint.glob("offsets/.[34].crc"))
+    assert json.loads((checkpoint / "metadata").read_text()) == {"id": QUERY}
+
+
+def test_what_is_whole_stays(checkpoint: Path, log: Storage) -> None:
+    mend(checkpoint, log)
+    assert planned(checkpoint) == {n: plan(n) for n in range(LAST + 2)}
+    assert finished(checkpoint) == set(range(LAST + 1))
+    assert len(list(checkpoint.rglob("*.zip"))) == LAST + 1
+
+
+@pytest.mark.parametrize("number", [LAST - 1, LAST, LAST + 1])
+def test_plans_cut_at_every_length(checkpoint: Path, log: Storage, number: int) -> None:
+    file = checkpoint / "offsets" / str(number)
+    whole = file.read_bytes()
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        (checkpoint / "offsets" / f".{number}.crc").write_bytes(b"")
+        mend(checkpoint, log)
+        is_as_before(checkpoint, next_one=number <= LAST)
+
+
+@pytest.mark.parametrize("name", ["metadata", f"commits/{LAST}"])
+def test_other_files_cut_at_every_length(checkpoint: Path, log: Storage, name: str) -> None:
+    file = checkpoint / name
+    whole = file.read_bytes()
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length])
+        mend(checkpoint, log)
+        is_as_before(checkpoint, next_one=True)
+        assert finished(checkpoint) == set(range(LAST + (name == "metadata")))
+
+
+def test_any_of_the_newest_files_are_gone(checkpoint: Path, log: Storage) -> None:
+    names = ["metadata", *(f"offsets/{n}" for n in (2, 3, 4)), *(f"commits/{n}" for n in (2, 3))]
+    copy = checkpoint.with_name("copy")
+    shutil.copytree(checkpoint, copy)
+    for count in range(1, len(names) + 1):
+        for lost in combinations(names, count):
+            shutil.rmtree(checkpoint)
+            shutil.copytree(copy, checkpoint)
+            for name in lost:
+                (checkpoint / name).unlink()
+            mend(checkpoint, log)
+            is_as_before(checkpoint, next_one="offsets/4" not in lost)
+
+
+def test_snapshots_of_state_that_are_cut_off_are_removed(checkpoint: Path, log: Storage) -> None:
+    file = checkpoint / "state/0/0/4.zip"
+    whole = file.read_bytes()
+    for length in range(0, len(whole), 7):
+        file.write_bytes(whole[:length])
+        mend(checkpoint, log)
+        assert not file.exists()
+
+
+def test_a_query_without_results_begins_anew(checkpoint: Path, log: Storage) -> None:
+    for name in ("metadata", "offsets/4"):
+        (checkpoint / name).write_bytes(b"")
+    mend(checkpoint, log, None)
+    assert not (checkpoint / "metadata").exists()
+    assert sorted(planned(checkpoint)) == [0, 1, 2, 3]
+
+
+def test_results_of_an_earlier_release_kept_no_plans(checkpoint: Path, log: Storage) -> None:
+    log.delete("planned.json")
+    (checkpoint / "offsets" / str(LAST + 1)).write_bytes(b"v1\n{}")
+    mend(checkpoint, log)
+    assert sorted(planned(checkpoint)) == list(range(LAST + 1))
+    (checkpoint / "offsets" / str(LAST)).write_bytes(b"v1\n{}")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        mend(checkpoint, log)
+
+
+def test_a_checkpoint_that_is_gone(checkpoint: Path, log: Storage) -> None:
+    shutil.rmtree(checkpoint)
+    with pytest.raises(CheckpointError, match="checkpoint of this query is gone"):
+        mend(checkpoint, log)
+    mend(checkpoint, log, None)
+
+
+def test_a_checkpoint_and_a_log_of_different_times(checkpoint: Path, log: Storage) -> None:
+    (checkpoint / "commits" / str(LAST + 1)).write_text(COMMIT)
+    with pytest.raises(CheckpointError, match="results of this query are older"):
+        mend(checkpoint, log)
+    (checkpoint / "commits" / str(LAST + 1)).unlink()
+    (checkpoint / "offsets" / str(LAST)).write_text(plan(17))
+    with pytest.raises(CheckpointError, match="does not belong to its results"):
+        mend(checkpoint, log)
+    with pytest.raises(CheckpointError, match="does not belong to its results"):
+        Checkpoint(checkpoint).keep(log, (QUERY, LAST), (QUERY, LAST))
+
+
+@pytest.mark.parametrize(
+    ("location", "is_local"),
+    [
+        ("/data/a:b/c", True),
+        ("here/c", True),
+        ("file:/data/c", True),
+        ("file:///data/c%20d", True),
+        ("hdfs://name/data", False),
+        ("s3a://bucket/data", False),
+    ],
+)
+def test_only_local_checkpoints_can_be_cut_off(location: str, is_local: bool) -> None:
+    assert (Checkpoint.at(location) is not None) is is_local
