@@ -95,6 +95,8 @@ class Checkpoint:
         self._mend_offsets(kept, last)
         self._mend_commits()
         self._mend_snapshots()
+        _remove_lone_checksums(self._offsets)
+        _remove_lone_checksums(self._commits)
         self._compare(kept, last)
 
     def _mend_metadata(self, last: tuple[str, int] | None) -> None:
@@ -240,6 +242,12 @@ def _files_in(folder: Path) -> Iterator[Path]:
 def _checksum_of(file: Path) -> Path:
     """Where Hadoop's file system keeps the checksum of a file, which may be cut off, too."""
     return file.with_name(f".{file.name}.crc")
+
+
+def _remove_lone_checksums(folder: Path) -> None:
+    for checksum in folder.glob(".*.crc"):
+        if not checksum.with_name(checksum.name[1 : -len(".crc")]).exists():
+            checksum.unlink(missing_ok=True)
 
 
 def _write(file: Path, text: str) -> None:
