@@ -1,18 +1,30 @@
 """A log in a store of objects: nothing can be added to one, so every append is a segment.
 
-An object is there as a whole or not at all, and its name publishes it. Where a file system shows
-files that are still being written, the length in the segment's header tells that it is not whole.
-There are no locks: the newest writer wins, and the one before finds out at its next append.
+An object is there as a whole or not at all. Where a file system shows files that are still being
+written, the length in the segment's header tells that it is not whole.
+
+There are no locks, and a write can arrive late. So every writer has a term, objects carry the term
+in their names, and none is ever overwritten by another writer:
+
+    000000000012-TERM.seg      a segment
+    terms/TERM                 the writer of this term has taken over
+    terms/TERM.000000000012    its segments count from this number on, and no earlier writer's do
+    heads/TERM                 the last segment that it has published
+
+The newest term wins. A writer acknowledges rows only if, after they were written, no later term is
+there: who takes over looks for segments after its own term is there, so it finds them. The one
+before finds out at its next append.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -20,9 +32,12 @@ from pyarrow import fs
 
 from nilometer.errors import LogError
 from nilometer.log.frame_format import Chunks
-from nilometer.log.segment_format import segment_name
+from nilometer.log.segment_format import segment_name, segment_number
 
-_CLAIM: Final = "lock"
+_TERMS: Final = "terms"
+_HEADS: Final = "heads"
+_NO_END: Final = 1 << 62
+_OBJECT: Final = re.compile(r"(\d{12})(?:-(\d{8}-[0-9a-f]{16}))?\.seg")
 
 
 class RemoteFile:
@@ -46,7 +61,11 @@ class RemoteStorage:
         self.location = location
         self._system = system
         self._folder = folder.rstrip("/")
-        self._claim: str | None = None
+        self._terms = Terms(self)
+        self._term: str | None = None
+        """Of the writer that this storage belongs to, if it does."""
+        self._has_begun = False
+        self._objects: dict[str, str] = {}
 
     def remove(self) -> None:
         if self._system.get_file_info(self._folder).type != fs.FileType.NotFound:
@@ -56,15 +75,21 @@ class RemoteStorage:
         self._system.create_dir(self._folder, recursive=True)
 
     def files(self, folder: str = "") -> list[tuple[str, int]]:
+        found = self._list(folder)
+        if folder:
+            return sorted(found.items())
+        self._objects = self._visible(found)
+        own = {name: size for name, size in found.items() if _parsed(name) is None}
+        return sorted([*own.items(), *((n, found[one]) for n, one in self._objects.items())])
+
+    def _list(self, folder: str) -> dict[str, int]:
         where = f"{self._folder}/{folder}".rstrip("/")
         found = self._system.get_file_info(fs.FileSelector(where, allow_not_found=True))
-        return sorted(
-            (one.base_name, one.size or 0) for one in found if one.type == fs.FileType.File
-        )
+        return {one.base_name: one.size or 0 for one in found if one.type == fs.FileType.File}
 
     @contextmanager
     def open(self, name: str) -> Iterator[RemoteFile]:
-        with self._system.open_input_file(f"{self._folder}/{name}") as file:
+        with self._system.open_input_file(f"{self._folder}/{self._object_of(name)}") as file:
             yield RemoteFile(file)
 
     def read(self, name: str) -> bytes:
@@ -83,7 +108,7 @@ class RemoteStorage:
                 file.write(chunk)
 
     def delete(self, name: str) -> None:
-        path = f"{self._folder}/{name}"
+        path = f"{self._folder}/{self._object_of(name)}"
         if self._system.get_file_info(path).type == fs.FileType.File:
             self._system.delete_file(path)
 
@@ -93,23 +118,124 @@ class RemoteStorage:
 
     @contextmanager
     def claim(self) -> Iterator[None]:
-        holder = f"process {os.getpid()} of {socket.gethostname()} {secrets.token_hex(8)}"
-        self.write(_CLAIM, [holder.encode()])
-        self._claim = holder
+        self._term = self._terms.claim()
+        self._has_begun = False
         yield
 
-    def check_claim(self) -> None:
-        """Raises LogError if another writer has taken the log over."""
-        holder = self.read(_CLAIM).decode()
-        if holder != self._claim:
-            raise LogError(
-                "another writer has taken the log over",
-                detail=f"{self.location} is held by {holder}",
-                hint="a log has one writer; reopen it here once that one is closed",
-            )
+    def put_segment(self, number: int, chunks: Iterable[bytes | pa.Buffer]) -> None:
+        """Write a segment of this writer; raises LogError if another one has taken over."""
+        assert self._term is not None
+        self.write(_object_name(number, self._term), chunks)
+        if not self._has_begun:
+            self._terms.begin(self._term, number)
+        self._require_newest()
+        self.write(f"{_HEADS}/{self._term}", [str(number).encode()])
+        if not self._has_begun:
+            self._has_begun = True
+            self._forget_writers()
 
     def segments(self) -> RemoteSegments:
         return RemoteSegments(self)
+
+    def _require_newest(self) -> None:
+        newest = self._terms.newest()
+        if newest != self._term:
+            raise LogError(
+                "another writer has taken the log over",
+                detail=f"{self.location} is held by writer {newest}, this one is {self._term}",
+                hint="a log has one writer; reopen it here once that one is closed",
+            )
+
+    def _object_of(self, name: str) -> str:
+        """The object that has a name for readers."""
+        if segment_number(name) is None:
+            return name
+        if name not in self._objects:
+            self._objects = self._visible(self._list(""))
+        return self._objects.get(name, name)
+
+    def _visible(self, found: Mapping[str, int]) -> dict[str, str]:
+        """The objects that are segments of the log, by the names that segments have."""
+        begins = {"": 0, **self._terms.begins()}
+        ends = self._ends(begins)
+        return {
+            segment_name(number): _object_name(number, term)
+            for number, term in filter(None, map(_parsed, found))
+            if begins.get(term, number + 1) <= number < ends[term]
+        }
+
+    def _ends(self, begins: Mapping[str, int]) -> dict[str, int]:
+        """Before which number the segments of each writer end."""
+        terms = sorted(begins)
+        ends = {one: begins[later] for one, later in pairwise(terms)}
+        for one, later in reversed(list(pairwise(terms))):
+            ends[one] = min(ends[one], ends.get(later, ends[one]))
+        newest = terms[-1]
+        # Readers see what the newest writer has published; who takes over goes on after all that
+        # it has written.
+        takes_over = self._term is not None and self._term not in begins
+        ends[newest] = self._head(newest) + 1 if newest and not takes_over else _NO_END
+        return ends
+
+    def _forget_writers(self) -> None:
+        """Delete what is known of earlier writers of which there are no segments any more."""
+        assert self._term is not None
+        needed = {found[1] for found in map(_parsed, self._list("")) if found is not None}
+        for name, _ in self.files(_TERMS):
+            term = name.partition(".")[0]
+            if term < self._term and term not in needed:
+                self.delete(f"{_TERMS}/{name}")
+                self.delete(f"{_HEADS}/{term}")
+
+    def _head(self, term: str) -> int:
+        try:
+            return int(self.read(f"{_HEADS}/{term}"))
+        except FileNotFoundError:
+            return -1
+
+
+class Terms:
+    """The writers that a log has had, in order, each with a name that no other has.
+
+    A writer claims the log by an object under its name. A second one, with its first segment,
+    says from where on its segments count, and those of earlier writers do not.
+    """
+
+    def __init__(self, storage: RemoteStorage) -> None:
+        self._storage = storage
+
+    def claim(self) -> str:
+        """The name of a new writer, which is the newest one from now on."""
+        before = self.newest()
+        number = int(before.partition("-")[0]) + 1 if before else 1
+        term = f"{number:08d}-{secrets.token_hex(8)}"
+        holder = f"process {os.getpid()} of {socket.gethostname()}"
+        self._storage.write(f"{_TERMS}/{term}", [holder.encode()])
+        if self.newest() != term:
+            raise LogError(
+                "the log is open for writing already",
+                detail=f"another writer of {self._storage.location} came at the same time",
+                hint="a log has one writer; close that one first",
+            )
+        return term
+
+    def newest(self) -> str:
+        """The name of the newest writer; empty if there was none."""
+        return max((term for term, _ in self._all()), default="")
+
+    def begins(self) -> dict[str, int]:
+        """The number of the first segment of each writer that has written one."""
+        return {term: begin for term, begin in self._all() if begin is not None}
+
+    def begin(self, term: str, number: int) -> None:
+        """Let the segments of a writer count from this one on, unless they do already."""
+        if term not in self.begins():
+            self._storage.write(f"{_TERMS}/{term}.{number:012d}", [b""])
+
+    def _all(self) -> Iterator[tuple[str, int | None]]:
+        for name, _ in self._storage.files(_TERMS):
+            term, mark, begin = name.partition(".")
+            yield term, int(begin) if mark else None
 
 
 class RemoteSegments:
@@ -130,10 +256,9 @@ class RemoteSegments:
     def add(self, byte: int, frames: Iterable[Chunks]) -> None:
         if self._begun is None:
             raise AssertionError("an object cannot be added to")
-        self._storage.check_claim()
         number, header = self._begun
         try:
-            self._storage.write(segment_name(number), chain([header], chain.from_iterable(frames)))
+            self._storage.put_segment(number, chain([header], chain.from_iterable(frames)))
         except OSError as problem:
             raise LogError("cannot write to the log", detail=str(problem)) from problem
         self._begun = None
@@ -142,7 +267,17 @@ class RemoteSegments:
         """An object that was written is durable."""
 
     def publish(self, head: bytes) -> None:
-        """Its name publishes an object."""
+        """The head that goes with an object publishes it."""
 
     def close(self) -> None:
         self._begun = None
+
+
+def _object_name(number: int, term: str) -> str:
+    """The object of a segment; logs of the first release had one writer's names for all."""
+    return f"{number:012d}-{term}.seg" if term else segment_name(number)
+
+
+def _parsed(name: str) -> tuple[int, str] | None:
+    found = _OBJECT.fullmatch(name)
+    return (int(found[1]), found[2] or "") if found else None
