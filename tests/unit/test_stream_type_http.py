@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from nilometer.sensors.stream_type import (
 )
 from nilometer.sensors.types.http import HttpStatusError, HttpStream
 from nilometer.sensors.types.http_answer import AnswerReader
+from nilometer.sensors.types.reach import reach_of, resolve
 from tests.mosquitto import make_certificates
 from tests.sensors_at_work import HttpSensors
 
@@ -136,11 +138,30 @@ def test_chunks_redirections_and_tokens(sensors: HttpSensors) -> None:
     assert read(sensors.url("secret"), headers=headers)[0].value == {"reading": 2}
 
 
-def test_a_token_is_not_shown_to_another_server(sensors: HttpSensors) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.1:{other}/secret",
+        "http://169.254.169.254/latest/meta-data/",
+        "https://127.0.0.1:{own}/secret",
+        "//localhost:{own}/",
+        "http://[::1]:{own}/",
+        "ftp://127.0.0.1/",
+        "file:///etc/passwd",
+        "http://127.0.0.1:{own}@elsewhere.example/",
+    ],
+)
+def test_a_redirection_to_another_server_is_not_followed(sensors: HttpSensors, target: str) -> None:
+    before = sensors.counts().get("/secret", 0)
+
     async def work() -> None:
+        asked = 0
+
         async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal asked
+            asked += 1
             await reader.readuntil(b"\r\n\r\n")
-            place = sensors.url("secret").encode()
+            place = target.format(own=port, other=urlsplit(sensors.url("x")).port).encode()
             writer.write(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + place)
             writer.write(b"\r\n\r\n")
             await writer.drain()
@@ -149,9 +170,47 @@ def test_a_token_is_not_shown_to_another_server(sensors: HttpSensors) -> None:
         server = await asyncio.start_server(redirect, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         stream = await opened(f"http://127.0.0.1:{port}/", token="open")
-        with pytest.raises(HttpStatusError, match="401"):
+        with pytest.raises((HttpStatusError, InputError), match="another server|is no URL"):
             await stream.read_stream()
+        assert asked == 1
+        assert sensors.counts().get("/secret", 0) == before
         server.close()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "private", "is_allowed"),
+    [
+        ("sensors.example.com", "93.184.216.34", False, True),
+        ("sensors.example.com", "10.0.0.7", False, False),
+        ("sensors.example.com", "127.0.0.1", False, False),
+        ("sensors.example.com", "::ffff:10.0.0.7", False, False),
+        ("sensors.example.com", "10.0.0.7", True, True),
+        ("sensors.example.com", "169.254.169.254", True, False),
+        ("sensors.example.com", "fe80::1", True, False),
+        ("sensors.example.com", "0.0.0.0", True, False),
+        ("boiler", "10.0.0.7", False, True),
+        ("boiler.local", "fd00::7", False, True),
+        ("boiler.local", "169.254.169.254", False, False),
+        ("10.0.0.7", "10.0.0.7", False, True),
+        ("169.254.169.254", "169.254.169.254", False, True),
+    ],
+)
+def test_where_a_name_may_lead(
+    host: str, address: str, private: bool, is_allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async def getaddrinfo(*_: object, **__: object) -> list[object]:
+            return [(0, 0, 0, "", (address, 80))]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+        reach = reach_of(host, may_be_private=private)
+        if is_allowed:
+            assert await resolve(host, 80, reach) == [address]
+        else:
+            with pytest.raises(OSError, match="declare the sensor"):
+                await resolve(host, 80, reach)
 
     run(work)
 

@@ -36,10 +36,12 @@ from nilometer.sensors.types.json_fields import (
     read_path,
 )
 from nilometer.sensors.types.options import read_options
+from nilometer.sensors.types.reach import reach_of
 from nilometer.version import VERSION
 
 _SOON: Final = 1.0
 """Within how many seconds a new sensor is asked for the first time."""
+_PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
@@ -80,6 +82,7 @@ class HttpStream:
         Option("token", "a bearer token to send", str),
         Option("max_bytes", "the longest answer", parse_size, 1 << 20),
         Option("redirects", "how many redirections are followed", whole(0, 20), 5),
+        Option("private", "whether a name may lead to a private address", yes_or_no, False),
         Option("ca", "a file of certificates to trust, in place of the system's", Path),
         Option("insecure", "whether to trust any certificate", yes_or_no, False),
     )
@@ -151,8 +154,18 @@ class HttpStream:
                 self._check(answer)
                 self._remember(answer)
                 return answer
-            url = urljoin(url, answer.headers["location"])
+            url = self._followed(urljoin(url, answer.headers["location"]))
         raise HttpStatusError(f"more than {self._chosen['redirects']} redirections")
+
+    def _followed(self, url: str) -> str:
+        """Where the sensor sends us, which must be at the server that was declared."""
+        parts, own = _split(url, self._sensor), _split(self._url, self._sensor)
+        if _server(parts) != _server(own):
+            raise HttpStatusError(
+                f"the sensor redirects to another server, {parts.scheme}://{parts.hostname}: "
+                "declare it with that address if it is right"
+            )
+        return url
 
     def _check(self, answer: HttpAnswer) -> None:
         if answer.status in (200, 304):
@@ -191,10 +204,8 @@ class HttpStream:
 
     def _make_request(self, url: str) -> _Request:
         parts = _split(url, self._sensor)
-        own = _split(self._url, self._sensor)
         is_secure = parts.scheme == "https"
         context = _context(self._chosen["ca"], self._chosen["insecure"]) if is_secure else None
-        port = parts.port or (443 if is_secure else 80)
         path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
         query = f"?{quote(parts.query, safe='%/?:@!$&()*+,;=~-._')}" if parts.query else ""
         headers = {
@@ -202,11 +213,11 @@ class HttpStream:
             "User-Agent": f"nilometer/{VERSION}",
             "Accept": "application/json",
         }
-        # What proves who we are is not for another server to which we are sent.
-        if (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
-            headers |= self._proofs(own)
+        headers |= self._proofs(_split(self._url, self._sensor))
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        origin = Origin(parts.hostname or "", port, context)
+        _, host, port = _server(parts)
+        reach = reach_of(host, may_be_private=self._chosen["private"])
+        origin = Origin(host, port, context, reach)
         return _Request(origin, f"GET {path}{query} HTTP/1.1\r\n{lines}")
 
     def _proofs(self, own: SplitResult) -> dict[str, str]:
@@ -232,6 +243,10 @@ def _split(url: str, sensor: str) -> SplitResult:
             hint="write http://host:port/path or https://host/path",
         )
     return parts
+
+
+def _server(parts: SplitResult) -> tuple[str, str, int]:
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme]
 
 
 @lru_cache(maxsize=64)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from nilometer.sensors.types.http_answer import AnswerReader, BadAnswerError, HttpAnswer
+from nilometer.sensors.types.reach import Reach, resolve
 
 _IDLE: Final = 20.0
 """For how many seconds a connection is kept that nobody uses."""
@@ -26,6 +28,7 @@ class Origin:
     host: str
     port: int
     context: ssl.SSLContext | None = None
+    reach: Reach = Reach.PUBLIC
 
 
 class HttpConnection(asyncio.Protocol):
@@ -120,11 +123,7 @@ class HttpClient:
                 return await self._ask(origin, connection, request, most)
             except OSError:
                 pass  # the server had closed it meanwhile: a new one tells whether it is there
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(
-            HttpConnection, origin.host, origin.port, ssl=origin.context
-        )
-        return await self._ask(origin, connection, request, most)
+        return await self._ask(origin, await _connect(origin), request, most)
 
     async def _ask(
         self, origin: Origin, connection: HttpConnection, request: bytes, most: int
@@ -165,6 +164,23 @@ class HttpClient:
                 del self._idle[origin]
         if self._idle:
             self._clean_later()
+
+
+async def _connect(origin: Origin) -> HttpConnection:
+    """A new connection, to the first of the host's addresses that answers."""
+    loop = asyncio.get_running_loop()
+    name = origin.host if origin.context is not None else None
+    *others, last = await resolve(origin.host, origin.port, origin.reach)
+    for address in others:
+        with suppress(OSError):
+            _, made = await loop.create_connection(
+                HttpConnection, address, origin.port, ssl=origin.context, server_hostname=name
+            )
+            return made
+    _, made = await loop.create_connection(
+        HttpConnection, last, origin.port, ssl=origin.context, server_hostname=name
+    )
+    return made
 
 
 _CLIENTS: Final[WeakKeyDictionary[Any, HttpClient]] = WeakKeyDictionary()
