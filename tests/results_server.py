@@ -52,7 +52,7 @@ class StoredQueries:
     def __init__(self, folder: Path, most_followers: int = 500) -> None:
         self.folder = folder
         self.settings = ServerSettings(most_followers=most_followers, most_rows=10_000)
-        self.followers = Followers(most_followers)
+        self.followers = Followers(most_followers, most_followers)
         self.phases: dict[str, tuple[QueryPhase, str | None]] = {}
         self.stored = StoredResults(self.log_of)
         self._threads = ThreadPoolExecutor(2)

@@ -28,7 +28,7 @@ from nilometer.server.scopes import Scope
 from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
-from nilometer.sql.ddl.nodes import Show, Shown
+from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Show, Shown
 from nilometer.sql.statements import Statement, read_one
 from tests.patience import LONG
 
@@ -49,6 +49,9 @@ class StoredOnly:
         self.gate.set()
         self.answer = pa.table({"v": ["<script>alert(1)</script>"]})
         self.failure: Exception | None = None
+        self.limits = QueryLimits()
+        self.owners: list[str | None] = []
+        """Of the queries that were made."""
         self.is_watched = True
         """Whether some query reads the streams."""
 
@@ -57,7 +60,7 @@ class StoredOnly:
         inner = SimpleNamespace(isStopped=lambda: False)
         self.spark.sparkContext._jsc = SimpleNamespace(sc=lambda: inner)
 
-    def execute(self, text: str) -> Outcome:
+    def execute(self, text: str, *, owner: str | None = None) -> Outcome:
         self.gate.wait(LONG)
         if self.failure is not None:
             raise self.failure
@@ -65,6 +68,11 @@ class StoredOnly:
         assert not isinstance(statement, Statement)
         if isinstance(statement, Show) and statement.what is Shown.DEAD_LETTERS:
             return Outcome("no dead letters")
+        if isinstance(statement, CreateQuery):
+            self.owners.append(owner)
+            return Outcome("query created")
+        if isinstance(statement, AlterQuery):
+            return Outcome("query altered")
         return execute(self.catalog, statement)
 
     def sql(self, text: str) -> Any:
@@ -78,9 +86,16 @@ class StoredOnly:
         return f"a plan as {form}"
 
     def create_query(
-        self, name: str | None, text: str, *, limits: QueryLimits | None, temporary: bool
+        self,
+        name: str | None,
+        text: str,
+        *,
+        limits: QueryLimits | None,
+        temporary: bool,
+        owner: str,
     ) -> QueryStatus:
         read_one(text)
+        self.owners.append(owner)
         chosen = name or "run_00000000"
         if chosen.lower() in self.kept:
             raise NameTakenError(f"there is a query {chosen} already")
@@ -105,6 +120,9 @@ class StoredOnly:
 
     def drop_query(self, name: str) -> None:
         del self.kept[name.lower()]
+
+    def queries_of(self, owner: str) -> int:
+        return self.owners.count(owner)
 
     def is_declared(self, name: str) -> bool:
         return name.lower() in {one.name.lower() for one in self.catalog.declarations()}

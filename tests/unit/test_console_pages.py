@@ -112,7 +112,7 @@ async def numbers(tables: AsyncGenerator[pa.Table, None]) -> list[int]:
 def test_newest_rows_first_then_what_comes(tmp_path: Path) -> None:
     async def look() -> None:
         queries = StoredQueries(tmp_path)
-        tables = PageResults(cast(Service, queries)).follow("later", newest=3)
+        tables = PageResults(cast(Service, queries), "somebody").follow("later", newest=3)
         first = asyncio.create_task(numbers(tables))
         await asyncio.sleep(0.05)
         assert not first.done()  # it waits for a query that is not there yet
@@ -135,7 +135,9 @@ def test_who_falls_behind_gets_the_newest(tmp_path: Path) -> None:
         queries = StoredQueries(tmp_path)
         with queries.create("fast") as writer:
             writer.append(numbered(0, 2))
-            tables = PageResults(cast(Service, queries)).follow("fast", newest=4, at_once=50)
+            tables = PageResults(cast(Service, queries), "somebody").follow(
+                "fast", newest=4, at_once=50
+            )
             assert await numbers(tables) == [0, 1]
             writer.append(numbered(2, 500))
             assert await numbers(tables) == [498, 499, 500, 501]
@@ -150,7 +152,7 @@ def test_who_falls_behind_gets_the_newest(tmp_path: Path) -> None:
 def test_a_query_that_is_made_again_is_followed_again(tmp_path: Path) -> None:
     async def look() -> None:
         queries = StoredQueries(tmp_path)
-        tables = PageResults(cast(Service, queries)).follow("again", newest=5)
+        tables = PageResults(cast(Service, queries), "somebody").follow("again", newest=5)
         with queries.create("again") as writer:
             writer.append(numbered(0, 2))
             assert await numbers(tables) == [0, 1]
@@ -169,7 +171,7 @@ def test_followers_are_bounded(tmp_path: Path) -> None:
         queries = StoredQueries(tmp_path, most_followers=1)
         with queries.create("q") as writer:
             writer.append(numbered(0, 1))
-            results = PageResults(cast(Service, queries))
+            results = PageResults(cast(Service, queries), "somebody")
             one, other = results.follow("q", newest=1), results.follow("q", newest=1)
             assert await numbers(one) == [0]
             with pytest.raises(LimitError):

@@ -18,7 +18,7 @@ def test_a_temporary_query_that_nobody_follows_is_dropped(tmp_path: Path) -> Non
         assert made.json()["is_temporary"]
         name = made.json()["name"]
         assert server.ask("POST", "/queries", json={**SELECT, "name": "kept"}).status_code == 201
-        with server.service.followers.one(name):
+        with server.service.followers.one(name, "somebody"):
             assert asyncio.run(drop_lonely(server.service)) == []
         assert asyncio.run(drop_lonely(server.service)) == [name]
         assert [one["name"] for one in server.ask("GET", "/queries").json()] == ["kept"]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from nilometer.database.query_status import QueryLimits
 from nilometer.errors import InputError, LimitError
 from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server import service
-from nilometer.server.limits import Followers
+from nilometer.server.limits import Followers, Shares
 from nilometer.server.serve import require_safe
 from nilometer.server.settings import ServerSettings
 from nilometer.sql.statements import AnyStatement, read_one
@@ -214,10 +215,10 @@ def test_more_statements_than_may_wait_are_refused(tmp_path: Path) -> None:
 
 def test_followers_are_counted_and_bounded() -> None:
     now = [0.0]
-    followers = Followers(1, clock=lambda: now[0])
-    with followers.one("Q"):
+    followers = Followers(1, 1, clock=lambda: now[0])
+    with followers.one("Q", "a"):
         assert (followers.count("q"), followers.lonely({"q"}, 5)) == (1, set())
-        with pytest.raises(LimitError), followers.one("q"):
+        with pytest.raises(LimitError), followers.one("q", "b"):
             pass
         now[0] = 100
     assert followers.lonely({"q"}, 5) == set()
@@ -397,3 +398,103 @@ def test_it_listens_elsewhere_only_encrypted_or_when_told(host: str, tmp_path: P
 def test_on_this_machine_it_listens_as_it_is() -> None:
     for host in ("127.0.0.1", "localhost", "::1", "127.0.0.2"):
         require_safe(ServerSettings(host=host))
+
+
+# Limits of one token
+
+
+@pytest.mark.parametrize(
+    ("statement", "scope", "status"),
+    [
+        ("CREATE QUERY q AS SELECT v FROM T", "write", 200),
+        ("CREATE QUERY q WITH (results = '1MB') AS SELECT v FROM T", "write", 200),
+        ("CREATE QUERY q WITH (results = '1GB') AS SELECT v FROM T", "write", 403),
+        ("CREATE QUERY q WITH (results = none) AS SELECT v FROM T", "write", 403),
+        ("CREATE QUERY q WITH (results = none) AS SELECT v FROM T", "admin", 200),
+        ("CREATE QUERY q WITH (state = none) AS SELECT v FROM T", "write", 200),
+        ("ALTER QUERY q SET (results = none)", "write", 403),
+        ("ALTER QUERY q SET (results = '11MB')", "write", 403),
+        ("ALTER QUERY q SET (results = '10MB')", "write", 200),
+        ("ALTER QUERY q SET (state = '1TB')", "write", 200),
+        ("ALTER QUERY q SET (results = none)", "admin", 200),
+    ],
+)
+def test_only_admin_may_go_beyond_the_limits_of_the_configuration(
+    server: Served, statement: str, scope: str, status: int
+) -> None:
+    server.database.limits = QueryLimits(results=10 << 20)
+    answer = server.sql(statement, scope)
+    assert answer.status_code == status, answer.text
+    if status == 403:
+        detail = str(error_of(answer)["detail"])
+        assert detail == (
+            "the most that a query may have is results = '10 MB'; its results would be more"
+        )
+
+
+@pytest.mark.parametrize(("results", "status"), [(1 << 20, 201), (1 << 30, 403), (None, 201)])
+def test_limits_of_a_query_that_is_posted_are_bounded_too(
+    server: Served, results: int | None, status: int
+) -> None:
+    server.database.limits = QueryLimits(results=10 << 20, state=5)
+    limits = {"results": results, "state": None}
+    given = {"statement": "SELECT v FROM T", "name": "q", "limits": limits}
+    answer = server.ask("POST", "/queries", "write", json=given)
+    assert answer.status_code == status, answer.text
+    if status == 201:
+        kept = server.database.kept["q"].limits
+        assert kept == QueryLimits(results=results or 10 << 20, state=5)
+
+
+def test_a_token_has_its_share_of_queries(tmp_path: Path) -> None:
+    with served(tmp_path, ServerSettings(most_queries_each=2)) as server:
+        for number in range(2):
+            assert server.sql(f"CREATE QUERY q{number} AS SELECT v FROM T", "write").is_success
+        given = {"statement": "SELECT v FROM T", "name": "r"}
+        refused = [
+            server.sql("CREATE QUERY q3 AS SELECT v FROM T", "write"),
+            server.ask("POST", "/queries", "write", json=given),
+        ]
+        for answer in refused:
+            assert answer.status_code == 429
+            assert error_of(answer)["message"] == "write has 2 queries already"
+        for number in range(4):
+            assert server.sql(f"CREATE QUERY a{number} AS SELECT v FROM T", "admin").is_success
+
+
+def test_a_token_has_its_share_of_statements_and_followers() -> None:
+    shares = Shares(1, "statements of one token run or wait")
+    with shares.one("a"), shares.one("b"):
+        with pytest.raises(LimitError, match="1 statements of one token") as found, shares.one("a"):
+            pass
+        assert found.value.detail == "that is the most for a"
+    with shares.one("a"):
+        pass
+    followers = Followers(10, 2)
+    with followers.one("q", "a"), followers.one("r", "a"), followers.one("q", "b"):
+        with pytest.raises(LimitError), followers.one("q", "a"):
+            pass
+        assert followers.count("q") == 2
+
+
+def test_statements_of_one_token_do_not_take_the_room_of_others(tmp_path: Path) -> None:
+    with served(tmp_path, ServerSettings(most_statements=8, most_statements_each=2)) as server:
+
+        async def many() -> list[int]:
+            server.database.gate.clear()
+            body = {"statement": "SHOW TABLES"}
+            own = [
+                asyncio.create_task(server.ask_async("POST", "/sql", "write", json=body))
+                for _ in "ab"
+            ]
+            while server.service.statements_taken < 2:
+                await asyncio.sleep(0.01)
+            refused = await server.ask_async("POST", "/sql", "write", json=body)
+            other = asyncio.create_task(server.ask_async("POST", "/sql", "read", json=body))
+            while server.service.statements_taken < 3:
+                await asyncio.sleep(0.01)
+            server.database.gate.set()
+            done = await asyncio.gather(*own, other)
+            return [refused.status_code, *(one.status_code for one in done)]
+
+        assert asyncio.run(many()) == [429, 200, 200, 200]

@@ -20,6 +20,7 @@ from nilometer.database.at_exit import close_at_exit
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading, everything_known
 from nilometer.database.lifecycle import RunSettings
+from nilometer.database.limits import owner_of
 from nilometer.database.named_frames import NamedFrames
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
@@ -212,8 +213,10 @@ class Database:
             return self.spark.createDataFrame([(text,)], "plan STRING")
         return run_query(plan, known.frames, self._beats)
 
-    def execute(self, statement: str) -> Outcome:
+    def execute(self, statement: str, *, owner: str | None = None) -> Outcome:
         """Do what a statement says that is no query; without Spark unless it needs it.
+
+        owner  whose query it is that the statement makes, for `queries_of`.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
         'table Stores created'
@@ -221,7 +224,7 @@ class Database:
         read = read_one(statement)
         if isinstance(read, Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
-        return self._run(read)
+        return self._run(read, owner)
 
     def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
@@ -289,6 +292,16 @@ class Database:
         home, _ = self._stored()
         return name.lower() in {one.name.lower() for one in home.catalog.declarations()}
 
+    @property
+    def limits(self) -> QueryLimits:
+        """Those of queries that say nothing else."""
+        return self._run_settings.limits
+
+    def queries_of(self, owner: str) -> int:
+        """How many named queries somebody has made."""
+        home, _ = self._stored()
+        return sum(owner_of(one) == owner for one in home.catalog.queries())
+
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""
         home, _ = self._stored()
@@ -307,11 +320,13 @@ class Database:
         *,
         limits: QueryLimits | None = None,
         temporary: bool = False,
+        owner: str | None = None,
     ) -> QueryStatus:
         """Keep a SELECT under a name and start it, as CREATE QUERY does.
 
         limits     what it may take; None: what was said to `connect`.
         temporary  it is gone when the database is opened again, and may do without a name.
+        owner      whose it is, for `queries_of`.
 
         >>> db.create_query("warm", "SELECT …")  # doctest: +SKIP
         """
@@ -325,7 +340,7 @@ class Database:
         if statement.explain is not None:
             raise InputError("a query is kept, not its explanation", hint="leave out EXPLAIN")
         change = None if limits is None else lambda _: limits
-        queries.create(name, text, statement, limits=change, temporary=temporary)
+        queries.create(name, text, statement, limits=change, temporary=temporary, owner=owner)
         return queries.status(name)
 
     def start_query(self, name: str) -> bool:
@@ -407,9 +422,9 @@ class Database:
         if self._is_closed:
             raise closed()
 
-    def _run(self, statement: DatabaseStatement) -> Outcome:
+    def _run(self, statement: DatabaseStatement, owner: str | None = None) -> Outcome:
         self._refuse_taken(statement)
-        return run_statement(statement, *self._stored())
+        return run_statement(statement, *self._stored(), owner)
 
     def _select(self, rows: pa.Table, where: str) -> set[int]:
         return select_sensors(self.spark, rows, where)

@@ -24,6 +24,7 @@ from nilometer.sql.ddl.nodes import GivenOption
 
 TEMPORARY: Final = "temporary"
 _BUCKETS: Final = "buckets"
+_OWNER: Final = "owner"
 NO_LIMIT: Final = "none"
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _READ: Final[Mapping[str, Callable[[str], int]]] = {
@@ -70,11 +71,35 @@ def require_possible(limits: QueryLimits, emits: str) -> None:
 
 
 def stored_options(
-    limits: QueryLimits, *, is_temporary: bool, buckets: int | None
+    limits: QueryLimits, *, is_temporary: bool, buckets: int, owner: str | None
 ) -> dict[str, Any]:
-    """What the catalog keeps of a query beside its text."""
-    found = {**asdict(limits), _BUCKETS: buckets, TEMPORARY: is_temporary or None}
-    return {name: value for name, value in found.items() if value is not None}
+    """What the catalog keeps of a new query beside its text."""
+    found = {_BUCKETS: buckets, TEMPORARY: is_temporary or None, _OWNER: owner}
+    return _without_nothing({**asdict(limits), **found})
+
+
+def altered_options(query: NamedQuery, limits: QueryLimits) -> dict[str, Any]:
+    """What the catalog keeps of a query with other limits."""
+    return _without_nothing({**query.options, **asdict(limits)})
+
+
+def _without_nothing(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def filled(limits: QueryLimits, usual: QueryLimits) -> QueryLimits:
+    """Limits, with the usual ones where there are none."""
+    given = {name: value for name, value in asdict(limits).items() if value is not None}
+    return replace(usual, **given)
+
+
+def beyond(limits: QueryLimits, most: QueryLimits) -> str | None:
+    """Which of these limits allows more than another one does, if any."""
+    for name in _READ:
+        limit, bound = getattr(limits, name), getattr(most, name)
+        if bound is not None and (limit is None or limit > bound):
+            return name
+    return None
 
 
 def limits_of(query: NamedQuery) -> QueryLimits:
@@ -85,6 +110,11 @@ def limits_of(query: NamedQuery) -> QueryLimits:
 def buckets_of(query: NamedQuery) -> int | None:
     """In how many buckets a query began, which its state depends on; None: it was not kept."""
     return query.options.get(_BUCKETS)
+
+
+def owner_of(query: NamedQuery) -> str | None:
+    """Whose query it is: by whose token it was made; None: nobody's."""
+    return query.options.get(_OWNER)
 
 
 def is_temporary(query: NamedQuery) -> bool:

@@ -22,7 +22,7 @@ from nilometer.database.lifecycle import (
     unknown_query,
 )
 from nilometer.database.limits import (
-    buckets_of,
+    altered_options,
     is_temporary,
     limits_of,
     require_possible,
@@ -90,12 +90,16 @@ class RunningQueries:
         if_not_exists: bool = False,
         limits: LimitChange | None = None,
         temporary: bool = False,
+        owner: str | None = None,
     ) -> bool:
         """Keep a query and start it; False if it is there and that may be."""
         planned = self._planned(name, text, statement)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         options = stored_options(
-            self._limits(kind, limits), is_temporary=temporary, buckets=planned[0].buckets
+            self._limits(kind, limits),
+            is_temporary=temporary,
+            buckets=planned[0].buckets,
+            owner=owner,
         )
         catalog = self._home.catalog
         with self._runs.alone(name) as run:
@@ -166,10 +170,7 @@ class RunningQueries:
             query = self._lifecycle.require(name)
             limits = change(limits_of(query))
             require_possible(limits, query.kind)
-            options = stored_options(
-                limits, is_temporary=is_temporary(query), buckets=buckets_of(query)
-            )
-            self._home.catalog.set_query_options(query.name, options)
+            self._home.catalog.set_query_options(query.name, altered_options(query, limits))
             if run.handle is not None and run.handle.isActive:
                 self._lifecycle.halt(run)
                 self._begin(run)

@@ -33,11 +33,13 @@ from nilometer.sql.ddl.nodes import (
 _STREAMS: Final = (Kind.STREAM, Kind.SENSOR_TABLE)
 
 
-def run_statement(statement: DatabaseStatement, home: Home, queries: RunningQueries) -> Outcome:
-    """Do what a statement says, wholly or not at all."""
+def run_statement(
+    statement: DatabaseStatement, home: Home, queries: RunningQueries, owner: str | None = None
+) -> Outcome:
+    """Do what a statement says, wholly or not at all; `owner` has what is made."""
     match statement:
         case CreateQuery():
-            return _create_query(statement, queries)
+            return _create_query(statement, queries, owner)
         case StartQuery():
             with placed(statement.place):
                 started = queries.start(statement.name)
@@ -142,7 +144,7 @@ def _is_delivery(name: str, home: Home) -> bool:
     return found is not None and found.kind is Kind.DELIVERY
 
 
-def _create_query(statement: CreateQuery, queries: RunningQueries) -> Outcome:
+def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | None) -> Outcome:
     with placed(statement.place):
         made = queries.create(
             statement.name,
@@ -150,6 +152,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries) -> Outcome:
             statement.query,
             if_not_exists=statement.if_not_exists,
             limits=lambda usual: read_limits(statement.options, usual),
+            owner=owner,
         )
     if not made:
         return Outcome(f"query {statement.name} is there already")

@@ -12,7 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from nilometer.errors import NilometerError, UnauthorizedError
 from nilometer.sensors.catalog.stored_tokens import StoredToken
-from nilometer.server.scopes import Scope, require_scope
+from nilometer.server.scopes import Asker, Scope, require_scope
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens, scopes_of
 
@@ -22,11 +22,9 @@ _bearer = HTTPBearer(
 
 
 @dataclass(frozen=True)
-class Caller:
+class Caller(Asker):
     """Whoever holds a token."""
 
-    name: str
-    scopes: frozenset[Scope]
     find_again: Callable[[], StoredToken | None]
     """The token as it is by now; None if it has ended."""
 

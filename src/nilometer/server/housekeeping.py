@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from nilometer.errors import NilometerError, NotFoundError, in_one_line
-from nilometer.server.scopes import EVERYTHING
+from nilometer.server.scopes import SERVER
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens
 
@@ -39,5 +39,5 @@ async def drop_lonely(service: Service) -> list[str]:
     found = service.followers.lonely(temporary, service.settings.temporary_after)
     for name in found:
         with suppress(NotFoundError):  # somebody was faster
-            await service.drop_query(name, EVERYTHING)
+            await service.drop_query(name, SERVER)
     return sorted(found)

@@ -47,11 +47,41 @@ class Room:
                 self._taken -= 1
 
 
-class Followers:
-    """Who follows results: bounded over all queries, and counted for each."""
+class Shares:
+    """As a room, for each of those who ask by themselves: none can take it from the others."""
 
-    def __init__(self, most: int, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, most: int, what: str) -> None:
+        self._most = most
+        self._what = what
+        self._taken: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self, who: str) -> Iterator[None]:
+        """Be one of somebody's."""
+        with self._lock:
+            if self._taken[who] >= self._most:
+                raise LimitError(
+                    f"{self._most} {self._what} already",
+                    detail=f"that is the most for {who}",
+                    hint="wait for them, or end some",
+                )
+            self._taken[who] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[who] -= 1
+                if not self._taken[who]:
+                    del self._taken[who]
+
+
+class Followers:
+    """Who follows results: bounded over all queries and for each token, counted for each query."""
+
+    def __init__(self, most: int, most_each: int, clock: Callable[[], float] = monotonic) -> None:
         self._room = Room(most, "connections follow results")
+        self._shares = Shares(most_each, "connections of one token follow results")
         self._clock = clock
         self._of: Counter[str] = Counter()
         self._alone_since: dict[str, float] = {}
@@ -63,10 +93,10 @@ class Followers:
         return self._room.taken
 
     @contextmanager
-    def one(self, query: str | None = None) -> Iterator[None]:
+    def one(self, query: str, who: str) -> Iterator[None]:
         """Be a follower of a query's results; LimitError if there are too many."""
-        name = (query or "").lower()
-        with self._room.one():
+        name = query.lower()
+        with self._shares.one(who), self._room.one():
             with self._lock:
                 self._of[name] += 1
             try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from nilometer.errors import ForbiddenError
 from nilometer.sql.ddl.nodes import (
@@ -32,6 +34,20 @@ class Scope(StrEnum):
 
 
 EVERYTHING: frozenset[Scope] = frozenset(Scope)
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Whoever asks for something: the name by which they are counted, and what they may do."""
+
+    name: str
+    scopes: frozenset[Scope]
+
+    def may(self, needed: Scope) -> bool:
+        return allows(self.scopes, needed)
+
+
+SERVER: Final = Asker("the server itself", EVERYTHING)
 
 
 def allows(held: Set[Scope], needed: Scope) -> bool:

@@ -6,7 +6,7 @@ looks has threads of its own, so that it never waits for statements.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,22 +14,30 @@ from typing import TypeVar
 import pyarrow as pa
 
 from nilometer.database import Database
+from nilometer.database.limits import beyond, filled, read_limits, shown_limits
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.deliveries.status import DeliveryStatus
-from nilometer.errors import InputError, NilometerError, NotFoundError, SqlError, TooLargeError
+from nilometer.errors import (
+    InputError,
+    LimitError,
+    NilometerError,
+    NotFoundError,
+    SqlError,
+    TooLargeError,
+)
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import nearest
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.declared import Declared, without_secrets
-from nilometer.server.limits import Followers
+from nilometer.server.limits import Followers, Shares
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.stored_results import StoredResults
-from nilometer.server.scopes import Scope, require_scope, scope_needed
+from nilometer.server.scopes import SERVER, Asker, Scope, require_scope, scope_needed
 from nilometer.server.settings import ServerSettings
 from nilometer.server.threads import Threads
 from nilometer.spark.failures import too_large_answer
 from nilometer.spark.time_limit import time_limited
-from nilometer.sql.ddl.nodes import Delete, Insert, Update
+from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Delete, Insert, Update
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
 from nilometer.sql.statements import AnyStatement, Statement, read_one
@@ -53,12 +61,13 @@ class Service:
     def __init__(self, database: Database, settings: ServerSettings) -> None:
         self._database = database
         self.settings = settings
-        self.followers = Followers(settings.most_followers)
+        self.followers = Followers(settings.most_followers, settings.most_followers_each)
         self.is_ready = False
         """Whether the queries that ran before have been started again."""
         self.is_closing = False
         """Whether the server is stopping: followers end, and come back to the next one."""
         self._results = StoredResults(database.log_of)
+        self._shares = Shares(settings.most_statements_each, "statements of one token run or wait")
         self._threads = Threads(settings.most_statements, settings.statement_seconds)
 
     # Statements
@@ -67,37 +76,42 @@ class Service:
         """A statement, without looking at what it names."""
         return await self._threads.plan(lambda: self._read(text))
 
-    async def execute(self, text: str, scopes: Set[Scope]) -> Executed:
-        """Run one statement, if these scopes allow it."""
-        statement = await self.read(text)
-        require_scope(scopes, scope_needed(statement))
-        if isinstance(statement, Statement):
-            return await self._threads.select(lambda: self._select(text))
-        return await self._threads.change(lambda: self._execute(text, statement, scopes))
+    async def execute(self, text: str, asker: Asker) -> Executed:
+        """Run one statement, if whoever asks may."""
+        with self._shares.one(asker.name):
+            statement = await self.read(text)
+            require_scope(asker.scopes, scope_needed(statement))
+            if isinstance(statement, Statement):
+                return await self._threads.select(lambda: self._select(text))
+            return await self._threads.change(lambda: self._execute(text, statement, asker))
 
-    async def check(self, text: str) -> NilometerError | None:
+    async def check(self, text: str, asker: Asker) -> NilometerError | None:
         """What is wrong with a statement, without running it."""
         try:
-            if isinstance(await self.read(text), Statement):
-                await self._threads.plan(lambda: self._database.explain(text))
+            with self._shares.one(asker.name):
+                if isinstance(await self.read(text), Statement):
+                    await self._threads.plan(lambda: self._database.explain(text))
         except NilometerError as error:
             return error
         return None
 
-    async def is_continuous(self, text: str) -> bool:
+    async def is_continuous(self, text: str, asker: Asker) -> bool:
         """Whether a query goes on for as long as its streams do."""
-        await self.read(text)
-        return await self._threads.plan(lambda: self._database.sql(text).isStreaming)
+        with self._shares.one(asker.name):
+            await self.read(text)
+            return await self._threads.plan(lambda: self._database.sql(text).isStreaming)
 
-    async def explain(self, text: str, form: str = "text") -> str:
+    async def explain(self, text: str, asker: Asker, form: str = "text") -> str:
         """What a query would do."""
-        await self.read(text)
-        return await self._threads.plan(lambda: self._database.explain(text, form=form))
+        with self._shares.one(asker.name):
+            await self.read(text)
+            return await self._threads.plan(lambda: self._database.explain(text, form=form))
 
-    async def picture(self, text: str) -> QueryPicture:
+    async def picture(self, text: str, asker: Asker) -> QueryPicture:
         """What a query would do, as data that can be drawn."""
-        await self.read(text)
-        return await self._threads.plan(lambda: self._database.picture(text))
+        with self._shares.one(asker.name):
+            await self.read(text)
+            return await self._threads.plan(lambda: self._database.picture(text))
 
     # Queries
 
@@ -117,14 +131,14 @@ class Service:
     async def create_query(
         self,
         text: str,
-        scopes: Set[Scope],
+        asker: Asker,
         *,
         name: str | None = None,
         temporary: bool = False,
         limits: QueryLimits | None = None,
     ) -> QueryStatus:
         """Start a query and keep it; one without a name gets one, and is temporary."""
-        require_scope(scopes, Scope.WRITE)
+        require_scope(asker.scopes, Scope.WRITE)
         await self.read(text)
         if name is not None and "/" in name:
             raise InputError(
@@ -132,29 +146,36 @@ class Service:
                 detail=f"got {name!r}",
                 hint="it stands in addresses: /queries/name",
             )
-        made = await self._threads.change(
-            lambda: self._database.create_query(
-                name, text, limits=limits, temporary=temporary or name is None
+        if limits is not None and not asker.may(Scope.ADMIN):
+            limits = filled(limits, self._database.limits)
+            self._require_within(limits, asker)
+
+        def create() -> QueryStatus:
+            self._require_room(asker)
+            return self._database.create_query(
+                name, text, limits=limits, temporary=temporary or name is None, owner=asker.name
             )
-        )
+
+        with self._shares.one(asker.name):
+            made = await self._threads.change(create)
         self.followers.seen(made.name)
         return made
 
-    async def start_query(self, name: str, scopes: Set[Scope]) -> bool:
+    async def start_query(self, name: str, asker: Asker) -> bool:
         """Let a query go on; False if it runs already."""
-        require_scope(scopes, Scope.WRITE)
+        require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
             return await self._threads.change(lambda: self._database.start_query(known))
 
-    async def stop_query(self, name: str, scopes: Set[Scope]) -> bool:
+    async def stop_query(self, name: str, asker: Asker) -> bool:
         """Stop a query until it is started again; False if it did not run."""
-        require_scope(scopes, Scope.WRITE)
+        require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
             return await self._threads.change(lambda: self._database.stop_query(known))
 
-    async def drop_query(self, name: str, scopes: Set[Scope]) -> None:
+    async def drop_query(self, name: str, asker: Asker) -> None:
         """Forget a query and its results."""
-        require_scope(scopes, Scope.WRITE)
+        require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
             await self._threads.change(lambda: self._database.drop_query(known))
 
@@ -296,15 +317,42 @@ class Service:
             )
         return read_one(text)
 
-    def _execute(self, text: str, statement: AnyStatement, scopes: Set[Scope]) -> Executed:
-        if isinstance(statement, Insert | Update | Delete):
-            self._require_for_rows(statement.table, scopes)
-        return self._run(text)
+    def _execute(self, text: str, statement: AnyStatement, asker: Asker) -> Executed:
+        match statement:
+            case Insert() | Update() | Delete():
+                self._require_for_rows(statement.table, asker)
+            case CreateQuery():
+                self._require_within(read_limits(statement.options, self._database.limits), asker)
+                self._require_room(asker)
+            case AlterQuery():
+                self._require_within(read_limits(statement.options, self._database.limits), asker)
+        return self._run(text, asker)
 
-    def _require_for_rows(self, table: str, scopes: Set[Scope]) -> None:
+    def _require_within(self, limits: QueryLimits, asker: Asker) -> None:
+        """What the configuration allows a query is the most that all but admin may give it."""
+        most = self._database.limits
+        if asker.may(Scope.ADMIN) or (found := beyond(limits, most)) is None:
+            return
+        require_scope(
+            asker.scopes,
+            Scope.ADMIN,
+            detail=f"the most that a query may have is {shown_limits(most)}; "
+            f"its {found} would be more",
+        )
+
+    def _require_room(self, asker: Asker) -> None:
+        """Refuse one more query of somebody who has as many as one may have."""
+        most = self.settings.most_queries_each
+        if not asker.may(Scope.ADMIN) and self._database.queries_of(asker.name) >= most:
+            raise LimitError(
+                f"{asker.name} has {most} queries already",
+                hint="drop one, or ask an administrator for another",
+            )
+
+    def _require_for_rows(self, table: str, asker: Asker) -> None:
         """Rows of sensor tables say whom the server contacts: that is more than writing."""
         if self._database.is_declared(table):
-            require_scope(scopes, Scope.ADMIN, detail=f"{table} has sensors")
+            require_scope(asker.scopes, Scope.ADMIN, detail=f"{table} has sensors")
 
     def _select(self, text: str) -> Executed:
         most = self.settings.most_rows
@@ -320,8 +368,8 @@ class Service:
             raise too_large_answer()
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
-    def _run(self, text: str) -> Executed:
-        outcome = self._database.execute(text)
+    def _run(self, text: str, asker: Asker = SERVER) -> Executed:
+        outcome = self._database.execute(text, owner=asker.name)
         rows, most = outcome.rows, self.settings.most_rows
         if rows is None or rows.num_rows <= most:
             return Executed(outcome.message, rows)

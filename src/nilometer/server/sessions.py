@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from nilometer.server.scopes import Scope
+from nilometer.server.scopes import Asker, Scope
 from nilometer.server.tokens import Tokens, scopes_of
 
 CODE_SECONDS: Final = 300.0
 SESSION_SECONDS: Final = 12 * 3600.0
 _MOST: Final = 10_000
+_BY_LINK: Final = "the console's link"
+"""By which name they are counted who came by the link that the server printed."""
+_NOBODY: Final = Asker("nobody", frozenset())
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,22 @@ class Sessions:
             until = self._ticks() + SESSION_SECONDS
             return self._add(_Session(until, scopes_of(found), found.hash))
 
-    def scopes(self, session: str | None) -> frozenset[Scope]:
-        """What a session may do now: nothing, if it has ended or its token was revoked."""
+    def asker(self, session: str | None) -> Asker:
+        """Who has a session, and what they may do now.
+
+        That is nothing if it has ended, or its token was revoked.
+        """
         found = self._sessions.get(session or "")
         if found is None or self._ticks() >= found.until:
-            return frozenset()
-        if found.hashed is not None:
-            token = self._tokens.find_hash(found.hashed)
-            return frozenset() if token is None else scopes_of(token)
-        return found.scopes
+            return _NOBODY
+        if found.hashed is None:
+            return Asker(_BY_LINK, found.scopes)
+        token = self._tokens.find_hash(found.hashed)
+        return _NOBODY if token is None else Asker(token.name, scopes_of(token))
+
+    def scopes(self, session: str | None) -> frozenset[Scope]:
+        """What a session may do now."""
+        return self.asker(session).scopes
 
     def close(self, session: str | None) -> None:
         """End a session; one that has ended already stays so."""

@@ -27,10 +27,16 @@ class ServerSettings:
     """Connections of every kind, all clients together."""
     most_followers: int = 500
     """Connections that follow results, all clients together."""
+    most_followers_each: int = 200
+    """Of these, by one token."""
     most_statements: int = 64
     """Statements that run or wait at one time."""
+    most_statements_each: int = 24
+    """Of these, by one token."""
     most_queries: int = 32
     """Named queries that run at one time."""
+    most_queries_each: int = 24
+    """Named queries that one token may have made, unless it has the scope admin."""
     most_rows: int = 10_000
     """Rows that one answer or page holds."""
     most_answer_bytes: int = 64 << 20

@@ -9,7 +9,7 @@ from typing import Final
 from nicegui import ui
 
 from nilometer.server.console.pages import ConsolePage
-from nilometer.server.scopes import Scope, allows
+from nilometer.server.scopes import Asker, Scope, allows
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 
@@ -38,8 +38,12 @@ class Visitor:
     session: str
 
     @property
+    def asker(self) -> Asker:
+        return self.sessions.asker(self.session)
+
+    @property
     def scopes(self) -> Set[Scope]:
-        return self.sessions.scopes(self.session)
+        return self.asker.scopes
 
     def may(self, needed: Scope) -> bool:
         return allows(self.scopes, needed)

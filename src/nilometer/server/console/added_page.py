@@ -25,7 +25,7 @@ def add_page(console: Console, page: ConsolePage) -> None:
         with page_frame(page.title, console):
             if style is not None:
                 ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
-            page.build(PageResults(console.service))
+            page.build(PageResults(console.service, console.visitor().asker.name))
 
 
 def _serve_style(page: ConsolePage) -> str | None:

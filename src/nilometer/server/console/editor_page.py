@@ -18,7 +18,7 @@ from nilometer.server.console.live_results import LiveResults, live_results
 from nilometer.server.console.outcome import show_executed, show_plan
 from nilometer.server.console.run_statement import Explained, Started, run_statement
 from nilometer.server.console.statement_editor import StatementEditor
-from nilometer.server.scopes import EVERYTHING, Scope
+from nilometer.server.scopes import SERVER, Scope
 
 _HELP: Final = "Ctrl+Enter runs · Ctrl+Space completes · Escape, then Tab leaves the editor"
 
@@ -73,7 +73,7 @@ class EditorPage:
         self._run.props("loading")
         try:
             await self._end_run()
-            done = await run_statement(self._service, text, self._visitor.scopes)
+            done = await run_statement(self._service, text, self._visitor.asker)
         except NilometerError as error:
             if not self._outcome.is_deleted:
                 self._editor.tell_refusal(error)
@@ -122,7 +122,7 @@ class EditorPage:
 
     def _show_started(self, started: Started) -> None:
         self._started = started
-        self._results = live_results(self._service, started.name)
+        self._results = live_results(self._service, started.name, self._visitor.asker.name)
         self._stop.visible = self._keep_button.visible = True
         refusal = self._visitor.refusal(Scope.WRITE)
         if refusal is not None:
@@ -136,7 +136,7 @@ class EditorPage:
             return
         self._stop.visible = False
         try:
-            await self._service.stop_query(self._started.name, self._visitor.scopes)
+            await self._service.stop_query(self._started.name, self._visitor.asker)
         except NilometerError as error:
             self._editor.tell_refusal(error)
 
@@ -151,7 +151,7 @@ class EditorPage:
 
     async def _drop(self, name: str) -> None:
         try:
-            await self._service.drop_query(name, EVERYTHING)
+            await self._service.drop_query(name, SERVER)
         except NilometerError:
             return  # somebody else has dropped it
 
@@ -165,7 +165,7 @@ class EditorPage:
 
     async def _keep_as(self, name: str, text: str) -> None:
         """Create a named query in the place of the temporary one; raises what is wrong."""
-        await self._service.create_query(text, self._visitor.scopes, name=name)
+        await self._service.create_query(text, self._visitor.asker, name=name)
         await self._end_run()
         self._outcome.clear()
         with self._outcome:
@@ -173,7 +173,7 @@ class EditorPage:
                 ui.icon("check_circle").classes("nm-good")
                 ui.label(f"{name} is kept: it runs until it is stopped.")
                 ui.link("See how it is doing", f"/console/queries/{name}")
-            self._results = live_results(self._service, name)
+            self._results = live_results(self._service, name, self._visitor.asker.name)
 
     async def _streams(self) -> Sequence[Declaration]:
         return [one.declaration for one in await self._service.declarations()]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from nicegui import ui
+from nicegui import Client, ui
 
 from nilometer.server.console.access import Console
 from nilometer.server.console.guard import STATIC
@@ -17,6 +18,7 @@ _SESSION_SECONDS: Final = 5.0
 """How soon a page goes whose session has ended."""
 THEME_COOKIE: Final = "nilometer_theme"
 FOLDER: Final = Path(__file__).parent / "static"
+_LEAVE_SECONDS: Final = 1.0
 _BUILD_SECONDS: Final = 60.0
 """How long a page may take to be built; a busy server is slow, which is no error."""
 _PLACES: Final = (
@@ -78,11 +80,21 @@ def _draw_header(title: str, console: Console) -> None:
     _draw_log_out(console)
     visitor = console.visitor()
 
+    client = ui.context.client
+
     def leave_when_ended() -> None:
         if not visitor.scopes:
             ui.navigate.to("/login")
+            # A browser that stays gets no more all the same.
+            asyncio.get_running_loop().call_later(_LEAVE_SECONDS, _close, client)
 
     ui.timer(_SESSION_SECONDS, leave_when_ended)
+
+
+def _close(client: Client) -> None:
+    """Show nothing more on a page, whatever its browser does."""
+    if not client.is_deleted:
+        client.delete()
 
 
 def _draw_places(title: str, console: Console) -> None:

@@ -134,7 +134,7 @@ class Guide:
 
     async def _create_sample(self) -> None:
         try:
-            await self._console.service.execute(DEMO_STREAM, self._console.visitor().scopes)
+            await self._console.service.execute(DEMO_STREAM, self._console.visitor().asker)
         except NilometerError as error:
             ui.notify(error.message, type="negative")
         await self.draw()

@@ -30,16 +30,17 @@ _ANSWER: Final = "Current answer"
 _CHANGES: Final = "Changes"
 
 
-def live_results(service: Service, name: str) -> LiveResults:
+def live_results(service: Service, name: str, visitor: str) -> LiveResults:
     """Draw the results of a named query here, and keep them up to date while the page is open."""
-    return LiveResults(service, name)
+    return LiveResults(service, name, visitor)
 
 
 class LiveResults:
     """What is shown of one query; ends with the page, or when it is closed."""
 
-    def __init__(self, service: Service, name: str) -> None:
+    def __init__(self, service: Service, name: str, visitor: str) -> None:
         self.name = name
+        self._visitor = visitor
         self._service = service
         self._results: QueryResults | None = None
         self._is_paused = False
@@ -81,7 +82,7 @@ class LiveResults:
             if self._results.emits == CHANGELOG:
                 self._form.visible = self._shows_answer = True
             self._chart.offer(self._results.schema)
-            with self._service.followers.one(self.name):
+            with self._service.followers.one(self.name, self._visitor):
                 await self._follow(self._results)
         except NilometerError as error:
             self._say(in_one_line(error))

@@ -28,8 +28,9 @@ _LOOK_SECONDS: Final = 0.5
 class PageResults:
     """Reads results for one page; ends with whoever reads."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, visitor: str) -> None:
         self._service = service
+        self._visitor = visitor
 
     async def follow(
         self, query: str, *, newest: int, at_once: int = 500
@@ -42,7 +43,7 @@ class PageResults:
         while True:
             results = await self._open(query)
             try:
-                with self._service.followers.one(query):
+                with self._service.followers.one(query, self._visitor):
                     async with aclosing(_newest_first(results, newest, at_once)) as tables:
                         async for rows in tables:
                             yield rows

@@ -47,13 +47,13 @@ class QueryActions:
         await self._attempt(self._stop, self._end)
 
     async def _begin(self) -> None:
-        await self._console.service.start_query(self._name, self._visitor.scopes)
+        await self._console.service.start_query(self._name, self._visitor.asker)
 
     async def _end(self) -> None:
-        await self._console.service.stop_query(self._name, self._visitor.scopes)
+        await self._console.service.stop_query(self._name, self._visitor.asker)
 
     async def _forget(self) -> None:
-        await self._console.service.drop_query(self._name, self._visitor.scopes)
+        await self._console.service.drop_query(self._name, self._visitor.asker)
 
     async def _ask_to_drop(self) -> None:
         with ui.dialog() as dialog, ui.card().classes("nm-dialog"):

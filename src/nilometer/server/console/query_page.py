@@ -68,6 +68,7 @@ class QueryView:
         self, console: Console, status: QueryStatus, tab: str, content: ui.element
     ) -> None:
         self._console = console
+        self._visitor = console.visitor()
         self._name = status.name
         self._text = status.text
         self._reads = names_read(read_query(status.text))
@@ -134,7 +135,7 @@ class QueryView:
         self._tabs = tabs
         with self._places[tab]:
             if tab == "results":
-                live_results(self._console.service, status.name)
+                live_results(self._console.service, status.name, self._visitor.asker.name)
             else:
                 ui.timer(0, lambda: self._draw(tab), once=True)
         tabs.set_value(tab)
@@ -157,11 +158,11 @@ class QueryView:
             elif tab == "health":
                 self._health = HealthCharts()
             else:
-                live_results(self._console.service, self._name)
+                live_results(self._console.service, self._name, self._visitor.asker.name)
 
     async def _draw_picture(self, draw: Callable[[QueryPicture], None]) -> None:
         try:
-            draw(await self._console.service.picture(self._text))
+            draw(await self._console.service.picture(self._text, self._visitor.asker))
         except NilometerError as error:
             Drawing(shape("div", error.message, class_="nm-problem", role="alert"))
 

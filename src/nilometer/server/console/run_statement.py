@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 
-from nilometer.server.scopes import Scope
+from nilometer.server.scopes import Asker
 from nilometer.server.service import Executed, Service
 from nilometer.sql.statements import Statement
 
@@ -26,15 +25,15 @@ class Explained:
 
 
 async def run_statement(
-    service: Service, text: str, scopes: Set[Scope]
+    service: Service, text: str, asker: Asker
 ) -> Executed | Started | Explained:
     """Run one statement; a SELECT over streams as a temporary query."""
     statement = await service.read(text)
     if not isinstance(statement, Statement):
-        return await service.execute(text, scopes)
+        return await service.execute(text, asker)
     if statement.explain is not None:
-        return Explained(await service.explain(text))
-    if await service.is_continuous(text):
-        made = await service.create_query(text, scopes, temporary=True)
+        return Explained(await service.explain(text, asker))
+    if await service.is_continuous(text, asker):
+        made = await service.create_query(text, asker, temporary=True)
         return Started(made.name, text)
-    return await service.execute(text, scopes)
+    return await service.execute(text, asker)

@@ -64,6 +64,7 @@ class StatementEditor:
 
     def __init__(self, console: Console, run: Callable[[], Awaitable[None]]) -> None:
         self._service = console.service
+        self._visitor = console.visitor()
         self._checking: asyncio.Task[Any] | None = None
         with ui.element("div").classes("nm-editor"):
             self._code = ui.codemirror(
@@ -128,7 +129,7 @@ class StatementEditor:
     async def _check(self) -> None:
         await asyncio.sleep(_CHECK_SECONDS)
         text = self.text
-        found = await self._service.check(text) if text else None
+        found = await self._service.check(text, self._visitor.asker) if text else None
         if text == self.text and not self._code.is_deleted:
             self.show_problem(found)
 

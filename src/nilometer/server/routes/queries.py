@@ -41,7 +41,7 @@ def queries_router(service: Service) -> APIRouter:
         """Start a SELECT over streams and keep it; its results can then be followed."""
         made = await service.create_query(
             request.statement,
-            caller.scopes,
+            caller,
             name=request.name,
             temporary=request.temporary,
             limits=None if request.limits is None else request.limits.read(),
@@ -59,18 +59,18 @@ def queries_router(service: Service) -> APIRouter:
     )
     async def drop_query(name: QueryName, caller: Writer) -> None:
         """Forget a query, and its results."""
-        await service.drop_query(name, caller.scopes)
+        await service.drop_query(name, caller)
 
     @router.post("/{name}/start", operation_id="startQuery", responses=responses(400, 404))
     async def start_query(name: QueryName, caller: Writer) -> QueryShape:
         """Let a query go on where it was; one that runs is left alone."""
-        await service.start_query(name, caller.scopes)
+        await service.start_query(name, caller)
         return shape(await service.query(name))
 
     @router.post("/{name}/stop", operation_id="stopQuery", responses=responses(400, 404))
     async def stop_query(name: QueryName, caller: Writer) -> QueryShape:
         """Stop a query until it is started again; its results stay."""
-        await service.stop_query(name, caller.scopes)
+        await service.stop_query(name, caller)
         return shape(await service.query(name))
 
     @router.get("/{name}/health", operation_id="getQueryHealth", responses=responses(404))

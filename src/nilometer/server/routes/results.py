@@ -108,7 +108,7 @@ def results_router(service: Service) -> APIRouter:
             if offset is None:
                 offset = await _begin(results, wanted.start or "now", most)
         with ExitStack() as taken:
-            taken.enter_context(service.followers.one(results.name))
+            taken.enter_context(service.followers.one(results.name, caller.name))
             status = partial(phases.of, results.name)
             pieces = _pieces(
                 results, offset, wanted.form, status, partial(_ending, service, caller)
