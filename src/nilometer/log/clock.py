@@ -1,10 +1,89 @@
-"""The clock that logs use unless they are given another."""
+"""The clocks that logs use unless they are given others."""
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from collections.abc import Callable
+from typing import Final
+
+from nilometer.model.time import format_duration
+
+_LOG: Final = logging.getLogger("nilometer.clock")
+_JUMP: Final = 10_000_000
+_LASTING: Final = 60_000_000
 
 
 def now_micros() -> int:
     """Microseconds since 1970, UTC."""
     return time.time_ns() // 1000
+
+
+def ticks_micros() -> int:
+    """Microseconds by a clock that nobody sets; it goes on while the machine sleeps, if it can."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1000
+
+
+class SteadyClock:
+    """The clock of the system, but for jumps; it never goes back.
+
+    Readings that bear the time of their arrival must not get earlier than others before them: one
+    wrong second in the future would hold all that follow. So a jump forward of more than ten
+    seconds counts once it has lasted for a minute; until then time goes on as it did. After a
+    jump back time goes on at half the speed until it is right again.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], int] = now_micros,
+        ticks: Callable[[], int] = ticks_micros,
+        say: Callable[[str], None] = _LOG.warning,
+    ) -> None:
+        self._wall = wall
+        self._ticks = ticks
+        self._say = say
+        self._lock = threading.Lock()
+        self._now = wall()
+        self._tick = ticks()
+        self._jumped: int | None = None
+        """When a jump forward was seen first."""
+        self._is_late = False
+
+    def __call__(self) -> int:
+        with self._lock:
+            wall, tick = self._wall(), self._ticks()
+            passed = max(0, tick - self._tick)
+            self._tick = tick
+            self._now = self._next(wall, self._now + passed, passed)
+            return self._now
+
+    def _next(self, wall: int, steady: int, passed: int) -> int:
+        ahead = wall - steady
+        if ahead > _JUMP:
+            return self._after_a_jump(wall, steady, ahead)
+        if self._jumped is not None:
+            self._jumped = None
+            self._say("the clock of the system has jumped back to where it was")
+        is_late = ahead < -_JUMP
+        if is_late and not self._is_late:
+            self._say(
+                f"the clock of the system has jumped back by {format_duration(-ahead)}: until it "
+                "is there again, the times of arriving readings go at half the speed"
+            )
+        self._is_late = is_late
+        return max(wall, steady - passed // 2)
+
+    def _after_a_jump(self, wall: int, steady: int, ahead: int) -> int:
+        if self._jumped is None:
+            self._jumped = self._tick
+            self._say(
+                f"the clock of the system has jumped ahead by {format_duration(ahead)}: arriving "
+                f"readings get such times if this lasts for {format_duration(_LASTING)}"
+            )
+        if self._tick - self._jumped < _LASTING:
+            return steady
+        self._jumped = None
+        self._say("the jump of the clock has lasted: arriving readings get its times from now on")
+        return wall

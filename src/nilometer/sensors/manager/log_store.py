@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Final
 
 from nilometer.errors import LogFullError
 from nilometer.log.writer import LogWriter
+from nilometer.model.time import format_duration
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.build_rows import RowBuilder
@@ -17,6 +20,10 @@ from nilometer.sensors.manager.sensor_clock import SensorClock
 from nilometer.sensors.manager.sensor_keys import SensorKeys
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.static_versions import StaticVersions
+
+_LOG: Final = logging.getLogger("nilometer.sensors")
+_AHEAD: Final = 10_000_000
+"""By more than this a log is ahead of the clock not only by chance."""
 
 
 class LogStore:
@@ -43,9 +50,21 @@ class LogStore:
             self.writer.watermark,
             ends=not declaration.is_sensor_table,
         )
+        self._tell_ahead(name, clock())
         self.dead_letters = 0
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
         self._preparation = Preparation(RowBuilder(declaration, options.epoch), self.time)
+
+    def _tell_ahead(self, name: str, now: int) -> None:
+        """Say so if the clock was wrong when the log was written, or is wrong now."""
+        watermark = self.time.watermark
+        if watermark is not None and watermark - now > _AHEAD:
+            _LOG.warning(
+                "the log of %s is ahead of the clock by %s: readings that bear the time of their "
+                "arrival get the log's time until the clock is there",
+                name,
+                format_duration(watermark - now),
+            )
 
     def prepare(self, received: Sequence[Received]) -> Prepared:
         """Make ready what was received."""

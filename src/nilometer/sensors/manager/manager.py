@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from nilometer.errors import InputError, InternalError
-from nilometer.log.clock import now_micros
+from nilometer.log.clock import SteadyClock
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.log_options import StreamOptions, read_stream_options
@@ -43,7 +43,7 @@ class StreamManager:
         *,
         find_type: Callable[[str], Callable[[], StreamType]] = stream_class,
         find_unit: Callable[[str], Callable[..., Any]] = _no_unit,
-        clock: Callable[[], int] = now_micros,
+        clock: Callable[[], int] | None = None,
         settings: ManagerSettings = _DEFAULTS,
         status_file: Path | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class StreamManager:
         self._select = select
         self._find_type = find_type
         self._find_unit = find_unit
-        self._clock = clock
+        self._clock = clock or SteadyClock()
         self._settings = settings
         self._status_file = status_file
         self._loop = asyncio.new_event_loop()
