@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from nilometer.database import Database
 from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
-from nilometer.errors import InputError, NameTakenError
+from nilometer.errors import InputError, NameTakenError, NilometerError
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Outcome
@@ -50,6 +50,7 @@ class StoredOnly:
         self.answer = pa.table({"v": ["<script>alert(1)</script>"]})
         self.failure: Exception | None = None
         self.limits = QueryLimits()
+        self.lost: NilometerError | None = None
         self.owners: list[str | None] = []
         """Of the queries that were made."""
         self.is_watched = True

@@ -48,8 +48,8 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
         SensorCatalog.open(catalog_url)
     assert caught.value.message == "the catalog was written by a later version of Nilometer"
     assert caught.value.hint == "upgrade Nilometer"
-    assert "has revision 9999, this version knows 0002" in str(caught.value.detail)
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0002'")
+    assert "has revision 9999, this version knows 0003" in str(caught.value.detail)
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0003'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]
 
@@ -194,7 +194,7 @@ def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CatalogError, match="there is no place for the catalog"):
         SensorCatalog.open(tmp_path / "file" / "c.db")
-    with pytest.raises(CatalogError, match="the catalog cannot be used"):
+    with pytest.raises(CatalogError, match="there is no place for the catalog"):
         SensorCatalog.open(tmp_path)
 
 
@@ -207,4 +207,14 @@ def test_a_server_that_was_away_is_used_again(catalog_url: str) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()",
             )
+        assert catalog.declarations() == [SENSORS]
+
+
+def test_a_catalog_of_the_first_release_is_upgraded(catalog_url: str) -> None:
+    """It had no lease."""
+    with SensorCatalog.open(catalog_url) as catalog:
+        catalog.create(SENSORS)
+    _run(catalog_url, "DROP TABLE nilometer_lease")
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0002'")
+    with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -143,3 +144,36 @@ def test_statements_cannot_import_code(
     with pytest.raises(InputError, match="did you mean tested"):
         read("testd")
     sys.modules.pop("own_sensors", None)
+
+
+def test_a_value_that_comes_when_its_reader_is_cancelled_is_not_lost(
+    source: Callable[[Callable[..., Any]], str],
+) -> None:
+    """Both happen in the same turn of the loop: the reader wakes up, but only to be cancelled."""
+
+    def numbers() -> Iterator[int]:
+        yield from range(3)
+
+    async def async_numbers() -> AsyncIterator[int]:
+        for number in range(3):
+            yield number
+
+    async def work() -> list[Any]:
+        stream = PythonStream()
+        await stream.init_stream(at("tested"))
+        found: list[Any] = []
+        while len(found) < 3:
+            reading = asyncio.ensure_future(stream.read_stream())
+            await asyncio.sleep(0)
+            assert stream._source is not None
+            assert stream._source._next is not None
+            stream._source._next.add_done_callback(lambda _, reading=reading: reading.cancel())
+            with suppress(asyncio.CancelledError):
+                found.append((await reading).value)
+            found.append((await stream.read_stream()).value)
+        await stream.close_stream()
+        return found
+
+    for function in (numbers, async_numbers):
+        source(function)
+        assert asyncio.run(work())[:3] == [0, 1, 2]

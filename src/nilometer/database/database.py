@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -32,8 +33,10 @@ from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
     ContradictionError,
     InputError,
+    NilometerError,
     SqlWindowError,
     UnknownNameError,
+    in_one_line,
 )
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
@@ -68,6 +71,7 @@ from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_p
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
 
+_LOG: Final = logging.getLogger("nilometer.database")
 _CREATES: Final = (CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateDelivery)
 
 OUTCOME: Final = "outcome"
@@ -91,6 +95,8 @@ class Database:
         delivery_folders: Sequence[str | Path] = (),
     ) -> None:
         self.spark = spark
+        self.lost: NilometerError | None = None
+        """Why it was closed though nobody asked for that, if it was."""
         self._units = Units()
         self._delivery_folders = [Path(one) for one in delivery_folders]
         self._run_settings = RunSettings(spark, limits or QueryLimits(), most_queries)
@@ -403,10 +409,18 @@ class Database:
     def _open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
         """Be kept in a folder from now on."""
         register_log_sources(self.spark)
-        self._home = Home(path, catalog, logs, self._select, self._units, self._delivery_folders)
+        self._home = Home(
+            path, catalog, logs, self._select, self._units, self._delivery_folders, self._lose
+        )
         self._queries = RunningQueries(self._home, self._plan, self._beats, self._run_settings)
         close_at_exit(self)
         self._queries.drop_temporary()
+
+    def _lose(self, why: NilometerError) -> None:
+        """Its catalog is another's, or out of reach: do no more here."""
+        _LOG.error("%s", in_one_line(why))
+        self.lost = why
+        threading.Thread(target=self.close, name="close").start()
 
     def _stored(self) -> tuple[Home, RunningQueries]:
         with self._changing:
@@ -419,6 +433,8 @@ class Database:
 
     def _require_open(self) -> None:
         """What was kept in a folder must not go on in another one, which nobody asked for."""
+        if self.lost is not None:
+            raise self.lost
         if self._is_closed:
             raise closed()
 

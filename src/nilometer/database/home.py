@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -16,8 +16,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from nilometer.database.deliveries import Deliveries
+from nilometer.database.lease import Lease
 from nilometer.database.units import Units
-from nilometer.errors import InputError, LogError
+from nilometer.errors import CatalogError, InputError, LogError, NilometerError
 from nilometer.log.delete import delete_log
 from nilometer.log.location import inside
 from nilometer.sensors.catalog.catalog import SensorCatalog
@@ -44,8 +45,12 @@ class Home:
         select: Selector,
         units: Units | None = None,
         delivery_folders: Sequence[Path] = (),
+        lost: Callable[[NilometerError], None] = lambda _: None,
     ) -> None:
-        """`path` None: a temporary folder, which goes with the process."""
+        """`path` None: a temporary folder, which goes with the process.
+
+        `lost` is told if the catalog is lost to another database, or out of reach for long.
+        """
         self.is_temporary = path is None
         self.folder = (path or Path(tempfile.mkdtemp(prefix="nilometer-"))).expanduser().absolute()
         _make(self.folder)
@@ -61,6 +66,9 @@ class Home:
             opening.callback(os.close, _take(self.folder))
             opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
             self.catalog = opening.enter_context(opened)
+            if self.catalog.is_shared:
+                lease = Lease(self.catalog, _identity(self.folder), lost)
+                opening.callback(_release, lease)
             self.manager = StreamManager(
                 self.log_of,
                 self.sensors,
@@ -169,6 +177,11 @@ def _take(folder: Path) -> int:
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     return lock
+
+
+def _release(lease: Lease) -> None:
+    with suppress(CatalogError):  # it ends by itself
+        lease.close()
 
 
 def _identity(folder: Path) -> str:

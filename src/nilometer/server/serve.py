@@ -88,13 +88,8 @@ def run_server(
         with _signals_ignored_after():
             server.run([listening])
         say("stopping …")
-        if server.has_lost_spark:
-            raise SessionError(
-                "Spark has ended, and the server with it",
-                detail="memory may have run out, or somebody has ended Java",
-                hint="start it again: queries go on where they were. NILOMETER_SPARK_LOG=spark.log "
-                "keeps what Spark says",
-            )
+        if server.lost is not None:
+            raise server.lost
 
 
 def require_safe(settings: ServerSettings) -> None:
@@ -134,7 +129,8 @@ class _Server(uvicorn.Server):
             )
         )
         self._service = service
-        self.has_lost_spark = False
+        self.lost: NilometerError | None = None
+        """Why the server ends though nobody has stopped it."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop in order, however often it is asked: it takes `stop_seconds` at most."""
@@ -144,7 +140,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._resuming = asyncio.create_task(self._resume())
-        self._watching = asyncio.create_task(self._watch_spark())
+        self._watching = asyncio.create_task(self._watch())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.is_closing = True
@@ -158,13 +154,19 @@ class _Server(uvicorn.Server):
         except Exception:  # the server is ready all the same, and its log says why they are not
             log.exception("queries could not be started again")
 
-    async def _watch_spark(self) -> None:
-        """End the server when Spark has ended: whoever looks after it starts it anew."""
+    async def _watch(self) -> None:
+        """End the server when it has lost Spark or its catalog: who looks after it starts it anew."""
         missed = 0
-        while missed < _MISSED:
+        while missed < _MISSED and self._service.lost is None:
             await asyncio.sleep(_LOOK_SECONDS)
             missed = 0 if await self._service.has_spark() else missed + 1
-        self.has_lost_spark = self.should_exit = True
+        self.lost = self._service.lost or SessionError(
+            "Spark has ended, and the server with it",
+            detail="memory may have run out, or somebody has ended Java",
+            hint="start it again: queries go on where they were. NILOMETER_SPARK_LOG=spark.log "
+            "keeps what Spark says",
+        )
+        self.should_exit = True
 
 
 @contextmanager

@@ -256,6 +256,11 @@ class Service:
         found = [] if await self.has_spark() else ["spark"]
         return found if self.is_ready else [*found, "queries"]
 
+    @property
+    def lost(self) -> NilometerError | None:
+        """Why the database was closed though nobody asked for that, if it was."""
+        return self._database.lost
+
     async def has_spark(self) -> bool:
         """Whether Spark lives."""
         return await self.look(self._has_spark)

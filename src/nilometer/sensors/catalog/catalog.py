@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, select, update
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import (
     stored_deliveries,
+    stored_lease,
     stored_queries,
     stored_readers,
     stored_sensors,
@@ -324,6 +325,23 @@ class SensorCatalog:
         """Forget a token; False if there is none of this name."""
         with self._changing(by=0) as (connection, _):
             return stored_tokens.remove_token(connection, name)
+
+    # The lease
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others than processes of this machine may reach it."""
+        return self._engine.dialect.name == "postgresql"
+
+    def take_lease(self, holder: str, told: str, micros: int) -> str | None:
+        """Have a shared catalog for so long from now; who has it, if that is another one."""
+        with self._changing(by=0) as (connection, _):
+            return stored_lease.take_lease(connection, holder, told, micros)
+
+    def release_lease(self, holder: str) -> None:
+        """Let others have a shared catalog."""
+        with self._changing(by=0) as (connection, _):
+            stored_lease.release_lease(connection, holder)
 
     # Transactions
 

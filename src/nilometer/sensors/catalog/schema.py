@@ -134,6 +134,16 @@ tokens: Final = Table(
 )
 """Who may use the server; of a token itself only a hash is kept."""
 
+lease: Final = Table(
+    "nilometer_lease",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("holder", String, nullable=False),
+    Column("told", String, nullable=False),
+    Column("until", BigInteger, nullable=False),
+)
+"""Who has a catalog that several machines can reach; there is one row, or none."""
+
 readers: Final = Table(
     "nilometer_readers",
     metadata,

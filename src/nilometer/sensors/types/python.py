@@ -105,9 +105,9 @@ class _AsyncSource:
     async def next(self) -> tuple[bool, Any]:
         if self._next is None:
             self._next = asyncio.ensure_future(self._advance())
-        found = await asyncio.shield(self._next)
-        self._next = None
-        return found
+        await _settled(self._next)
+        done, self._next = self._next, None
+        return done.result()
 
     async def close(self) -> None:
         if self._next is not None:
@@ -136,11 +136,9 @@ class _PlainSource:
         if self._next is None:
             self._next = self._loop.create_future()
             self._asked.put(self._next)
-        try:
-            return await asyncio.shield(self._next)
-        finally:
-            if self._next.done():
-                self._next = None
+        await _settled(self._next)
+        done, self._next = self._next, None
+        return done.result()
 
     async def close(self) -> None:
         self._asked.put(None)
@@ -158,6 +156,11 @@ class _PlainSource:
             except RuntimeError:
                 break  # the loop is gone
         self._generator.close()
+
+
+async def _settled(waiting: asyncio.Future[Any]) -> None:
+    """Wait until there is a result, or an error; who is cancelled meanwhile has taken neither."""
+    await asyncio.wait([waiting])
 
 
 def _settle(waiting: asyncio.Future[tuple[bool, Any]], found: tuple[bool, Any] | Exception) -> None:
