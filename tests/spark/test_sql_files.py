@@ -20,6 +20,7 @@ from tests.sql_files import Failure, Plan, Query, Record, read_file
 
 FILES: Final = sorted(Path(__file__).parents[1].joinpath("sql").glob("*.test"))
 QUERIES_PER_JOB: Final = 12
+RECORDS_PER_TEST: Final = 80
 
 
 @pytest.fixture
@@ -36,10 +37,21 @@ def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.unset(name)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_answers(file: Path, interpreted: SparkSession) -> None:
-    records = read_file(file)
-    bench = Bench(interpreted, records)
+def parts() -> Iterator[tuple[Path, range]]:
+    """Files with the numbers of their records, so many at a time."""
+    for file in FILES:
+        count = len(read_file(file))
+        for first in range(0, count, RECORDS_PER_TEST):
+            yield file, range(first, min(count, first + RECORDS_PER_TEST))
+
+
+@pytest.mark.parametrize(
+    ("file", "numbers"), parts(), ids=lambda one: one.stem if isinstance(one, Path) else one.start
+)
+def test_answers(file: Path, numbers: range, interpreted: SparkSession) -> None:
+    whole = read_file(file)
+    bench = Bench(interpreted, whole)
+    records = [whole[number] for number in numbers]
     problems = [problem for record in records if (problem := refusal(bench.db, record))]
     frames = {}
     for query in records:

@@ -1,0 +1,110 @@
+"""Queries after a power cut: files of Spark's checkpoint are cut off or gone, results are not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+from nilometer.database.query_status import QueryPhase
+from tests.patience import wait_for
+from tests.spark.test_query_lifecycle import declare, results, write_rows
+
+ROWS = 200
+PAIRS = "SELECT X.v AS v FROM A X, A Y WINDOW = 1 HOUR WHERE X.v = Y.v FROM START"
+
+
+def numbered(folder: Path) -> list[Path]:
+    return sorted(
+        (one for one in folder.iterdir() if one.name.isdecimal()), key=lambda one: int(one.name)
+    )
+
+
+def newest(folder: Path, pattern: str) -> list[Path]:
+    """The newest file of a kind of each bucket's state."""
+    found: dict[Path, Path] = {}
+    for one in folder.rglob(pattern):
+        before = found.get(one.parent)
+        if before is None or int(one.name.split(".")[0]) > int(before.name.split(".")[0]):
+            found[one.parent] = one
+    return list(found.values())
+
+
+def lose(file: Path) -> None:
+    file.unlink()
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+Damage = Callable[[Path], None]
+PLANS = [
+    *((f"offsets, {one.__name__}", "offsets", one) for one in (lose, empty, cut)),
+    *((f"commits, {one.__name__}", "commits", one) for one in (lose, empty)),
+    ("metadata, empty", "metadata", empty),
+    *((f"changes of state, {one.__name__}", "*.changelog", one) for one in (lose, empty, cut)),
+    ("snapshots of state, cut", "*.zip", cut),
+]
+
+
+def damage(checkpoint: Path, kind: str, how: Damage) -> int:
+    """Damage the newest files of a kind; how many there were."""
+    if kind == "metadata":
+        files = [checkpoint / kind]
+    elif kind in ("offsets", "commits"):
+        files = numbered(checkpoint / kind)[-1:]
+    else:
+        files = newest(checkpoint / "state", kind)
+    for one in files:
+        how(one)
+        one.with_name(f".{one.name}.crc").unlink(missing_ok=True)
+    return len(files)
+
+
+@pytest.fixture(scope="module")
+def plant(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A database with a query that has run, and a copy of it as it was when it was closed."""
+    folder = tmp_path_factory.mktemp("power")
+    with nm.connect(spark, path=folder / "plant") as db:
+        file = declare(db, folder, ROWS)
+        db.create_query("pairs", PAIRS)
+        for batch in range(2, 5):
+            wait_for(lambda: len(results(db, "pairs")) == (batch - 1) * ROWS)  # noqa: B023
+            write_rows(file, range((batch - 1) * ROWS, batch * ROWS))
+        wait_for(lambda: len(results(db, "pairs")) == 4 * ROWS)
+    shutil.copytree(folder / "plant", folder / "copy")
+    return folder, file
+
+
+@pytest.mark.parametrize(("kind", "how"), [one[1:] for one in PLANS], ids=[o[0] for o in PLANS])
+def test_every_result_is_there_once_or_the_query_says_what_is_wrong(
+    spark: SparkSession, plant: tuple[Path, Path], kind: str, how: Damage
+) -> None:
+    folder, file = plant
+    shutil.rmtree(folder / "plant")
+    shutil.copytree(folder / "copy", folder / "plant")
+    lines = file.read_text().splitlines(keepends=True)
+    checkpoint = folder / "plant" / "checkpoints" / "pairs"
+    assert damage(checkpoint, kind, how)
+    expected = list(range(len(lines) + ROWS))
+    with nm.connect(spark, path=folder / "plant") as db:
+        db.resume()
+        write_rows(file, range(len(lines), len(lines) + ROWS))
+        wait_for(lambda: results(db, "pairs") == expected or db.query_status("pairs").failures > 0)
+        if db.query_status("pairs").failures:
+            wait_for(lambda: db.query_status("pairs").phase is QueryPhase.FAILED)
+            told = str(db.query_status("pairs").error)
+            assert set(results(db, "pairs")) <= set(expected)
+            assert len(results(db, "pairs")) == len(set(results(db, "pairs")))
+            assert "state" in told
+        else:
+            assert results(db, "pairs") == expected
