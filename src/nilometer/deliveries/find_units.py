@@ -13,6 +13,7 @@ from nilometer.extras import require_packages
 from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.model.options import Option, one_of, parse_size, read_options, seconds, whole
+from nilometer.model.secrets import options_with_secrets
 
 _BUILT_IN: Final = {
     "mqtt": "nilometer.deliveries.units.mqtt:MqttUnit",
@@ -52,7 +53,8 @@ def unit_class(name: str) -> Any:
 def read_unit_options(name: str, given: Mapping[str, str]) -> dict[str, Any]:
     """The values of all options of a delivery: those of its unit, and those that all have."""
     kind = unit_class(name)
-    return read_options(f"unit {name}", (*_of_all(kind), *kind.options), given)
+    options = (*_of_all(kind), *kind.options)
+    return read_options(f"unit {name}", options, options_with_secrets(given))
 
 
 def chunk_size(options: Mapping[str, Any]) -> ChunkSize:

@@ -1,22 +1,60 @@
-"""What is never shown of options and addresses: passwords, tokens, keys."""
+"""Passwords, tokens and keys in options and addresses: never shown, and kept elsewhere.
+
+`secret('NAME')`, in an option or within an address, stands for what the environment variable
+NILOMETER_SECRET_NAME holds where it is used: the catalog keeps the name alone.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from typing import Final
+
+from nilometer.errors import InputError
 
 HIDDEN: Final = "…"
 _NAMES: Final = re.compile(
     r"pass(word|phrase|wd)?|secret|token|api[_-]?key|access[_-]?key|credential|authorization|headers?$",
     re.IGNORECASE,
 )
-_PARAMETERS: Final = re.compile(r"(key|auth|code|pwd|sig|signature)", re.IGNORECASE)
+_PARAMETERS: Final = re.compile(
+    r"key|auth|code|pwd|sig|signature|jwt|sas|bearer|sid|session(_?id)?|otp|pin|cookie"
+    r"|.*[_-](key|auth|sig|signature)|x-(amz|goog)-.*",
+    re.IGNORECASE,
+)
 """Of queries in URLs; options of such names may be names of files."""
 _ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s'\"]*(?=@)")
 _QUERY: Final = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s'\"]*)")
 _ADDRESS: Final = "address"
+_REFERENCE: Final = re.compile(r"secret\('([A-Za-z][A-Za-z0-9_]*)'\)")
+VARIABLE: Final = "NILOMETER_SECRET_"
+
+
+def with_secrets(text: str) -> str:
+    """A text with what its secrets stand for; raises InputError if one is not there.
+
+    >>> with_secrets("mqtt://ann@host")
+    'mqtt://ann@host'
+    """
+    return _REFERENCE.sub(_secret, text)
+
+
+def options_with_secrets(options: Mapping[str, str]) -> dict[str, str]:
+    """The same for the values of options."""
+    return {name: with_secrets(text) for name, text in options.items()}
+
+
+def _secret(found: re.Match[str]) -> str:
+    name = f"{VARIABLE}{found[1]}"
+    if name not in os.environ:
+        raise InputError(
+            f"there is no secret {found[1]}",
+            detail=f"the environment variable {name} is not set",
+            hint="set it where the database runs",
+        )
+    return os.environ[name]
 
 
 def is_secret(name: str) -> bool:

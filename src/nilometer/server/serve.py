@@ -155,7 +155,7 @@ class _Server(uvicorn.Server):
             log.exception("queries could not be started again")
 
     async def _watch(self) -> None:
-        """End the server when it has lost Spark or its catalog: who looks after it starts it anew."""
+        """End the server when it has lost Spark or its catalog: it is to be started anew."""
         missed = 0
         while missed < _MISSED and self._service.lost is None:
             await asyncio.sleep(_LOOK_SECONDS)

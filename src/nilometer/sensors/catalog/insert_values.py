@@ -17,6 +17,7 @@ from nilometer.errors import (
 )
 from nilometer.kernels.expression_types import is_number, type_name
 from nilometer.model.names import count, nearest
+from nilometer.model.secrets import options_with_secrets, with_secrets
 from nilometer.sensors.catalog.outcome import placed
 from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
@@ -120,9 +121,11 @@ def check_address(address: object, declared: Declaration) -> str:
             hint="it says how the sensor is reached: an address, or a JSON object of options",
         )
     reached, options = read_address(address)
-    check_reachable(declared.stream_type, reached or declared.options.get(ADDRESS, ""))
+    reached = with_secrets(reached or declared.options.get(ADDRESS, ""))
+    check_reachable(declared.stream_type, reached)
     if options:
-        both = read_stream_options({**declared.options, **options}).of_type or {}
+        given = read_stream_options({**declared.options, **options}).of_type or {}
+        both = options_with_secrets(given)
         check_options(
             declared.stream_type, {name: one for name, one in both.items() if name != ADDRESS}
         )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from nilometer.model.secrets import options_with_secrets
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_names import NOUNS
@@ -71,7 +72,8 @@ def _created(kind: Kind, name: str, made: bool) -> Outcome:
 
 def _check_type(stream: StreamDef) -> None:
     """Refuse an unknown type, and options that neither log nor manager nor type understands."""
-    options = dict(read_stream_options(stream.options, stream.history).of_type or {})
+    given = read_stream_options(stream.options, stream.history).of_type or {}
+    options = options_with_secrets(given)
     address = options.pop(ADDRESS, None)
     check_options(stream.stream_type, options)
     if address is not None:

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from nilometer.errors import InputError, in_one_line
+from nilometer.model.secrets import options_with_secrets, with_secrets
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.appender import Appender
@@ -176,8 +177,8 @@ class ManagedStream:
         return SensorAddress(
             table=table,
             sensor=record.name,
-            address=address,
-            options={**(self._options.of_type or {}), **own},
+            address=with_secrets(address),
+            options=options_with_secrets({**(self._options.of_type or {}), **own}),
             columns=columns,
             time=self.declaration.time if self.declaration.time in columns.names else None,
             identity=f"{owner}-{record.number}",

@@ -66,8 +66,25 @@ def _name(reader: StatementReader, hint: str) -> tuple[str, Place]:
     return text, place
 
 
+def _secret(reader: StatementReader) -> str:
+    """The reference to a secret, as it is kept."""
+    hint = "write secret('NAME') for the environment variable NILOMETER_SECRET_NAME"
+    token = reader.current
+    if reader.at_end or token.token_type != TokenType.STRING or not _is_plain(token.text):
+        reader.refuse("expected the name of a secret in quotes", hint=hint)
+    reader.go_on()
+    reader.expect(")", ") after the name of the secret", hint)
+    return f"secret('{token.text}')"
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.replace("_", "").isalnum() and name[0].isalpha()
+
+
 def _value(reader: StatementReader, name: str, hint: str) -> str:
-    """A text, or a number, a word or a length of time, as it is written."""
+    """A text, or a number, a word or a length of time, as it is written; or secret('NAME')."""
+    if reader.take("SECRET", "("):
+        return _secret(reader)
     words = _words(reader)
     if not words:
         reader.refuse(f"expected the value of the option {name}", hint=hint)
