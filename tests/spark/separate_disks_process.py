@@ -70,6 +70,8 @@ def main(url: str, shared: Path, alone: Path) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.executor.memory", "512m")
+        # Both executors have the same host, but not the same disk.
+        .config("spark.shuffle.readHostLocalDisk", "false")
         .config(
             "spark.sql.streaming.stateStore.providerClass",
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",

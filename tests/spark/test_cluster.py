@@ -11,6 +11,7 @@ import pytest
 from tests.spark_cluster import require_namespaces, run_on_cluster, spark_cluster
 
 
+@pytest.mark.soak
 @pytest.mark.limit(600)
 def test_executors_that_do_not_share_a_folder_are_refused_and_lose_nothing(tmp_path: Path) -> None:
     require_namespaces()
@@ -19,7 +20,8 @@ def test_executors_that_do_not_share_a_folder_are_refused_and_lose_nothing(tmp_p
     with tempfile.TemporaryDirectory(dir=build) as folder, spark_cluster(Path(folder)) as url:
         run_on_cluster(url, "tests.spark.separate_disks_process", folder, str(tmp_path))
         answer = json.loads((Path(folder) / "answer.json").read_text())
-    assert "this executor does not find the log that it shall write to" in answer["refused"]
+    told = answer["refused"]
+    assert "this executor does not find the log that it shall write to" in told, told
     assert "all executors find the same files" in answer["refused"]
     assert answer["lost"] == []
     assert answer["kept"] == [None, True]

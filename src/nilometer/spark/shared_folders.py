@@ -42,7 +42,7 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
         looks = _number_of_looks(session)
         frame = session.range(0, looks, 1, looks)
         look = ship_function(_Look(tuple(folders), mark))
-        unseen = frame.mapInArrow(look, "folder STRING, host STRING").distinct().collect()
+        unseen = frame.mapInArrow(look, "folder STRING, host STRING").collect()
     finally:
         for folder in folders:
             (Path(folder) / mark).unlink(missing_ok=True)
