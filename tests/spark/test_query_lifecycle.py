@@ -216,7 +216,9 @@ def test_queries_go_on_when_the_machine_has_another_number_of_cores(
         db.create_query(
             "pairs", "SELECT X.v AS v FROM A X, A Y WINDOW = 1 HOUR WHERE X.v = Y.v FROM START"
         )
-        db.create_query("counts", "SELECT k, COUNT(*) AS v FROM A GROUP BY k FROM START")
+        db.create_query(
+            "counts", "SELECT k, COUNT(*) AS v FROM A [RANGE 1 HOUR] GROUP BY k FROM START"
+        )
         wait_for(lambda: results(db, "pairs") == found)
         wait_for(lambda: newest_counts(db) == [rows // 7 + (k < rows % 7) for k in range(7)])
     for number in ("3", "1"):

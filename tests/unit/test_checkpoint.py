@@ -26,11 +26,17 @@ def plan(number: int) -> str:
     return f'v1\n{settings}\n{{"row": {number * 10}}}\n{{"row": {number * 7}}}'
 
 
+def write_changes(file: Path) -> None:
+    """Changes of state, and their checksums."""
+    file.write_bytes(b"x" * 1200)
+    file.with_name(f".{file.name}.crc").write_bytes(b"c" * (8 + 3 * 4))
+
+
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A checkpoint of some micro-batches, as Spark leaves it."""
     folder = tmp_path / "checkpoint"
-    for name in ("offsets", "commits", "state/0/0"):
+    for name in ("offsets", "commits", "state/0/0", "state/0/1"):
         (folder / name).mkdir(parents=True)
     (folder / "metadata").write_text(json.dumps({"id": QUERY}))
     for number in range(LAST + 2):
@@ -40,6 +46,8 @@ def checkpoint(tmp_path: Path) -> Path:
         (folder / "commits" / str(number)).write_text(COMMIT)
         with ZipFile(folder / "state/0/0" / f"{number + 1}.zip", "w") as archive:
             archive.writestr("metadata", "x" * 100)
+        for bucket in (0, 1):
+            write_changes(folder / f"state/0/{bucket}/{number + 1}.changelog")
     return folder
 
 
@@ -127,6 +135,23 @@ def test_snapshots_of_state_that_are_cut_off_are_removed(checkpoint: Path, log: 
         file.write_bytes(whole[:length])
         mend(checkpoint, log)
         assert not file.exists()
+
+
+@pytest.mark.parametrize("length", [None, 0, 1, 511, 512, 513, 1024])
+def test_the_last_micro_batch_is_repeated_if_its_state_is_not_whole(
+    checkpoint: Path, log: Storage, length: int | None
+) -> None:
+    file = checkpoint / f"state/0/1/{LAST + 1}.changelog"
+    if length is None:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:length])
+    mend(checkpoint, log)
+    assert finished(checkpoint) == set(range(LAST))
+    write_changes(file)
+    (checkpoint / "commits" / str(LAST)).write_text(COMMIT)
+    mend(checkpoint, log)
+    assert finished(checkpoint) == set(range(LAST + 1))
 
 
 def test_a_query_without_results_begins_anew(checkpoint: Path, log: Storage) -> None:

@@ -29,6 +29,10 @@ _KEPT_BATCHES: Final = 2
 _SHORTEST_PLAN: Final = 3
 """Lines: a version, settings, and at least one source."""
 _SHORTEST_NOTE: Final = 2
+_CHECKSUM_HEAD: Final = 8
+_CHECKSUM: Final = 4
+_CHECKED_BYTES: Final = 512
+"""Hadoop keeps, behind a head, a checksum of every 512 bytes of a file."""
 _SLACK: Final = 5.0
 """File systems may round the times of files, by seconds."""
 
@@ -94,10 +98,10 @@ class Checkpoint:
         self._mend_metadata(last)
         self._mend_offsets(kept, last)
         self._mend_commits()
-        self._mend_snapshots()
+        self._compare(kept, last)
+        self._mend_state()
         _remove_lone_checksums(self._offsets)
         _remove_lone_checksums(self._commits)
-        self._compare(kept, last)
 
     def _mend_metadata(self, last: tuple[str, int] | None) -> None:
         if _is_metadata(self._metadata):
@@ -144,11 +148,31 @@ class Checkpoint:
                 break
             _remove(file)
 
-    def _mend_snapshots(self) -> None:
-        """Remove snapshots of state that are cut off: earlier ones and changes give the same."""
+    def _mend_state(self) -> None:
+        """Let the last micro-batch be repeated if what it has made of the state is not whole.
+
+        Its results are in the log, so that only the state is made again. A snapshot that is cut off
+        is removed: an earlier one and the changes after it give the same.
+        """
+        finished = max(_numbers(self._commits), default=-1)
+        for versions in self._versions_of_state():
+            snapshots = [one for one in versions if one.suffix == ".zip"]
+            for file in snapshots[1:]:
+                if not _is_archive(file):
+                    _remove(file)
+            newest = [one for one in versions if _version(one) == finished + 1]
+            if finished >= 0 and not any(one.exists() and _is_whole(one) for one in newest):
+                _remove(self._commits / str(finished))
+                return
+
+    def _versions_of_state(self) -> Iterator[list[Path]]:
+        """The files of each bucket's state that make up its versions, oldest first."""
+        found: dict[Path, list[Path]] = {}
         for file in _files_in(self._folder / "state"):
-            if file.suffix == ".zip" and not _is_archive(file):
-                _remove(file)
+            if file.suffix in (".zip", ".changelog") and file.stem.isdecimal():
+                found.setdefault(file.parent, []).append(file)
+        for files in found.values():
+            yield sorted(files, key=_version)
 
     def _compare(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
         """Refuse a checkpoint and a log of which one is older than the other."""
@@ -213,6 +237,19 @@ def _is_plan(file: Path, lines: int) -> bool:
     except (OSError, ValueError):
         return False
     return version.startswith("v") and len(rest) + 1 >= lines
+
+
+def _version(file: Path) -> int:
+    return int(file.stem)
+
+
+def _is_whole(file: Path) -> bool:
+    """Whether a file is as long as its checksums say, as far as there are any."""
+    if file.suffix == ".zip":
+        return _is_archive(file)
+    size, checksums = file.stat().st_size, _checksum_of(file)
+    expected = _CHECKSUM_HEAD + _CHECKSUM * -(-size // _CHECKED_BYTES)
+    return size > 0 and (not checksums.exists() or checksums.stat().st_size == expected)
 
 
 def _is_archive(file: Path) -> bool:

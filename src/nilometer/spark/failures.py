@@ -64,6 +64,13 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         return InputError(f"{reading} holds what cannot be read", detail=_deepest(causes))
     if "spark.driver.maxResultSize" in text:
         return too_large_answer()
+    if "CANNOT_LOAD_STATE_STORE" in text:
+        return SessionError(
+            "the state of the query cannot be loaded",
+            detail=_deepest(causes),
+            hint="if this lasts, restore its checkpoint together with its results from a copy, or "
+            "drop the query and create it again",
+        )
     if "OutOfMemoryError" in text:
         return SessionError("Spark has run out of memory", detail=first)
     return SessionError("Spark could not do this", detail=first)
