@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx
 import psutil
 
-from tests.patience import LONG
+from tests.patience import LONG, slowness, wait_for
 from tests.server_at_work import ServerAtWork, server_at_work
 
 FOLLOWERS = 50
@@ -71,3 +74,29 @@ def test_a_server_without_spark_ends(tmp_path: Path) -> None:
         java_of(server).kill()
         assert server.process.wait(LONG) == 1
         assert "Spark has ended, and the server with it" in server.errors.read_text()
+
+
+def test_a_server_ends_in_time_whatever_runs(tmp_path: Path) -> None:
+    """Java matches such a pattern for years, and nothing interrupts it."""
+    text = "a" * 40
+    with server_at_work(tmp_path / "plant") as server:
+        server.sql("CREATE TABLE T (s STRING)")
+        server.sql(f"INSERT INTO T VALUES ('{text}!')")
+        with ThreadPoolExecutor() as threads:
+            asking = threads.submit(
+                httpx.post,
+                f"{server.url}/sql",
+                json={"statement": "SELECT s FROM T WHERE s RLIKE '^(a|a|aa)+$'"},
+                headers=server.headers("read"),
+                timeout=LONG,
+            )
+            java = java_of(server)
+            wait_for(lambda: java.cpu_percent(1.0) > 50)
+            began = monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(LONG)
+            took = monotonic() - began
+            with suppress(httpx.HTTPError):
+                asking.result()
+        assert took < 10 * slowness(), took
+        java.wait(LONG)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,6 +13,8 @@ import typer
 
 from nilometer.extras import require_extras
 
+_END_SECONDS: Final = 6.0
+"""For how long the database may take to be closed, after requests have ended."""
 _SPARK: Final = {
     # A statement that asks for too much memory fails; otherwise all of Spark would end with it.
     "spark.executor.killOnFatalError.depth": "0",
@@ -77,7 +81,26 @@ def serve(
         allow_insecure=insecure or settings.allow_insecure,
     )
     place = DatabasePlace(db, catalog, logs)
-    run_server(place, replace(chosen, settings=settings), _say, spark=spark)
+
+    def stopping() -> None:
+        _end_within(settings.stop_seconds + _END_SECONDS)
+
+    run_server(place, replace(chosen, settings=settings), _say, spark=spark, stopping=stopping)
+
+
+def _end_within(seconds: float) -> None:
+    """End the process after so long, whatever still runs in it: nothing acknowledged is lost.
+
+    A statement that does not end would keep its thread, and the interpreter waits for threads.
+    """
+
+    def end() -> None:
+        _say("what still ran was cut off; what was acknowledged is safe")
+        os._exit(0)
+
+    watch = threading.Timer(seconds, end)
+    watch.daemon = True
+    watch.start()
 
 
 def _say(line: str) -> None:

@@ -62,10 +62,12 @@ def run_server(
     say: Callable[[str], None],
     *,
     spark: Callable[[], SparkSession],
+    stopping: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a database until SIGTERM or Ctrl-C; `say` gets a line for the screen at a time.
 
-    `spark` waits for a session that is starting: the server's own, which it stops.
+    `spark` waits for a session that is starting: the server's own, which it stops. `stopping` is
+    called at the first signal.
     """
     settings = config.settings
     require_safe(settings)
@@ -84,7 +86,7 @@ def run_server(
         sessions = Sessions(tokens)
         for line in _greeting(settings, listening, first, sessions):
             say(line)
-        server = _Server(service, config, tokens, sessions)
+        server = _Server(service, config, tokens, sessions, stopping)
         with _signals_ignored_after():
             server.run([listening])
         say("stopping …")
@@ -111,7 +113,12 @@ class _Server(uvicorn.Server):
     """Uvicorn, set up for one service; queries are started again once it answers."""
 
     def __init__(
-        self, service: Service, config: ServerConfig, tokens: Tokens, sessions: Sessions
+        self,
+        service: Service,
+        config: ServerConfig,
+        tokens: Tokens,
+        sessions: Sessions,
+        stopping: Callable[[], None],
     ) -> None:
         settings = config.settings
         pages = all_pages(config.pages, lambda error: log.warning("%s", in_one_line(error)))
@@ -129,12 +136,14 @@ class _Server(uvicorn.Server):
             )
         )
         self._service = service
+        self._stopping = stopping
         self.lost: NilometerError | None = None
         """Why the server ends though nobody has stopped it."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop in order, however often it is asked: it takes `stop_seconds` at most."""
         if not self.should_exit:  # uvicorn takes a second Ctrl-C for leave to cut followers short
+            self._stopping()
             super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
