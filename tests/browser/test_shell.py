@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import NARROW, WIDE, Visiting
-from tests.browser.visit import Visit
+from tests.browser.visit import Visit, enter
 from tests.server_at_work import ServerAtWork
 
 _LIVE = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
@@ -154,3 +154,33 @@ _LEAST_CONTRAST = """() => {
   }
   return least;
 }"""
+
+
+def test_a_page_whose_token_is_revoked_gets_no_more_though_it_stays(
+    server: ServerAtWork, browser: Browser
+) -> None:
+    made = httpx.post(
+        server.url + "/tokens",
+        headers=server.headers("admin"),
+        json={"name": "brief", "scope": "read"},
+    )
+    at = enter(browser, server.url, made.json()["token"], WIDE, "light")
+    frames: list[str] = []
+    at.page.on(
+        "websocket",
+        lambda socket: socket.on("framereceived", lambda payload: frames.append(str(payload))),
+    )
+    at.open("/console/sensors")
+    at.page.route("**/login**", lambda route: route.abort())  # the browser does as it likes
+
+    def told(within: int) -> int:
+        """How many frames come in so many seconds, but for those that keep the connection."""
+        frames.clear()
+        at.page.wait_for_timeout(within * 1000)
+        return len([one for one in frames if len(one) > 5])
+
+    assert told(4) > 0
+    httpx.delete(server.url + "/tokens/brief", headers=server.headers("admin"))
+    at.page.wait_for_timeout(10_000)  # tokens are looked at each second, sessions every five
+    assert told(4) == 0
+    at.context.close()

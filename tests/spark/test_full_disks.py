@@ -36,6 +36,11 @@ def declare(db: nm.Database, file: Path) -> None:
     )
 
 
+def create_tables(db: nm.Database, count: int) -> None:
+    for number in range(count):
+        db.execute(f"CREATE TABLE T{number} (v INT)")
+
+
 def stored(db: nm.Database) -> list[int]:
     return sorted(v for (v,) in rows_of(Path(db.log_of("A")), ["v"]))
 
@@ -53,8 +58,7 @@ def test_everything_is_on_a_disk_that_gets_full(
         disk.fill()
         write_rows(file, range(ROWS, 2 * ROWS))
         with pytest.raises(CatalogError, match="the catalog cannot be used"):
-            for number in range(1000):
-                db.execute(f"CREATE TABLE T{number} (v INT)")
+            create_tables(db, 1000)
         told = wait_for(lambda: db.streams()[0].error or db.query_status("pairs").error)
         assert "No space left on device" in told or "full" in told, told
         assert stored(db) == list(range(len(stored(db))))
