@@ -27,6 +27,9 @@ check: $(READY)  ## lint, types, imports, and that the pinned versions install e
 soak: $(READY)  ## run the long tests: many more cases, many kills (a quarter of an hour)
 	@$(RUN)/python -m pytest -q -m soak --override-ini addopts= -p no:cacheprovider
 
+faults: $(READY)  ## kill, pause, fill and cut a plant at work, 300 times (two hours; goes on where it was)
+	@$(RUN)/python -m tests.fault_campaign
+
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
 	@$(RUN)/python -m benchmarks
 
@@ -59,4 +62,4 @@ $(READY): $(DEMO_READY) requirements/dev.txt
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test check soak bench experiments lock fresh lowest spark-versions setup clean
+.PHONY: faults help demo test check soak bench experiments lock fresh lowest spark-versions setup clean

@@ -1,0 +1,339 @@
+"""A campaign of faults against a plant at work: make faults, or python -m tests.fault_campaign.
+
+A server with a catalog in PostgreSQL reads a file that grows and topics of a broker, and runs
+queries over them. Fault after fault, chosen by chance, hits the server, Java, Python workers, the
+broker, the catalog, the disk and files of checkpoints, while readings come. After each the plant
+is judged: every reading is stored once, and every query has the results of an undisturbed run.
+The folder keeps what has happened: the same command goes on counting, with a new plant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psutil
+
+from nilometer.log.reader import LogReader
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.server.scopes import Scope
+from nilometer.server.tokens import Tokens
+from tests.mosquitto import Mosquitto, start_mosquitto
+from tests.patience import wait_for
+from tests.postgres import Postgres, start_postgres
+from tests.small_disk import SmallDisk, small_disk
+
+READINGS: Final = 40
+"""New readings of each kind around each fault."""
+QUERIES: Final = {
+    "pairs": "SELECT X.n AS n FROM Filed X, Filed Y WINDOW = 1 DAY WHERE X.n = Y.n",
+    "heard": "SELECT n FROM Heard",
+    "counted": "SELECT COUNT(*) AS n FROM Filed [RANGE 10 DAYS]",
+}
+_WAIT: Final = 240.0
+
+
+@dataclass
+class Plant:
+    """All processes, and how many readings there were."""
+
+    folder: Path
+    disk: SmallDisk
+    postgres: Postgres
+    catalog: str
+    broker: Mosquitto
+    token: str = ""
+    url: str = ""
+    server: subprocess.Popen[bytes] | None = None
+    filed: int = 0
+    heard: int = 0
+    chance: random.Random = field(default_factory=random.Random)
+
+    @property
+    def database(self) -> Path:
+        return self.disk.folder / "plant"
+
+    # The server
+
+    def start(self) -> None:
+        """Start the server, and wait until it is ready."""
+        with SensorCatalog.open(self.catalog) as catalog:
+            self.token = Tokens(catalog).create(f"campaign {time.time_ns()}", Scope.ADMIN)
+        output = self.folder / "server.out"
+        command = [sys.executable, "-m", "nilometer", "serve", "--port", "0"]
+        command += ["--db", str(self.database), "--catalog", self.catalog]
+        with output.open("wb") as out, (self.folder / "server.err").open("ab") as errors:
+            self.server = subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=errors,
+                start_new_session=True,
+                env={**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
+            )
+
+        def is_ready() -> bool:
+            lines = output.read_text().splitlines()
+            self.url = next((one.split()[-1] for one in lines if "listening at" in one), "")
+            with suppress(httpx.TransportError):
+                return bool(self.url) and httpx.get(f"{self.url}/ready").status_code == 200
+            return False
+
+        wait_for(is_ready, _WAIT, every=0.2, alive=lambda: self.is_alive)
+
+    @property
+    def is_alive(self) -> bool:
+        return self.server is not None and self.server.poll() is None
+
+    def kill(self) -> None:
+        if self.server is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.server.pid, signal.SIGKILL)
+            self.server.wait()
+
+    def sql(self, statement: str) -> Any:
+        answer = httpx.post(
+            f"{self.url}/sql",
+            json={"statement": statement},
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=_WAIT,
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def declare(self) -> None:
+        """Make streams and queries, once."""
+        self.sql(
+            "CREATE STREAM Filed (n BIGINT, HISTORY FOREVER) FROM file "
+            f"WITH (address = '{self.readings}', speed = 'max', follow = true)"
+        )
+        self.sql(
+            "CREATE STREAM Heard (n BIGINT, HISTORY FOREVER) FROM mqtt "
+            f"WITH (address = '{self.broker.url}/readings', qos = 1)"
+        )
+        for name, text in QUERIES.items():
+            self.sql(f"CREATE QUERY {name} AS {text} FROM START")
+
+    # Readings
+
+    @property
+    def readings(self) -> Path:
+        return self.folder / "readings.jsonl"
+
+    def file_readings(self, count: int) -> None:
+        with self.readings.open("a") as file:
+            for _ in range(count):
+                file.write(json.dumps({"n": self.filed}) + "\n")
+                self.filed += 1
+
+    def publish_readings(self, count: int) -> None:
+        """Let the broker have readings; it has acknowledged them when this returns."""
+        with socket.create_connection(("127.0.0.1", self.broker.port), timeout=30) as broker:
+            client = b"campaign"
+            body = b"\0\4MQTT\4\2\0\0" + struct.pack(">H", len(client)) + client
+            broker.sendall(bytes([0x10, len(body)]) + body)
+            assert broker.recv(4)[0] == 0x20
+            for number in range(1, count + 1):
+                topic, said = b"readings", json.dumps({"n": self.heard}).encode()
+                body = struct.pack(">H", len(topic)) + topic + struct.pack(">H", number) + said
+                broker.sendall(bytes([0x32, len(body)]) + body)
+                assert broker.recv(4)[0] == 0x40
+                self.heard += 1
+
+    # The judge
+
+    def is_right(self) -> bool:
+        """Whether every reading is stored, and every result is there."""
+        return (
+            self.rows("filed") == list(range(self.filed))
+            and self.rows("heard") == list(range(self.heard))
+            and self.rows("pairs") == list(range(self.filed))
+            and self.answer() == self.filed
+        )
+
+    def rows(self, log: str) -> list[int]:
+        """The numbers in a log, sorted: of one that comes twice both are there."""
+        reader = LogReader.open(self.database / "logs" / log)
+        return sorted(n for one in reader.read(reader.start) for n in one.rows["n"].to_pylist())
+
+    def answer(self) -> int:
+        reader = LogReader.open(self.database / "logs" / "counted")
+        frames = [one.rows for one in reader.read(reader.start)]
+        return sum(
+            n * diff
+            for rows in frames
+            for n, diff in zip(rows["n"].to_pylist(), rows["_diff"].to_pylist(), strict=True)
+        )
+
+    def told(self) -> str:
+        found = {one: len(self.rows(one)) for one in ("filed", "heard", "pairs")}
+        words = f"of {self.filed} and {self.heard} readings: {found}, answer {self.answer()}"
+        errors = (self.folder / "server.err").read_text(errors="replace")[-2000:]
+        with suppress(Exception):
+            words += f"\n{self.sql('SHOW QUERIES')}"
+        return f"{words}\n{errors}"
+
+
+# Faults
+
+
+def kill_server(plant: Plant) -> None:
+    plant.kill()
+
+
+def stop_server(plant: Plant) -> None:
+    assert plant.server is not None
+    plant.server.send_signal(signal.SIGTERM)
+    plant.server.wait(_WAIT)
+
+
+def pause_server(plant: Plant) -> None:
+    assert plant.server is not None
+    os.killpg(plant.server.pid, signal.SIGSTOP)
+    time.sleep(plant.chance.uniform(0.5, 4))
+    os.killpg(plant.server.pid, signal.SIGCONT)
+
+
+def kill_java(plant: Plant) -> None:
+    for one in _children(plant):
+        if one.name() == "java":
+            one.kill()
+    assert plant.server is not None
+    plant.server.wait(_WAIT)
+
+
+def kill_worker(plant: Plant) -> None:
+    workers = [one for one in _children(plant) if "python" in one.name() and not one.children()]
+    if workers:
+        with suppress(psutil.NoSuchProcess):
+            plant.chance.choice(workers).kill()
+
+
+def kill_broker(plant: Plant) -> None:
+    """A broker that is killed may lose what it has acknowledged: so all must be stored before."""
+    wait_for(lambda: plant.rows("heard") == list(range(plant.heard)), _WAIT, said=plant.told)
+    plant.broker.kill()
+    time.sleep(plant.chance.uniform(0, 3))
+    plant.broker.start()
+
+
+def kill_catalog(plant: Plant) -> None:
+    """PostgreSQL ends all its processes if one is killed, and recovers as after a power cut."""
+    postmaster = int((plant.postgres.folder / "data" / "postmaster.pid").read_text().split()[0])
+    for one in psutil.Process(postmaster).children():
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    time.sleep(plant.chance.uniform(0, 2))
+
+
+def fill_disk(plant: Plant) -> None:
+    plant.disk.fill()
+    time.sleep(plant.chance.uniform(0.5, 4))
+    plant.disk.empty()
+
+
+def cut_checkpoint(plant: Plant) -> None:
+    """Lose power: newest files of a checkpoint that were not forced to the disk are cut off."""
+    plant.kill()
+    query = plant.chance.choice(list(QUERIES))
+    folder = plant.database / "checkpoints" / query / plant.chance.choice(["offsets", "commits"])
+    files = sorted((f for f in folder.iterdir() if f.name.isdecimal()), key=lambda f: int(f.name))
+    if files:
+        whole = files[-1].read_bytes()
+        files[-1].write_bytes(whole[: plant.chance.randrange(len(whole) + 1)])
+        if plant.chance.random() < 0.3:
+            files[-1].unlink()
+
+
+FAULTS: Final[dict[str, tuple[int, Callable[[Plant], None]]]] = {
+    "server killed": (3, kill_server),
+    "server stopped": (1, stop_server),
+    "server paused": (3, pause_server),
+    "Java killed": (2, kill_java),
+    "worker killed": (6, kill_worker),
+    "broker killed": (4, kill_broker),
+    "catalog killed": (4, kill_catalog),
+    "disk full": (4, fill_disk),
+    "checkpoint cut": (3, cut_checkpoint),
+}
+"""How often each comes, in relation to the others."""
+
+
+def _children(plant: Plant) -> list[psutil.Process]:
+    assert plant.server is not None
+    return psutil.Process(plant.server.pid).children(recursive=True)
+
+
+def run_campaign(folder: Path, count: int, seed: int, minutes: float) -> int:
+    """Run faults until there were so many, or for so long; how many were survived in all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "work", ignore_errors=True)
+    record = folder / "faults.jsonl"
+    done = record.read_text().splitlines() if record.exists() else []
+    end = time.monotonic() + 60 * minutes
+    with ExitStack() as stack:
+        work = folder / "work"
+        work.mkdir()
+        disk = stack.enter_context(small_disk(work / "disk", 512))
+        postgres = stack.enter_context(start_postgres())
+        broker = stack.enter_context(start_mosquitto(work / "broker", persistence=True))
+        plant = Plant(work, disk, postgres, postgres.new_database(), broker)
+        stack.callback(plant.kill)
+        plant.readings.touch()
+        plant.start()
+        plant.declare()
+        while len(done) < count and time.monotonic() < end:
+            plant.chance = random.Random(f"{seed} {len(done)}")
+            names = list(FAULTS)
+            [name] = plant.chance.choices(names, [FAULTS[one][0] for one in names])
+            began = time.monotonic()
+            plant.file_readings(READINGS)
+            plant.publish_readings(READINGS)
+            time.sleep(plant.chance.uniform(0, 1.5))
+            FAULTS[name][1](plant)
+            if not plant.is_alive:
+                plant.start()
+            plant.file_readings(READINGS)
+            plant.publish_readings(READINGS)
+            wait_for(plant.is_right, _WAIT, every=0.2, said=plant.told)
+            line = json.dumps({"fault": name, "seconds": round(time.monotonic() - began, 1)})
+            done.append(line)
+            with record.open("a") as file:
+                file.write(line + "\n")
+            print(f"{len(done)} of {count}: {name}, {time.monotonic() - began:.0f} s", flush=True)
+    return len(done)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--folder", type=Path, default=Path("build/faults"))
+    given = parser.parse_args()
+    seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
+    print(f"seed {seed}, folder {given.folder}", flush=True)
+    survived = run_campaign(given.folder.absolute(), given.count, seed, given.minutes)
+    lines = (given.folder / "faults.jsonl").read_text().splitlines()
+    kinds = [json.loads(line)["fault"] for line in lines]
+    for name in FAULTS:
+        print(f"  {kinds.count(name):4d}  {name}")
+    print(f"{survived} faults survived: every reading once, every result right")
+
+
+if __name__ == "__main__":
+    main()
