@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from nilometer.errors import NilometerError
+from nilometer.errors import CheckpointError, NilometerError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.writer import LogWriter
@@ -160,9 +160,8 @@ def test_two_queries_cannot_share_a_log(spark: SparkSession, tmp_path: Path) -> 
     logs = open_logs(spark, tmp_path, ["A"])
     run_statement(logs, plan, tmp_path)
     place = Destination(str(tmp_path / "out"), str(tmp_path / "other"), trigger=NOW)
-    query = start_query(plan_statement(logs, plan), logs, place)
-    with pytest.raises(Exception, match="holds the results of another query"):
-        query.awaitTermination()
+    with pytest.raises(CheckpointError, match="holds the results of another query"):
+        start_query(plan_statement(logs, plan), logs, place)
 
 
 def test_what_the_log_of_a_query_cannot_hold(spark: SparkSession, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_results_of_an_earlier_release_kept_no_plans(checkpoint: Path, log: Stor
 
 def test_a_checkpoint_that_is_gone(checkpoint: Path, log: Storage) -> None:
     shutil.rmtree(checkpoint)
-    with pytest.raises(CheckpointError, match="checkpoint of this query is gone"):
+    with pytest.raises(CheckpointError, match="or the checkpoint of this one is gone"):
         mend(checkpoint, log)
     mend(checkpoint, log, None)
 

@@ -203,8 +203,9 @@ def test_a_part_that_a_killed_task_was_writing_is_swept_away(tmp_path: Path) -> 
     parts.write(3, rows_until_killed())
     [piece] = tmp_path.glob("*.part*")
     shutil.copy(piece, folder)
-    whole, _ = parts.write(4, [rows])
-    parts.append([str(whole)], None, ("query", 4))
+    whole = parts.write(4, [rows])
+    assert whole is not None
+    parts.append([whole], None, ("query", 4))
     assert list(folder.iterdir()) == []
     assert LogReader.open(tmp_path / "log").end.row == 1
 

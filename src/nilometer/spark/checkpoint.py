@@ -88,9 +88,11 @@ class Checkpoint:
         """
         if last is not None and not self._folder.is_dir():
             raise CheckpointError(
-                "the checkpoint of this query is gone, and its results are not",
+                f"the log {storage.location} holds the results of another query, "
+                "or the checkpoint of this one is gone",
                 detail=f"there is no folder {self._folder}",
-                hint="restore it from a copy, or drop the query and create it again",
+                hint="give every query a log and a checkpoint of its own; restore what is gone "
+                "from a copy, or drop the query and create it again",
             )
         if not self._folder.is_dir():
             return
