@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from nilometer.errors import LogFullError
+from nilometer.errors import LogFullError, in_one_line
 from nilometer.log.options import WhenFull
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.log_store import LogStore
@@ -163,7 +163,7 @@ class Appender:
                 break
             except LogFullError as error:
                 self.full = self._deaf = True
-                self.error = error.message
+                self.error = in_one_line(error)
                 prepared = await self._make_room(prepared, error)
             except Exception as error:
                 await self._suffer(error)
@@ -255,7 +255,7 @@ class Appender:
         try:
             return await self._in_thread(function, *given)
         except Exception as error:
-            self.error = f"{type(error).__name__}: {error}"
+            self.error = in_one_line(error)
             return None
 
     async def _until_it_works(self, function: Callable[..., _Result], *given: Any) -> _Result:
@@ -267,6 +267,6 @@ class Appender:
 
     async def _suffer(self, error: Exception) -> None:
         """Whatever is wrong with the disk may pass: until then the sensors wait."""
-        self.error = f"{type(error).__name__}: {error}"
+        self.error = in_one_line(error)
         self._deaf = True
         await asyncio.sleep(self._settings.room_timeout)
