@@ -164,13 +164,15 @@ def test_a_page_whose_token_is_revoked_gets_no_more_though_it_stays(
         headers=server.headers("admin"),
         json={"name": "brief", "scope": "read"},
     )
+    server.sql("CREATE QUERY watched AS SELECT station, temperature FROM Weather")
     at = enter(browser, server.url, made.json()["token"], WIDE, "light")
     frames: list[str] = []
     at.page.on(
         "websocket",
         lambda socket: socket.on("framereceived", lambda payload: frames.append(str(payload))),
     )
-    at.open("/console/sensors")
+    at.open("/console/queries/watched")
+    at.wait_for_rows()
     at.page.route("**/login**", lambda route: route.abort())  # the browser does as it likes
 
     def told(within: int) -> int:
@@ -184,3 +186,4 @@ def test_a_page_whose_token_is_revoked_gets_no_more_though_it_stays(
     at.page.wait_for_timeout(10_000)  # tokens are looked at each second, sessions every five
     assert told(4) == 0
     at.context.close()
+    server.sql("DROP QUERY watched")
