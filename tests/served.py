@@ -18,6 +18,7 @@ import pyarrow as pa
 from fastapi import FastAPI
 
 from nilometer.database import Database
+from nilometer.database.limits import filled
 from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
 from nilometer.errors import InputError, NameTakenError, NilometerError
 from nilometer.sensors.catalog.catalog import SensorCatalog
@@ -92,6 +93,7 @@ class StoredOnly:
         text: str,
         *,
         limits: QueryLimits | None,
+        fill_limits: bool,
         temporary: bool,
         owner: str,
     ) -> QueryStatus:
@@ -102,7 +104,8 @@ class StoredOnly:
             raise NameTakenError(f"there is a query {chosen} already")
         made = QueryStatus(
             chosen, text, "append", QueryPhase.RUNNING, 0, 0, None, 0, None, temporary,
-            limits or QueryLimits(), 0, 0, None, None,
+            filled(limits, self.limits) if limits and fill_limits else limits or QueryLimits(),
+            0, 0, None, None,
         )  # fmt: skip
         self.kept[chosen.lower()] = made
         return made

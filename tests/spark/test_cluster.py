@@ -21,7 +21,7 @@ def test_executors_that_do_not_share_a_folder_are_refused_and_lose_nothing(tmp_p
         run_on_cluster(url, "tests.spark.separate_disks_process", folder, str(tmp_path))
         answer = json.loads((Path(folder) / "answer.json").read_text())
     told = answer["refused"]
-    assert "this executor does not find the log that it shall write to" in told, told
+    assert "this executor cannot find the log that it should write to" in told, told
     assert "all executors find the same files" in answer["refused"]
     assert answer["lost"] == []
     assert answer["kept"] == [None, True]

@@ -204,3 +204,29 @@ def test_a_checkpoint_and_a_log_of_different_times(checkpoint: Path, log: Storag
 )
 def test_only_local_checkpoints_can_be_cut_off(location: str, is_local: bool) -> None:
     assert (Checkpoint.at(location) is not None) is is_local
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_the_last_micro_batch_is_finished_if_its_results_and_its_state_are_there(
+    checkpoint: Path, log: Storage, is_whole: bool
+) -> None:
+    """The rows that it has read may be gone, so it cannot be repeated."""
+    (checkpoint / "offsets" / str(LAST + 1)).unlink()
+    (checkpoint / "commits" / str(LAST)).write_bytes(b"")
+    if not is_whole:
+        (checkpoint / f"state/0/1/{LAST + 1}.changelog").write_bytes(b"")
+    mend(checkpoint, log)
+    assert finished(checkpoint) == set(range(LAST + is_whole))
+
+
+def test_a_checkpoint_of_an_earlier_time_is_refused(checkpoint: Path, log: Storage) -> None:
+    with pytest.raises(CheckpointError, match="is older than its results"):
+        Checkpoint(checkpoint).keep(log, (QUERY, LAST - 1), (QUERY, LAST))
+
+
+def test_a_path_that_is_not_local_for_spark_is_left_alone(tmp_path: Path, log: Storage) -> None:
+    log.delete("planned.json")
+    elsewhere = Checkpoint(tmp_path / "elsewhere")
+    elsewhere.keep(log, (QUERY, 7), (QUERY, 6))
+    elsewhere.mend(log, (QUERY, 7))
+    assert not (tmp_path / "elsewhere").exists()

@@ -146,7 +146,7 @@ def test_a_part_that_is_not_what_its_task_said_is_an_error(tmp_path: Path) -> No
                 file.unlink()
             else:
                 file.write_bytes(wrong)
-            with pytest.raises(LogError, match="is not what a task has written") as found:
+            with pytest.raises(LogError, match="differs from what its task wrote") as found:
                 writer.append_parts([part, other], watermark=None, key=("q", 1))
             assert said in str(found.value)
             assert "executors share" in str(found.value)

@@ -247,3 +247,26 @@ def test_writers_whose_segments_are_gone_are_forgotten(store: SteppedStore) -> N
     reader = LogReader.open(LOG)
     assert numbers_in(reader.read(reader.start))[-1] == 599
     assert len([one for one in store.objects if "/terms/" in one]) <= 6
+
+
+def test_what_was_written_too_late_stays_hidden_when_its_successors_are_gone(
+    store: SteppedStore,
+) -> None:
+    options = LogOptions(disk=4000, compression=None)
+    late = LogWriter.open(LOG, LAYOUT, options)
+    late.append(rows_from(0, 50))
+    with LogWriter.open(LOG, LAYOUT, options) as writer:
+        writer.append(rows_from(50, 50))
+        with pytest.raises(LogError):
+            late.append(rows_from(900, 50))
+        orphans = [one for one in store.objects if one.endswith(".seg")]
+        for one in range(2, 12):
+            writer.append(rows_from(one * 50, 50))
+            writer.trim()
+    for one in range(12, 30):
+        with LogWriter.open(LOG, LAYOUT, options) as writer:
+            writer.append(rows_from(one * 50, 50))
+            writer.trim()
+        reader = LogReader.open(LOG)
+        assert all(n < (one + 1) * 50 for n in numbers_in(reader.read(reader.start)))
+    assert set(orphans) & set(store.objects)  # one that nobody sees

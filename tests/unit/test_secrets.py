@@ -75,6 +75,10 @@ def test_a_secret_is_read_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> N
     assert with_secrets("secret('PLANT')") == "hunter2"
     assert with_secrets("mqtt://ann:secret('PLANT')@host/x") == "mqtt://ann:hunter2@host/x"
     assert options_with_secrets({"a": "secret('PLANT')", "b": "1"}) == {"a": "hunter2", "b": "1"}
+    monkeypatch.setenv("NILOMETER_SECRET_PLANT", "a/b'c@d")
+    assert with_secrets("secret('PLANT')") == "a/b'c@d"
+    assert with_secrets("mqtt://ann:secret('PLANT')@host") == "mqtt://ann:a%2Fb%27c%40d@host"
+    assert shown_text("cannot reach a/b'c@d or a%2Fb%27c%40d") == "cannot reach … or …"
     with pytest.raises(InputError, match="there is no secret OTHER") as found:
         with_secrets("secret('OTHER')")
     assert found.value.detail == "the environment variable NILOMETER_SECRET_OTHER is not set"

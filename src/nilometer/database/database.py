@@ -21,7 +21,7 @@ from nilometer.database.at_exit import close_at_exit
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading, everything_known
 from nilometer.database.lifecycle import RunSettings
-from nilometer.database.limits import owner_of
+from nilometer.database.limits import filled, owner_of
 from nilometer.database.named_frames import NamedFrames
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
@@ -325,12 +325,14 @@ class Database:
         text: str,
         *,
         limits: QueryLimits | None = None,
+        fill_limits: bool = False,
         temporary: bool = False,
         owner: str | None = None,
     ) -> QueryStatus:
         """Keep a SELECT under a name and start it, as CREATE QUERY does.
 
         limits     what it may take; None: what was said to `connect`.
+        fill_limits  where these limits say nothing, those of `connect` hold.
         temporary  it is gone when the database is opened again, and may do without a name.
         owner      whose it is, for `queries_of`.
 
@@ -345,7 +347,10 @@ class Database:
         statement = read_query(text)
         if statement.explain is not None:
             raise InputError("a query is kept, not its explanation", hint="leave out EXPLAIN")
-        change = None if limits is None else lambda _: limits
+        change = None
+        if limits is not None:
+            given = limits
+            change = lambda usual: filled(given, usual) if fill_limits else given  # noqa: E731
         queries.create(name, text, statement, limits=change, temporary=temporary, owner=owner)
         return queries.status(name)
 
@@ -414,6 +419,8 @@ class Database:
         )
         self._queries = RunningQueries(self._home, self._plan, self._beats, self._run_settings)
         close_at_exit(self)
+        if self.lost is not None:  # already, while it was being opened
+            raise self.lost
         self._queries.drop_temporary()
 
     def _lose(self, why: NilometerError) -> None:

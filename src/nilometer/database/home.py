@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from socket import gethostname
 from typing import Final
 from urllib.parse import quote
 from uuid import uuid4
@@ -67,7 +68,8 @@ class Home:
             opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
             self.catalog = opening.enter_context(opened)
             if self.catalog.is_shared:
-                lease = Lease(self.catalog, _identity(self.folder), lost)
+                holder = f"{_identity(self.folder)} of {gethostname()}"
+                lease = Lease(self.catalog, holder, lost)
                 opening.callback(_release, lease)
             self.manager = StreamManager(
                 self.log_of,

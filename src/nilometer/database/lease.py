@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from nilometer.errors import CatalogError, InputError, NilometerError
+from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.sensors.catalog.catalog import SensorCatalog
 
 SECONDS: Final = 60.0
@@ -39,22 +39,27 @@ class Lease:
         self._lost = lost
         self._seconds = seconds
         self._taken = monotonic()
+        self._problem: str | None = None
         other = self._take()
         if other is not None:
             raise InputError(
                 "the catalog is in use",
                 detail=f"{other} has it",
-                hint="close that one first; one that has ended without that "
-                f"holds it for {seconds:g} more seconds",
+                hint="close that one first; one that ended without closing it holds it for "
+                f"up to {seconds:g} seconds",
             )
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
-        self._thread.start()
+        self._is_lost = threading.Lock()
+        works = (self._renew, self._watch)
+        self._threads = [threading.Thread(target=one, name="lease", daemon=True) for one in works]
+        for one in self._threads:
+            one.start()
 
     def close(self) -> None:
         """Let others have the catalog."""
         self._closing.set()
-        self._thread.join()
+        self._threads[1].join()
+        self._threads[0].join(self._seconds / _RENEWALS)  # it may wait for a server that is away
         self._catalog.release_lease(self._holder)
 
     def _take(self) -> str | None:
@@ -65,28 +70,26 @@ class Lease:
         return other
 
     def _renew(self) -> None:
-        every = self._seconds / _RENEWALS
-        while not self._closing.wait(every):
+        while not self._closing.wait(self._seconds / _RENEWALS):
             try:
                 other = self._take()
-            except CatalogError as error:
-                # One more interval, and another one might have it before we know.
-                if monotonic() - self._taken > self._seconds - 2 * every:
-                    self._lost(
-                        InputError(
-                            "the database was closed: its catalog cannot be reached",
-                            detail=error.detail,
-                            hint="open it again when the catalog is back: queries go on",
-                        )
-                    )
-                    return
+            except Exception as error:  # `_watch` looks whether that lasts
+                self._problem = in_one_line(error)
             else:
                 if other is not None:
-                    self._lost(
-                        InputError(
-                            "the database was closed: another one has its catalog",
-                            detail=f"{other} has taken it over",
-                            hint="only one at a time can have a catalog",
-                        )
-                    )
+                    self._lose("another one has its catalog", f"{other} has taken it over")
                     return
+
+    def _watch(self) -> None:
+        """Tell that it is lost before another one can have it, though a renewal does not return."""
+        every = self._seconds / _RENEWALS
+        while not self._closing.wait(every / 4):
+            if monotonic() - self._taken > self._seconds - 2 * every:
+                self._lose("its catalog cannot be reached", self._problem)
+                return
+
+    def _lose(self, why: str, detail: str | None) -> None:
+        if self._is_lost.acquire(blocking=False):
+            self._closing.set()
+            hint = "one at a time can have a catalog; opened again, its queries go on"
+            self._lost(InputError(f"the database was closed: {why}", detail=detail, hint=hint))

@@ -80,7 +80,7 @@ class SteadyClock:
             self._jumped = self._tick
             self._say(
                 f"the clock of the system has jumped ahead by {format_duration(ahead)}: arriving "
-                f"readings get such times if this lasts for {format_duration(_LASTING)}"
+                f"readings get the new time once it has lasted for {format_duration(_LASTING)}"
             )
         if self._tick - self._jumped < _LASTING:
             return steady

@@ -105,7 +105,7 @@ def _open_part(part: Part, schema: pa.Schema) -> Iterator[tuple[SegmentReader, i
 
 def _other_part(part: Part, difference: str) -> LogError:
     return LogError(
-        "a part of the results is not what a task has written, and none of them is added",
+        "a part of the results differs from what its task wrote; nothing was added",
         detail=f"{part.path}: {difference}",
         hint="the log must lie in a folder that the driver and all executors share",
     )

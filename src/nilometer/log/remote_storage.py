@@ -127,6 +127,7 @@ class RemoteStorage:
         assert self._term is not None
         self.write(_object_name(number, self._term), chunks)
         if not self._has_begun:
+            self._require_newest()
             self._terms.begin(self._term, number)
         self._require_newest()
         self.write(f"{_HEADS}/{self._term}", [str(number).encode()])
@@ -178,12 +179,16 @@ class RemoteStorage:
         return ends
 
     def _forget_writers(self) -> None:
-        """Delete what is known of earlier writers of which there are no segments any more."""
+        """Delete what is known of writers before the first of which there are segments.
+
+        What is known of those in between hides segments that earlier ones wrote too late.
+        """
         assert self._term is not None
         needed = {found[1] for found in map(_parsed, self._list("")) if found is not None}
+        oldest = min(needed, default=self._term)
         for name, _ in self.files(_TERMS):
             term = name.partition(".")[0]
-            if term < self._term and term not in needed:
+            if term < oldest:
                 self.delete(f"{_TERMS}/{name}")
                 self.delete(f"{_HEADS}/{term}")
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from nilometer.errors import DurationError, InputError, NilometerError
 from nilometer.model.names import nearest
+from nilometer.model.secrets import is_secret
 from nilometer.model.time import parse_duration
 
 _YES: Final = {"true", "yes", "on", "1"}
@@ -67,7 +68,8 @@ def _value(owner: str, option: Option, text: str) -> Any:
     try:
         return option.parse(str(text))
     except (ValueError, DurationError, InputError) as error:
-        shown = "what was given" if option.is_secret else repr(str(text))
+        is_hidden = option.is_secret or is_secret(option.name)
+        shown = "what was given" if is_hidden else repr(str(text))
         raise OptionError(
             f"option {option.name} of {owner} cannot be {shown}",
             detail=f"{option.name}: {option.meaning}",

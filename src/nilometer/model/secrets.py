@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote
 
 from nilometer.errors import InputError
 
@@ -30,15 +31,21 @@ _QUERY: Final = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s'\"]*)")
 _ADDRESS: Final = "address"
 _REFERENCE: Final = re.compile(r"secret\('([A-Za-z][A-Za-z0-9_]*)'\)")
 VARIABLE: Final = "NILOMETER_SECRET_"
+_resolved: Final[set[str]] = set()
+"""What secrets stood for in this process: no text that is shown may have it."""
 
 
 def with_secrets(text: str) -> str:
     """A text with what its secrets stand for; raises InputError if one is not there.
 
+    Within a longer text, which is a URL then, they are written as URLs need it.
+
     >>> with_secrets("mqtt://ann@host")
     'mqtt://ann@host'
     """
-    return _REFERENCE.sub(_secret, text)
+    if (whole := _REFERENCE.fullmatch(text)) is not None:
+        return _secret(whole)
+    return _REFERENCE.sub(lambda found: quote(_secret(found), safe=""), text)
 
 
 def options_with_secrets(options: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +61,10 @@ def _secret(found: re.Match[str]) -> str:
             detail=f"the environment variable {name} is not set",
             hint="set it where the database runs",
         )
-    return os.environ[name]
+    value = os.environ[name].rstrip("\n")
+    if value:
+        _resolved.update({value, quote(value, safe="")})
+    return value
 
 
 def is_secret(name: str) -> bool:
@@ -68,6 +78,8 @@ def shown_text(text: str) -> str:
     >>> shown_text("cannot reach mqtt://ann:pass@host/x?token=abc&n=1")
     'cannot reach mqtt://ann:…@host/x?token=…&n=1'
     """
+    for value in _resolved:
+        text = text.replace(value, HIDDEN)
     text = _ACCOUNT.sub(rf"\1:{HIDDEN}", text)
     return _QUERY.sub(_shown_parameter, text)
 

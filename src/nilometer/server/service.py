@@ -6,8 +6,10 @@ looks has threads of its own, so that it never waits for statements.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,6 +70,7 @@ class Service:
         """Whether the server is stopping: followers end, and come back to the next one."""
         self._results = StoredResults(database.log_of)
         self._shares = Shares(settings.most_statements_each, "statements of one token run or wait")
+        self._makers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._threads = Threads(settings.most_statements, settings.statement_seconds)
 
     # Statements
@@ -146,15 +149,20 @@ class Service:
                 detail=f"got {name!r}",
                 hint="it stands in addresses: /queries/name",
             )
-        if limits is not None and not asker.may(Scope.ADMIN):
-            limits = filled(limits, self._database.limits)
-            self._require_within(limits, asker)
+        is_bound = limits is not None and not asker.may(Scope.ADMIN)
+        if limits is not None and is_bound:
+            self._require_within(filled(limits, self._database.limits), asker)
 
         def create() -> QueryStatus:
-            self._require_room(asker)
-            return self._database.create_query(
-                name, text, limits=limits, temporary=temporary or name is None, owner=asker.name
-            )
+            with self._room_for(asker):
+                return self._database.create_query(
+                    name,
+                    text,
+                    limits=limits,
+                    fill_limits=is_bound,
+                    temporary=temporary or name is None,
+                    owner=asker.name,
+                )
 
         with self._shares.one(asker.name):
             made = await self._threads.change(create)
@@ -165,19 +173,22 @@ class Service:
         """Let a query go on; False if it runs already."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
-            return await self._threads.change(lambda: self._database.start_query(known))
+            with self._shares.one(asker.name):
+                return await self._threads.change(lambda: self._database.start_query(known))
 
     async def stop_query(self, name: str, asker: Asker) -> bool:
         """Stop a query until it is started again; False if it did not run."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
-            return await self._threads.change(lambda: self._database.stop_query(known))
+            with self._shares.one(asker.name):
+                return await self._threads.change(lambda: self._database.stop_query(known))
 
     async def drop_query(self, name: str, asker: Asker) -> None:
         """Forget a query and its results."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
-            await self._threads.change(lambda: self._database.drop_query(known))
+            with self._shares.one(asker.name):
+                await self._threads.change(lambda: self._database.drop_query(known))
 
     async def health(self, name: str) -> list[HealthSample]:
         """How a query has been doing for the last minutes, oldest first."""
@@ -328,7 +339,8 @@ class Service:
                 self._require_for_rows(statement.table, asker)
             case CreateQuery():
                 self._require_within(read_limits(statement.options, self._database.limits), asker)
-                self._require_room(asker)
+                with self._room_for(asker):
+                    return self._run(text, asker)
             case AlterQuery():
                 self._require_within(read_limits(statement.options, self._database.limits), asker)
         return self._run(text, asker)
@@ -345,14 +357,20 @@ class Service:
             f"its {found} would be more",
         )
 
-    def _require_room(self, asker: Asker) -> None:
-        """Refuse one more query of somebody who has as many as one may have."""
+    @contextmanager
+    def _room_for(self, asker: Asker) -> Iterator[None]:
+        """Make one more query within this; refused to whoever has as many as one may have."""
+        if asker.may(Scope.ADMIN):
+            yield
+            return
         most = self.settings.most_queries_each
-        if not asker.may(Scope.ADMIN) and self._database.queries_of(asker.name) >= most:
-            raise LimitError(
-                f"{asker.name} has {most} queries already",
-                hint="drop one, or ask an administrator for another",
-            )
+        with self._makers[asker.name]:  # or several at once would each find room for one
+            if self._database.queries_of(asker.name) >= most:
+                raise LimitError(
+                    f"{asker.name} has {most} queries already",
+                    hint="drop one of them, or ask an administrator to make this one",
+                )
+            yield
 
     def _require_for_rows(self, table: str, asker: Asker) -> None:
         """Rows of sensor tables say whom the server contacts: that is more than writing."""

@@ -33,6 +33,11 @@ _CHECKSUM_HEAD: Final = 8
 _CHECKSUM: Final = 4
 _CHECKED_BYTES: Final = 512
 """Hadoop keeps, behind a head, a checksum of every 512 bytes of a file."""
+_RESTORE_BOTH: Final = (
+    "restore both from copies of the same time, or drop the query and create it again"
+)
+_NOTE: Final = {"nextBatchWatermarkMs": 0}
+"""What Spark notes of a finished micro-batch, unless its own watermarks are used."""
 _SLACK: Final = 5.0
 """File systems may round the times of files, by seconds."""
 
@@ -60,12 +65,21 @@ class Checkpoint:
         Raises CheckpointError if the log has taken in this one (`last`), planned otherwise.
         """
         query, batch = key
+        if not (self._offsets / str(batch)).exists():
+            return  # for Spark the path is not in the local file system
         if key == last:
             self._compare(_kept(storage, last), None)
             return
+        if last is not None and last[0] == query and batch < last[1]:
+            raise CheckpointError(
+                "the checkpoint of this query is older than its results",
+                detail=f"micro-batch {batch} is repeated, but the log ends with {last[1]}",
+                hint=_RESTORE_BOTH,
+            )
         before = read_json(storage, _KEPT) or {}
         now = time.time()
-        self._sync(batch, before.get("synced", 0.0) - _SLACK)
+        synced = before.get("synced", 0.0)
+        self._sync(batch, synced - _SLACK if synced <= now else 0.0)
         planned = {
             number: text
             for number, text in before.get("planned", {}).items()
@@ -86,7 +100,8 @@ class Checkpoint:
 
         Raises CheckpointError if results would be lost, or would come twice.
         """
-        if last is not None and not self._folder.is_dir():
+        kept = _kept(storage, last)
+        if kept and not self._folder.is_dir():
             raise CheckpointError(
                 f"the log {storage.location} holds the results of another query, "
                 "or the checkpoint of this one is gone",
@@ -96,12 +111,12 @@ class Checkpoint:
             )
         if not self._folder.is_dir():
             return
-        kept = _kept(storage, last)
         self._mend_metadata(last)
         self._mend_offsets(kept, last)
         self._mend_commits()
         self._compare(kept, last)
         self._mend_state()
+        self._finish(kept, last)
         _remove_lone_checksums(self._offsets)
         _remove_lone_checksums(self._commits)
 
@@ -142,7 +157,7 @@ class Checkpoint:
         return max((_lines(one) for one in kept.values() or whole), default=_SHORTEST_PLAN)
 
     def _mend_commits(self) -> None:
-        """Remove notes that micro-batches are finished that are cut off: they are repeated."""
+        """Remove commit notes that are cut off; their micro-batches are repeated."""
         for number in reversed(_numbers(self._commits)):
             file = self._commits / str(number)
             if _is_plan(file, _SHORTEST_NOTE):
@@ -167,6 +182,23 @@ class Checkpoint:
                 _remove(self._commits / str(finished))
                 return
 
+    def _finish(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
+        """Note that the last micro-batch is finished, if its results and its state are there.
+
+        Spark would repeat it; but the rows that it has read may have been deleted since.
+        """
+        if last is None or last[1] not in kept or last[1] in _numbers(self._commits):
+            return
+        before = self._commits / str(last[1] - 1)
+        if not before.exists() or json.loads(before.read_text().splitlines()[1]) != _NOTE:
+            return
+        for versions in self._versions_of_state():
+            newest = [one for one in versions if _version(one) == last[1] + 1]
+            if not any(map(_is_whole, newest)):
+                return
+        if last[1] + 1 not in _numbers(self._offsets):  # or its rows are still there
+            _write(self._commits / str(last[1]), before.read_text())
+
     def _versions_of_state(self) -> Iterator[list[Path]]:
         """The files of each bucket's state that make up its versions, oldest first."""
         found: dict[Path, list[Path]] = {}
@@ -182,15 +214,15 @@ class Checkpoint:
             if (self._offsets / str(number)).read_text() != text:
                 raise CheckpointError(
                     "the checkpoint of this query does not belong to its results",
-                    detail=f"micro-batch {number} was planned otherwise than the log says",
-                    hint="restore both from copies of the same time, or create the query again",
+                    detail=f"micro-batch {number} was planned differently from what the log says",
+                    hint=_RESTORE_BOTH,
                 )
         finished = max(_numbers(self._commits), default=-1)
         if kept and last is not None and finished > last[1]:
             raise CheckpointError(
                 "the results of this query are older than its checkpoint",
                 detail=f"the log ends with micro-batch {last[1]}, but {finished} is finished",
-                hint="restore both from copies of the same time, or create the query again",
+                hint=_RESTORE_BOTH,
             )
 
     def _sync(self, batch: int, since: float) -> None:

@@ -90,7 +90,7 @@ def _require_log(location: str) -> None:
     """Raises LogError where the log is not found that the driver has made."""
     if read_layout(storage_at(location)) is None:
         raise LogError(
-            f"this executor does not find the log that it shall write to: {location}",
+            f"this executor cannot find the log that it should write to: {location}",
             detail=f"on host {socket.gethostname()}",
             hint="keep the log where the driver and all executors find the same files: on a "
             "network file system, or in an object store",

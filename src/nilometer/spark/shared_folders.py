@@ -31,13 +31,13 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
     """
     if is_on_one_machine(session):
         return
-    folders = sorted({one for one in map(_local_folder, locations) if one is not None})
+    found = (one for one in map(_local_folder, locations) if one is not None)
+    folders = sorted({str(_existing(Path(one))) for one in found})
     if not folders:
         return
     mark = f"shared-{uuid4().hex}"
     try:
         for folder in folders:
-            Path(folder).mkdir(parents=True, exist_ok=True)
             (Path(folder) / mark).touch()
         looks = _number_of_looks(session)
         frame = session.range(0, looks, 1, looks)
@@ -83,6 +83,11 @@ def _local_folder(location: str) -> str | None:
         return str(Path(location).absolute())
     parts = urlsplit(location)
     return unquote(parts.path) if parts.scheme == "file" else None
+
+
+def _existing(folder: Path) -> Path:
+    """A folder, or the nearest above it that is there: the rest is made where that is."""
+    return next(one for one in (folder, *folder.parents) if one.is_dir())
 
 
 def _names(hosts: list[str]) -> str:

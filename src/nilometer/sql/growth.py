@@ -41,7 +41,7 @@ def grow(parts: int, place: Place) -> None:
     left[0] -= parts
     if left[0] < 0:
         raise SqlError(
-            f"the statement has more than {MOST_PARTS:,} parts, once its names are put in",
+            f"the statement has more than {MOST_PARTS:,} parts, once its names are expanded",
             place=place,
             detail="a name that stands for an expression or a query counts as all of it, each time",
             hint="compute parts in queries of their own: CREATE QUERY a AS …, and read a",

@@ -22,7 +22,11 @@ BEGIN: Final = "begin"
 """The option of a connection that says how its transactions begin; only SQLite minds."""
 _PATIENCE: Final = 30
 _POSTGRES: Final = "postgresql+psycopg"
-_POSTGRES_SETTINGS: Final = {"application_name": "nilometer", "connect_timeout": _PATIENCE}
+_POSTGRES_SETTINGS: Final = {
+    "application_name": "nilometer",
+    "connect_timeout": _PATIENCE,
+    "tcp_user_timeout": 1000 * _PATIENCE,
+}
 """What the URL may say otherwise."""
 _EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/database"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from nilometer.errors import InputError, InternalError
-from nilometer.log.clock import SteadyClock
+from nilometer.log.clock import SteadyClock, now_micros
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.log_options import StreamOptions, read_stream_options
@@ -56,6 +56,8 @@ class StreamManager:
         self._find_type = find_type
         self._find_unit = find_unit
         self._clock = clock or SteadyClock()
+        self._wall = clock or now_micros
+        """What readers in other processes are seen by."""
         self._settings = settings
         self._status_file = status_file
         self._loop = asyncio.new_event_loop()
@@ -153,7 +155,7 @@ class StreamManager:
             self._clock,
             self._threads,
         )
-        readers = Readers(store.location, self._settings, self._clock)
+        readers = Readers(store.location, self._settings, self._wall)
         self._watched[declaration.name] = _Watched(stream, readers)
 
     async def _forget(self, name: str) -> None:

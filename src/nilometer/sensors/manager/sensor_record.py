@@ -48,7 +48,7 @@ class SensorRecord:
     def note_error(self, error: BaseException | str) -> None:
         self.errors += 1
         text = error if isinstance(error, str) else in_one_line(error)
-        self.last_error = text[:_SHOWN]
+        self.last_error = shown_text(text)[:_SHOWN]
 
     def seen(self, value: Any, time: int, arrived: int) -> None:
         """A reading that will be stored."""

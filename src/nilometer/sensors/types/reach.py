@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from enum import IntEnum
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 _OWN_ENDINGS: Final = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 """Names that no server of the public network answers for."""
+
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 class Reach(IntEnum):
@@ -61,11 +64,18 @@ async def resolve(host: str, port: int, reach: Reach) -> list[str]:
 
 def _needs(address: str) -> Reach:
     found = _literal(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
+    if isinstance(found, IPv6Address):
+        found = _embedded(found) or found
     if found is None or found.is_link_local or found.is_multicast or found.is_unspecified:
         return Reach.ANYWHERE
     return Reach.PUBLIC if found.is_global else Reach.PRIVATE
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address to which packets for this one go in the end, if there is one."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:
