@@ -75,8 +75,10 @@ has_postgres() {
   command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
 }
 
+# A browser, and a library that Playwright's own program needs and a minimal Debian lacks.
 has_browser() {
-  command -v chromium >/dev/null || command -v google-chrome >/dev/null
+  { command -v chromium || command -v google-chrome; } >/dev/null &&
+    .venv/bin/python -c 'import ctypes; ctypes.CDLL("libatomic.so.1")' 2>/dev/null
 }
 
 # Installs a program that much works without, or says what does not: a check, the program's name,
@@ -150,7 +152,7 @@ set_up_tests() {
   install_packages dev
   install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
   install_if_possible has_browser chromium "the tests of the console are skipped" \
-    fonts-liberation
+    fonts-liberation libatomic1
 }
 
 mkdir -p build

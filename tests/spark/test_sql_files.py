@@ -46,7 +46,9 @@ def parts() -> Iterator[tuple[Path, range]]:
 
 
 @pytest.mark.parametrize(
-    ("file", "numbers"), parts(), ids=lambda one: one.stem if isinstance(one, Path) else one.start
+    ("file", "numbers"),
+    list(parts()),
+    ids=lambda one: one.stem if isinstance(one, Path) else f"{one.start}",
 )
 def test_answers(file: Path, numbers: range, interpreted: SparkSession) -> None:
     whole = read_file(file)
