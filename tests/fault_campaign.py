@@ -42,7 +42,7 @@ READINGS: Final = 40
 """New readings of each kind around each fault."""
 QUERIES: Final = {
     "pairs": "SELECT X.n AS n FROM Filed X, Filed Y WINDOW = 1 DAY WHERE X.n = Y.n",
-    "heard": "SELECT n FROM Heard",
+    "passed_on": "SELECT n FROM Heard",
     "counted": "SELECT COUNT(*) AS n FROM Filed [RANGE 10 DAYS]",
 }
 _WAIT: Final = 240.0
@@ -76,7 +76,9 @@ class Plant:
             self.token = Tokens(catalog).create(f"campaign {time.time_ns()}", Scope.ADMIN)
         output = self.folder / "server.out"
         command = [sys.executable, "-m", "nilometer", "serve", "--port", "0"]
-        command += ["--db", str(self.database), "--catalog", self.catalog]
+        config = self.folder / "plant.toml"
+        config.write_text(f'[files]\nallowed = ["{self.folder}"]\n')
+        command += ["--db", str(self.database), "--catalog", self.catalog, "--config", str(config)]
         with output.open("wb") as out, (self.folder / "server.err").open("ab") as errors:
             self.server = subprocess.Popen(
                 command,
@@ -162,6 +164,7 @@ class Plant:
             self.rows("filed") == list(range(self.filed))
             and self.rows("heard") == list(range(self.heard))
             and self.rows("pairs") == list(range(self.filed))
+            and self.rows("passed_on") == list(range(self.heard))
             and self.answer() == self.filed
         )
 
@@ -180,7 +183,7 @@ class Plant:
         )
 
     def told(self) -> str:
-        found = {one: len(self.rows(one)) for one in ("filed", "heard", "pairs")}
+        found = {one: len(self.rows(one)) for one in ("filed", "heard", "pairs", "passed_on")}
         words = f"of {self.filed} and {self.heard} readings: {found}, answer {self.answer()}"
         errors = (self.folder / "server.err").read_text(errors="replace")[-2000:]
         with suppress(Exception):
