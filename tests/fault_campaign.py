@@ -281,7 +281,7 @@ def _children(plant: Plant) -> list[psutil.Process]:
     return psutil.Process(plant.server.pid).children(recursive=True)
 
 
-def run_campaign(folder: Path, count: int, seed: int, minutes: float) -> int:
+def run_campaign(folder: Path, count: int, seed: int, minutes: float, names: list[str]) -> int:
     """Run faults until there were so many, or for so long; how many were survived in all."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "work", ignore_errors=True)
@@ -301,7 +301,6 @@ def run_campaign(folder: Path, count: int, seed: int, minutes: float) -> int:
         plant.declare()
         while len(done) < count and time.monotonic() < end:
             plant.chance = random.Random(f"{seed} {len(done)}")
-            names = list(FAULTS)
             [name] = plant.chance.choices(names, [FAULTS[one][0] for one in names])
             began = time.monotonic()
             plant.file_readings(READINGS)
@@ -327,10 +326,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--folder", type=Path, default=Path("build/faults"))
+    parser.add_argument("--only", action="append", choices=FAULTS, help="faults of this kind")
     given = parser.parse_args()
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
     print(f"seed {seed}, folder {given.folder}", flush=True)
-    survived = run_campaign(given.folder.absolute(), given.count, seed, given.minutes)
+    survived = run_campaign(
+        given.folder.absolute(), given.count, seed, given.minutes, given.only or list(FAULTS)
+    )
     lines = (given.folder / "faults.jsonl").read_text().splitlines()
     kinds = [json.loads(line)["fault"] for line in lines]
     for name in FAULTS:

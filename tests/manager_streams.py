@@ -25,6 +25,7 @@ from nilometer.sensors.stream_type import END, NEW_VALUE, Reading, SensorAddress
 
 QUICK = ManagerSettings(
     look_every=0.02,
+    let_go_after=0.0,
     tick_every=0.05,
     status_every=0.05,
     first_wait=0.01,

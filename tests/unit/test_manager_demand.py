@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from nilometer.log.position import Position
-from nilometer.log.registrations import register, registrations
+from nilometer.log.registrations import hold_readers, register, registrations
 from nilometer.sensors.manager.demand import Readers
 from nilometer.sensors.manager.status import read_status
 from tests.manager_streams import QUICK, Site, running, sensors, stream, table, values
@@ -109,7 +110,26 @@ def test_a_reader_whose_process_died_needs_nothing(site: Site) -> None:
             wait_for(lambda: site.lines.opened == {"a0": 1})
             assert manager.streams()[0].readers == 1
             child.kill()
-        wait_for(lambda: site.lines["a0"].closed == 1)
+        wait_for(lambda: site.lines["a0"].paused == 1)  # the reader may come back
+        assert site.lines["a0"].closed == 0
+
+
+def test_a_query_that_fails_and_is_started_again_loses_nothing_in_between(site: Site) -> None:
+    """Its reader is released, and held again by whoever starts it: sensors stay open."""
+    site.settings = replace(QUICK, let_go_after=0.5)
+    line = site.lines["a0"]
+    with running(site, stream()) as manager:
+        site.read("S")
+        wait_for(lambda: line.opened == 1)
+        for _ in range(3):
+            site.leave("S")
+            time.sleep(0.2)
+            hold_readers(site.locate("S"), "r", now=site.now())
+            time.sleep(0.6)
+        assert line.events == ["opened"]
+        site.leave("S")
+        wait_for(lambda: manager.status("S") == [])
+    assert line.events == ["opened", "closed"]
 
 
 def test_readers_that_come_and_go_within_one_tick_of_the_disk_are_seen(site: Site) -> None:

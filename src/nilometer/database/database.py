@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -25,7 +26,7 @@ from nilometer.database.limits import filled, owner_of
 from nilometer.database.named_frames import NamedFrames
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
-from nilometer.database.running import RunningQueries
+from nilometer.database.running import LimitChange, RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query, run_statement
 from nilometer.database.units import Units
@@ -347,10 +348,7 @@ class Database:
         statement = read_query(text)
         if statement.explain is not None:
             raise InputError("a query is kept, not its explanation", hint="leave out EXPLAIN")
-        change = None
-        if limits is not None:
-            given = limits
-            change = lambda usual: filled(given, usual) if fill_limits else given  # noqa: E731
+        change = None if limits is None else _change_to(limits, fill=fill_limits)
         queries.create(name, text, statement, limits=change, temporary=temporary, owner=owner)
         return queries.status(name)
 
@@ -483,6 +481,11 @@ class Database:
         if stored is not None:
             kind = stored.kind.lower()
             raise InputError(f"there is already a {kind} {name}", hint="choose another name")
+
+
+def _change_to(limits: QueryLimits, *, fill: bool) -> LimitChange:
+    """These limits, whatever the usual ones are; or, where they say nothing, the usual ones."""
+    return partial(filled, limits) if fill else lambda _: limits
 
 
 def connect(

@@ -26,7 +26,7 @@ from nilometer.database.query_status import QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
 from nilometer.database.run_table import RunTable
 from nilometer.database.supervisor import EVERY
-from nilometer.errors import InputError, LimitError, NilometerError, in_one_line
+from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
 from nilometer.log.options import LogOptions
 from nilometer.log.registrations import forget_readers, hold_readers, release_readers
@@ -190,7 +190,8 @@ class QueryLifecycle:
         if may_be_cured(error):
             run.state = before.failed(why, now, settings.back_off, settings.chance())
             self._stop_in_spark(run)
-            self._hold(query.name)
+            with suppress(OSError, LogError):  # on a full disk the readers stay as they were
+                self._hold(query.name)
             self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=why)
         else:
             try:

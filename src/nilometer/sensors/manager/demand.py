@@ -44,6 +44,8 @@ class Readers:
         self._clock = clock
         self._stamp: int | None = None
         self._known: list[Registration] = []
+        self.lost = False
+        """Whether a named reader has gone without a word: it may come back, and go on."""
 
     async def look(self) -> list[Registration]:
         """The same as `alive`; while a store elsewhere is asked, the loop goes on."""
@@ -55,11 +57,13 @@ class Readers:
         stamp = self._stamp_now()
         if stamp is None or stamp != self._stamp:
             self._known, self._stamp = registrations(self._location), stamp
-        alive = []
+        alive, self.lost = [], False
         for reader in self._known:
             if is_alive(reader, now, self._settings):
                 alive.append(reader)
-            elif not reader.named and now - reader.seen > self._settings.forget_after:
+            elif reader.named:
+                self.lost |= reader.active
+            elif now - reader.seen > self._settings.forget_after:
                 forget(self._location, reader.reader)
         return alive
 

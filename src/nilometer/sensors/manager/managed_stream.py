@@ -58,13 +58,18 @@ class ManagedStream:
         """So many readers are alive."""
         self.readers, self._appender.listened = readers, readers > 0
 
-    def want(self, sensors: Iterable[Sensor]) -> bool:
-        """Read exactly these sensors from now on; False: some must be let go first, ask again."""
+    def want(self, sensors: Iterable[Sensor], *, pause: bool = False) -> bool:
+        """Read exactly these sensors from now on; False: some must be let go first, ask again.
+
+        `pause`: what others say from now on is still wanted by somebody who is away.
+        """
         wanted = {one.number: one for one in sensors}
         self.store.static.want(wanted.values())
         for number, task in list(self._tasks.items()):
             sensor = wanted.get(number)
-            if sensor is None or sensor.address != task.sensor.address:
+            if sensor is None:
+                self._let_go(number, pause=pause)
+            elif sensor.address != task.sensor.address:
                 self._let_go(number, pause=False)
             elif sensor.version != task.sensor.version:
                 task.sensor = sensor

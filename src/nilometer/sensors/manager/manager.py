@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from nilometer.errors import InputError, InternalError
@@ -173,7 +174,7 @@ class StreamManager:
         stream = watched.stream
         try:
             alive = await watched.readers.look()
-            conditions = frozenset(live_conditions(alive))
+            conditions = watched.kept(frozenset(live_conditions(alive)), self._settings)
             if watched.is_current and conditions == watched.conditions:
                 stream.note_readers(len(alive))
                 return
@@ -182,7 +183,7 @@ class StreamManager:
             wanted = await asyncio.to_thread(self._wanted, watched)
             if self._watched.get(stream.declaration.name) is watched:
                 stream.note_readers(len(alive))
-                if not stream.want(wanted):
+                if not stream.want(wanted, pause=watched.readers.lost):
                     watched.is_current = False
         except Exception as error:  # whatever the catalog says: try again with the next look
             watched.trouble(error)
@@ -234,8 +235,21 @@ class _Watched:
     conditions: frozenset[str | None] = frozenset()
     chosen: dict[str | None, Set[int]] = field(default_factory=dict)
     """The numbers of the sensors that satisfied each condition last."""
+    less_since: float | None = None
+    """Since when fewer conditions hold than sensors are read for."""
     is_current: bool = True
     """Whether the sensors are those that these conditions choose."""
+
+    def kept(self, live: frozenset[str | None], settings: ManagerSettings) -> frozenset[str | None]:
+        """The conditions to read sensors for: those that hold, and those that did just now."""
+        if live >= self.conditions:
+            self.less_since = None
+            return live
+        self.less_since = monotonic() if self.less_since is None else self.less_since
+        if monotonic() - self.less_since < settings.let_go_after:
+            return live | self.conditions
+        self.less_since = None
+        return live
 
     def trouble(self, error: Exception) -> None:
         """Something went wrong: say so, and look again."""

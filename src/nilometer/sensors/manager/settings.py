@@ -14,6 +14,9 @@ class ManagerSettings:
 
     look_every: float = 0.2
     """How often it looks who reads."""
+    let_go_after: float = 3.0
+    """For how long sensors are kept that nobody reads any more: a query that has failed is started
+    again, and what a sensor says in between is not to be lost."""
     tick_every: float = 1.0
     """How often each log is trimmed, and told the time where nothing arrives."""
     status_every: float = 1.0
