@@ -29,11 +29,15 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield mounted
 
 
-def declare(db: nm.Database, file: Path) -> None:
+def begin(db: nm.Database, file: Path) -> None:
+    """A stream over a file that is followed, and a query that has all of its rows."""
+    write_rows(file, range(ROWS))
     db.execute(
         "CREATE STREAM A (k INT, v INT, HISTORY FOREVER) FROM file "
         f"WITH (address = '{file}', speed = 'max', follow = true)"
     )
+    db.create_query("pairs", PAIRS)
+    wait_for(lambda: results(db, "pairs") == list(range(ROWS)))
 
 
 def create_tables(db: nm.Database, count: int) -> None:
@@ -49,11 +53,8 @@ def test_everything_is_on_a_disk_that_gets_full(
     spark: SparkSession, tmp_path: Path, disk: SmallDisk
 ) -> None:
     file = tmp_path / "a.jsonl"
-    write_rows(file, range(ROWS))
     with nm.connect(spark, path=disk.folder / "plant") as db:
-        declare(db, file)
-        db.create_query("pairs", PAIRS)
-        wait_for(lambda: results(db, "pairs") == list(range(ROWS)))
+        begin(db, file)
 
         disk.fill()
         write_rows(file, range(ROWS, 2 * ROWS))
@@ -75,11 +76,8 @@ def test_a_disk_that_is_full_when_a_database_is_closed_and_opened(
     spark: SparkSession, tmp_path: Path, disk: SmallDisk
 ) -> None:
     file = tmp_path / "a.jsonl"
-    write_rows(file, range(ROWS))
     with nm.connect(spark, path=disk.folder / "plant") as db:
-        declare(db, file)
-        db.create_query("pairs", PAIRS)
-        wait_for(lambda: results(db, "pairs") == list(range(ROWS)))
+        begin(db, file)
         disk.fill()
         write_rows(file, range(ROWS, 2 * ROWS))
     disk.empty()
@@ -97,11 +95,8 @@ def test_a_part_of_a_database_is_on_a_disk_that_gets_full(
     plant.mkdir()
     (plant / what).symlink_to(disk.folder / what)
     (disk.folder / what).mkdir()
-    write_rows(file, range(ROWS))
     with nm.connect(spark, path=plant) as db:
-        declare(db, file)
-        db.create_query("pairs", PAIRS)
-        wait_for(lambda: results(db, "pairs") == list(range(ROWS)))
+        begin(db, file)
         disk.fill()
         write_rows(file, range(ROWS, 2 * ROWS))
         wait_for(lambda: db.streams()[0].error or db.query_status("pairs").error)

@@ -6,7 +6,7 @@ Whatever is acknowledged is in the log, once, and readers never see rows that go
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -113,16 +113,12 @@ class Stepped:
             self.error = error
 
 
-def every_step() -> Iterator[int]:
-    return iter(range(STEPS))
-
-
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_a_writer_is_stopped_in_an_append_while_another_takes_over(
     store: SteppedStore, has_begun: bool
 ) -> None:
     tried = 0
-    for step in every_step():
+    for step in range(STEPS):
         store.objects.clear()
         first = LogWriter.open(LOG, LAYOUT)
         acknowledged = set()
@@ -161,7 +157,7 @@ def test_a_writer_is_stopped_while_it_takes_over_from_one_that_goes_on(
     store: SteppedStore,
 ) -> None:
     tried = 0
-    for step in every_step():
+    for step in range(STEPS):
         store.objects.clear()
         first = LogWriter.open(LOG, LAYOUT)
         first.append(rows_from(0, 5))
@@ -195,7 +191,7 @@ def test_a_writer_is_stopped_while_it_takes_over_from_one_that_goes_on(
 
 
 def test_two_that_take_over_at_the_same_time(store: SteppedStore) -> None:
-    for step in every_step():
+    for step in range(STEPS):
         store.objects.clear()
         with LogWriter.open(LOG, LAYOUT) as first:
             first.append(rows_from(0, 5))
