@@ -46,6 +46,16 @@ step() {
   [ "$state" = green ]
 }
 
+# Deletes a root. One whose making was interrupted may still have /proc, /sys or /dev of this machine
+# mounted below it: they are let go first, and nothing on another file system is ever deleted.
+remove_root() {
+  local root=$1 mounted
+  while read -r mounted; do
+    umount --lazy "$mounted"
+  done < <(cut -d ' ' -f 2 /proc/mounts | awk -v below="$root/" 'index($0, below) == 1' | sort -r)
+  rm -rf --one-file-system "$root"
+}
+
 build_root() {
   mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,make,git,ca-certificates \
     "$2" "$1"
@@ -66,7 +76,7 @@ clone() {
 
 try_debian() {
   local suite=$1 root=$folder/$1
-  rm -rf "$root"
+  remove_root "$root"
   mkdir -p "$root"
   step "$root" "$suite: minimal root" build_root "$root" "$suite" || return 1
   clone "$root" root
@@ -75,7 +85,7 @@ try_debian() {
   case " $commands " in *" user "*)
     step "$root" "$suite: make demo, without root" \
       inside "$root" newcomer "cd ~/nilometer && make demo SECONDS=20" || return 1
-    rm -rf "$root/home/newcomer"
+    rm -rf --one-file-system "$root/home/newcomer"
   esac
   case " $commands " in *" demo "*)
     step "$root" "$suite: make demo" \
@@ -86,7 +96,7 @@ try_debian() {
   case " $commands " in *" test "*)
     step "$root" "$suite: make test" inside "$root" root "cd ~/nilometer && make test" || return 1
   esac
-  rm -rf "$root"
+  remove_root "$root"
 }
 
 [ "$(id -u)" = 0 ] || fail "root is needed to make a root folder: run it with sudo"
