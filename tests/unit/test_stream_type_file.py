@@ -24,9 +24,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def at(
-    path: Path | str, delivered: frozenset[bytes] = frozenset(), time: str | None = "at", **how: str
+    path: Path | str,
+    delivered: frozenset[bytes] = frozenset(),
+    time: str | None = "at",
+    epoch: int = 1_000_000,
+    **how: str,
 ) -> SensorAddress:
-    return SensorAddress("T", "s", str(path), how, COLUMNS, time, "t/1", delivered)
+    return SensorAddress("T", "s", str(path), how, COLUMNS, time, "t/1", delivered, epoch=epoch)
 
 
 def opened(sensor: SensorAddress, clock: Any = None) -> FileStream:
@@ -98,6 +102,88 @@ def test_instants_with_and_without_a_zone(tmp_path: Path, text: str, broken: boo
     found, bad, _ = read(opened(at(file)))
     assert found == [{"n": 1, "t": None, "at": START + timedelta(seconds=1)}]
     assert len(bad) == broken
+
+
+def number_at(moment: datetime, epoch: int) -> int:
+    """An instant as a number since 1970."""
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=epoch)
+
+
+@pytest.mark.parametrize("epoch", [1_000_000, 1_000, 1])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("follow", ["false", "true"])
+@pytest.mark.parametrize("garbage", [False, True])
+def test_numbers_are_times_in_their_unit_and_every_row_is_stored_or_refused(
+    tmp_path: Path, ending: str, epoch: int, follow: str, garbage: bool
+) -> None:
+    rows = [row(number) for number in range(3000)]
+    numbers = [{**one, "at": number_at(one["at"], epoch)} for one in rows]
+    file, bad = tmp_path / f"a.{ending}", 0
+    if ending == "parquet":
+        if garbage:
+            numbers = [{**one, "at": str(one["at"])} for one in numbers]
+            rows, bad = [], len(numbers)
+        pq.write_table(pa.Table.from_pylist(numbers), file)
+    elif ending == "csv":
+        lines = [f"{one['n']},{one['t']},{one['at']}" for one in numbers]
+        if garbage:
+            lines[1500:1500] = ["7,7.0,soon", "8,8.0,12:30"]
+            bad = 2
+        file.write_text("\n".join(["n,t,at", *lines]) + "\n")
+    else:
+        texts = [json.dumps(one) for one in numbers]
+        if garbage:
+            texts[1500:1500] = [
+                '{"n": 7, "at": "soon"}',
+                '{"n": 8, "at": true}',
+                '{"n": 9, "at": []}',
+            ]
+            bad = 3
+        file.write_text("\n".join(texts) + "\n")
+    pieces = 20 if follow == "true" else 1_000_000
+    found, refused, _ = read(opened(at(file, epoch=epoch, follow=follow)), pieces)
+    assert found == rows
+    assert len(refused) == bad
+
+
+def test_fractions_of_seconds_and_compact_dates(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("n,at\n1,1767225600.25\n2,20260101\n3,20260101T000001Z\n4, 1767225602 \n5,\n")
+    found, bad, _ = read(opened(at(file)))
+    assert bad == []
+    assert [one["at"] and (one["at"] - START).total_seconds() for one in found] == [
+        0.25,
+        0,
+        1,
+        2,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_restart_at_any_row_of_a_replay_loses_none(tmp_path: Path, ending: str) -> None:
+    """Rows that do not fit stand between others: the place in the file counts them, too."""
+    file = tmp_path / f"a.{ending}"
+    for number in range(12):
+        when = (START + timedelta(seconds=number)).isoformat()
+        cell = "soon" if number % 3 == 1 else when
+        text = f"{number},1.0,{cell}" if ending == "csv" else json.dumps({"n": number, "at": cell})
+        if ending == "csv" and number == 0:
+            file.write_text("n,t,at\n")
+        with file.open("a") as lines:
+            lines.write(text + "\n")
+    good = [number for number in range(12) if number % 3 != 1]
+    now = [0.0]
+    stream = opened(at(file, speed="recorded"), lambda: now[0])
+    stored: list[int] = []
+    for _ in range(60):
+        found, _, keys = read(stream, 1)
+        stored += [one["n"] for one in found]
+        if found:
+            rest, _, _ = read(opened(at(file, frozenset(keys))))
+            assert stored + [one["n"] for one in rest] == good
+        now[0] += 0.25
+    assert stored == good
 
 
 def test_only_what_does_not_fit_is_refused(tmp_path: Path) -> None:

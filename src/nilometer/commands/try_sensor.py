@@ -15,13 +15,13 @@ from nilometer.database.home import CATALOG_FILE
 from nilometer.database.units import Units
 from nilometer.errors import InputError
 from nilometer.log.clock import now_micros
+from nilometer.log.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register
 from nilometer.model.names import count, nearest
 from nilometer.model.secrets import shown_address
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import SensorStatus

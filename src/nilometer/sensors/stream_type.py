@@ -83,6 +83,8 @@ class SensorAddress:
     owner: str = ""
     """A name of the table in this database alone, that stays; its sensors may share a connection.
     Empty: the table's name."""
+    epoch: int = 1_000_000
+    """The unit of numbers that stand for a time since 1970, in microseconds."""
 
 
 class StreamType(Protocol):

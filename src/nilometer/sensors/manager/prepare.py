@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nilometer.log.dead_letters import DeadLetter, payload_text
 from nilometer.sensors.manager.build_rows import NO_TIME, Columns, RowBuilder
-from nilometer.sensors.manager.dead_letters import DeadLetter, payload_text
 from nilometer.sensors.manager.received import Event, Received
 from nilometer.sensors.manager.sensor_clock import SensorClock
 

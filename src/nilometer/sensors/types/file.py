@@ -63,12 +63,14 @@ class FileStream:
         self._began: tuple[float, int] | None = None
         self._rows: pa.RecordBatch | None = None
         self._path = Path()
-        self._end = 0
+        self._ends: list[int] = []
 
     def init_stream(self, sensor: SensorAddress) -> None:
         """Find the files, and the place where an earlier run has stopped."""
         chosen = read_options("file", self.options, sensor.options)
-        form = FileFormat(sensor.columns, chosen["format"], chosen["header"], chosen["separator"])
+        form = FileFormat(
+            sensor.columns, chosen["format"], chosen["header"], chosen["separator"], sensor.epoch
+        )
         self._speed, self._time = chosen["speed"], sensor.time
         if self._speed is not None and self._time is None:
             raise InputError(
@@ -96,7 +98,7 @@ class FileStream:
         if found is None:
             return Reading(END)
         self._path, piece = found
-        self._end = piece.end - len(piece.rows)
+        self._ends = piece.ends()
         self._rows = piece.rows if len(piece.rows) else None
         if piece.bad:
             self.interval = 0.0
@@ -118,8 +120,8 @@ class FileStream:
                 return Reading(NO_VALUE)
         rows, rest = self._rows.slice(0, count), self._rows.slice(count)
         self._rows = rest if len(rest) else None
-        self._end += count
-        key = f"{self._path}:{self._end}".encode()
+        key = f"{self._path}:{self._ends[count - 1]}".encode()
+        self._ends = self._ends[count:]
         return Reading(NEW_VALUE, rows, None, key)
 
     def _count_due(self, speed: float) -> int:

@@ -6,9 +6,10 @@ the rest is read line by line, so that only the lines that do not fit are refuse
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +22,14 @@ from pyarrow import types
 
 from nilometer.sensors.stream_type import BadReadingError
 from nilometer.sensors.types.json_fields import parse_json
-from nilometer.sensors.types.text_cells import CsvLines
+from nilometer.sensors.types.text_cells import CsvLines, read_instant
 
 FORMATS: Final = ("csv", "json", "parquet")
 _BLOCK: Final = 4 << 20
 _LINES: Final = 4096
+_UTC: Final = pa.timestamp("us", tz="UTC")
+_1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _ENDINGS: Final = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -46,6 +50,8 @@ class FileFormat:
     """csv, json or parquet; None: as the file's name says."""
     header: bool = True
     separator: str = ","
+    epoch: int = 1_000_000
+    """The unit of numbers that stand for a time since 1970, in microseconds."""
 
     def of(self, path: Path) -> str:
         return self.name or _ENDINGS.get(path.suffix.lower(), "csv")
@@ -58,6 +64,15 @@ class Piece:
     rows: pa.RecordBatch
     end: int
     bad: list[BadReadingError] = field(default_factory=list)
+    places: Sequence[int] | None = None
+    """Which rows of the file these are, counted from 1; None: the last ones before the end."""
+
+    def ends(self) -> list[int]:
+        """How far the file is read with each row."""
+        if not len(self.rows):
+            return []
+        places = self.places or range(self.end - len(self.rows) + 1, self.end + 1)
+        return [*places[:-1], self.end]
 
 
 def read_pieces(path: Path, form: FileFormat, skip: int) -> Iterator[Piece]:
@@ -68,8 +83,10 @@ def read_pieces(path: Path, form: FileFormat, skip: int) -> Iterator[Piece]:
         for batch in _arrow_batches(path, kind, form, bad):
             start, end = end, end + len(batch)
             if end > skip:
-                rows = _fit(batch.slice(max(0, skip - start)), form.columns)
-                yield Piece(rows, end, bad[:])
+                first = max(0, skip - start)
+                fitted = _fit(batch.slice(first), form, kind == "csv")
+                places = [start + first + place for place in fitted.places or ()]
+                yield Piece(fitted.rows, end, [*bad, *fitted.bad], places)
             bad.clear()
         if bad:
             yield Piece(pa.RecordBatch.from_pylist([], form.columns), end, bad)
@@ -100,11 +117,12 @@ class _Lines:
     """Gathers lines that fit, and those that do not."""
 
     def __init__(self, path: Path, form: FileFormat) -> None:
-        self._columns = form.columns
+        self._form = form
         self._csv = CsvLines(form.columns, form.separator) if form.of(path) == "csv" else None
         self._wants_header = form.header and self._csv is not None
         self._end = 0
         self._values: list[dict[str, Any]] = []
+        self._places: list[int] = []
         self._bad: list[BadReadingError] = []
 
     @property
@@ -125,15 +143,16 @@ class _Lines:
             self._end += 1
             if self._end > skip:
                 self._values.append(self._typed(value, text))
+                self._places.append(self._end)
         except BadReadingError as error:
             if self._end >= skip:
                 self._bad.append(error)
 
     def take(self) -> Piece:
         """What has been gathered since."""
-        rows = pa.RecordBatch.from_pylist(self._values, schema=self._columns)
-        piece = Piece(rows, self._end, self._bad)
-        self._values, self._bad = [], []
+        rows = pa.RecordBatch.from_pylist(self._values, schema=self._form.columns)
+        piece = Piece(rows, self._end, self._bad, self._places)
+        self._values, self._bad, self._places = [], [], []
         return piece
 
     def _typed(self, value: Any, text: str) -> dict[str, Any]:
@@ -141,22 +160,37 @@ class _Lines:
         found = parse_json(value) if isinstance(value, str) else value
         if not isinstance(found, dict):
             raise BadReadingError("not a JSON object", text[:4096])
-        row = {}
-        for column in self._columns:
-            row[column.name] = _scalar(found.get(column.name), column, text)
-        return row
+        return _typed_row(found, self._form, text)
 
 
-def _scalar(value: Any, column: pa.Field, text: str) -> Any:
+def _typed_row(found: Mapping[str, Any], form: FileFormat, text: str) -> dict[str, Any]:
+    """The declared columns of a row; a BadReadingError if a value does not fit its column."""
+    return {
+        column.name: _scalar(found.get(column.name), column, form.epoch, text)
+        for column in form.columns
+    }
+
+
+def _scalar(value: Any, column: pa.Field, epoch: int, text: str) -> Any:
     try:
-        if isinstance(value, str) and types.is_timestamp(column.type):
-            value = datetime.fromisoformat(value)
-            value = value.replace(tzinfo=value.tzinfo or UTC)
+        if types.is_timestamp(column.type) and value is not None:
+            value = _instant(value, epoch)
         return pa.scalar(value, column.type).as_py()
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         raise BadReadingError(
             f"column {column.name} is {column.type}, got {value!r:.60}", text[:4096]
         ) from error
+
+
+def _instant(value: Any, epoch: int) -> datetime:
+    """Text, or a number since 1970, or an instant as it is; without a zone in UTC."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=value.tzinfo or UTC)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return _1970 + timedelta(microseconds=round(value * epoch))
 
 
 def _arrow_batches(
@@ -172,12 +206,26 @@ def _arrow_batches(
     elif kind == "csv":
         yield from _csv_batches(path, form, bad)
     else:
+        yield from _json_batches(path, form)
+
+
+def _json_batches(path: Path, form: FileFormat) -> Iterator[pa.RecordBatch]:
+    """Instants may be text or numbers: what the first block has, the others should have, too."""
+    read = pyarrow.json.ReadOptions(use_threads=False, block_size=_BLOCK)
+    has_begun = False
+    for kind in (pa.string(), pa.float64()):
         parse = pyarrow.json.ParseOptions(
-            explicit_schema=_as_read(form.columns), unexpected_field_behavior="ignore"
+            explicit_schema=_as_read(form.columns, kind), unexpected_field_behavior="ignore"
         )
-        read = pyarrow.json.ReadOptions(use_threads=False, block_size=_BLOCK)
-        with pyarrow.json.open_json(path, read, parse) as reader:
-            yield from reader
+        try:
+            with pyarrow.json.open_json(path, read, parse) as reader:
+                for batch in reader:
+                    has_begun = True
+                    yield batch
+            return
+        except pa.ArrowInvalid:
+            if has_begun or kind == pa.float64():
+                raise
 
 
 def _csv_batches(
@@ -192,45 +240,91 @@ def _csv_batches(
     read = pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names)
     parse = pyarrow.csv.ParseOptions(delimiter=form.separator, invalid_row_handler=refuse)
     convert = pyarrow.csv.ConvertOptions(
-        column_types=_as_read(form.columns), strings_can_be_null=False, null_values=[""]
+        column_types=_as_read(form.columns, pa.string()),
+        strings_can_be_null=False,
+        null_values=[""],
     )
     with pyarrow.csv.open_csv(path, read, parse, convert) as reader:
         yield from reader
 
 
-def _as_read(columns: pa.Schema) -> pa.Schema:
-    """Instants are read as text: Arrow takes them either with a zone or without."""
+def _as_read(columns: pa.Schema, instants: pa.DataType) -> pa.Schema:
+    """Instants are read as text or numbers: Arrow takes text either with a zone or without."""
     return pa.schema(
         [
-            pa.field(one.name, pa.string() if types.is_timestamp(one.type) else one.type)
+            pa.field(one.name, instants if types.is_timestamp(one.type) else one.type)
             for one in columns
         ]
     )
 
 
-def _fit(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
-    """The declared columns; NULL where a file has none of a name."""
-    found = []
-    for column in columns:
-        if column.name not in batch.schema.names:
-            found.append(pa.nulls(len(batch), column.type))
-            continue
-        values = batch.column(column.name)
-        if types.is_timestamp(column.type):
-            values = _instants(values)
-        found.append(values.cast(column.type))
-    return pa.RecordBatch.from_arrays(found, schema=columns)
+def _fit(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
+    """The declared columns of rows, NULL where a file has none of a name.
 
-
-def _instants(values: pa.Array) -> pa.Array:
-    """Text as instants, where a zone is missing in UTC."""
-    utc = pa.timestamp("us", tz="UTC")
-    if types.is_timestamp(values.type):
-        return values.cast(pa.timestamp("us", tz=values.type.tz)).cast(utc)
-    if not types.is_string(values.type):
-        return values
-    values = pc.if_else(pc.equal(values, ""), None, values)
+    Where all is text, a number is text, too.
+    """
     try:
-        return values.cast(utc)
+        found = [_fit_column(batch, column, form.epoch, is_text) for column in form.columns]
+        return Piece(pa.RecordBatch.from_arrays(found, schema=form.columns), len(batch))
+    except (pa.ArrowException, ArithmeticError):
+        return _fit_rows(batch, form, is_text)
+
+
+def _fit_column(batch: pa.RecordBatch, column: pa.Field, epoch: int, is_text: bool) -> pa.Array:
+    if column.name not in batch.schema.names:
+        return pa.nulls(len(batch), column.type)
+    values = batch.column(column.name)
+    if types.is_timestamp(column.type):
+        values = _instants(_numbers(values) if is_text else values, epoch)
+    return values.cast(column.type)
+
+
+def _fit_rows(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
+    """The same, row by row."""
+    rows, bad, places = [], [], []
+    instants = [one.name for one in form.columns if types.is_timestamp(one.type)]
+    for place, found in enumerate(batch.to_pylist(), 1):
+        text = json.dumps(found, default=str)[:4096]
+        if is_text:
+            found |= {name: read_instant(found.get(name) or "") or None for name in instants}
+        try:
+            rows.append(_typed_row(found, form, text))
+            places.append(place)
+        except BadReadingError as error:
+            bad.append(error)
+    made = pa.RecordBatch.from_pylist(rows, schema=form.columns)
+    return Piece(made, len(batch), bad, places)
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Cells of text as numbers, if all of them are."""
+    values = pc.if_else(pc.equal(values, ""), None, values)
+    are_numbers = pc.and_(
+        pc.match_substring_regex(values, _NUMBER), pc.not_equal(pc.utf8_length(values), 8)
+    )
+    if values.null_count == len(values) or not pc.all(are_numbers).as_py():
+        return values
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return values.cast(pa.float64())
+
+
+def _instants(values: pa.Array, epoch: int) -> pa.Array:
+    """Text, where a zone is missing in UTC, or numbers since 1970, as instants."""
+    if types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us", tz=values.type.tz)).cast(_UTC)
+    if types.is_integer(values.type):
+        micros = pc.multiply_checked(values.cast(pa.int64()), pa.scalar(epoch, pa.int64()))
+        return micros.cast(_UTC)
+    if types.is_floating(values.type) or types.is_decimal(values.type):
+        micros = pc.round(pc.multiply(values.cast(pa.float64()), float(epoch)))
+        return micros.cast(pa.int64()).cast(_UTC)
+    if types.is_date(values.type):
+        return pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")
+    if not types.is_string(values.type) and not types.is_large_string(values.type):
+        return values
+    try:
+        return values.cast(_UTC)
     except pa.ArrowInvalid:
         return pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")

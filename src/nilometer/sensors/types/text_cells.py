@@ -47,7 +47,27 @@ def _converter(kind: pa.DataType) -> Cell:
         return lambda text: _TRUTHS[text.lower()]
     if types.is_decimal(kind):
         return Decimal
+    if types.is_timestamp(kind):
+        return read_instant
     return str
+
+
+def read_instant(text: str) -> int | float | str:
+    """A number since 1970, or text to be read as ISO 8601, which may be 20260131, too.
+
+    >>> read_instant("1393263000.5"), read_instant("2026-01-31"), read_instant("20260131")
+    (1393263000.5, '2026-01-31', '20260131')
+    """
+    if text.isdecimal() and len(text) == len("20260131"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 class CsvLines:
