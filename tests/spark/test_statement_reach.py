@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from nilometer.sql.function_kinds import AGGREGATES, GENERATORS, WINDOW_FUNCTIONS
 from nilometer.sql.spark_text import safe_functions
 from nilometer.sql.unsafe_functions import UNSAFE
 
@@ -41,3 +42,20 @@ def test_texts_mean_themselves(spark: SparkSession) -> None:
     items = [f"concat(k, {one}) AS c{number}" for number, one in enumerate(spelled)]
     answer = db.sql(f"SELECT {', '.join(items)} FROM T").toArrow().to_pylist()[0]
     assert [answer[f"c{number}"] for number in range(len(TEXTS))] == ["a" + one for one in TEXTS]
+
+
+def test_functions_that_are_no_scalars_are_known(spark: SparkSession) -> None:
+    """Those of the installed Spark, by the groups in which it lists them."""
+    java = spark._jvm
+    registry = spark._jsparkSession.sessionState().functionRegistry()
+    groups: dict[str, set[str]] = {}
+    for name in safe_functions():
+        known = java.org.apache.spark.sql.catalyst.FunctionIdentifier(
+            name, java.scala.Option.apply("builtin"), java.scala.Option.apply("system")
+        )
+        found = registry.lookupFunction(known)
+        if found.isDefined():
+            groups.setdefault(found.get().getGroup(), set()).add(name)
+    assert groups["agg_funcs"] - AGGREGATES == set()
+    assert groups["window_funcs"] - WINDOW_FUNCTIONS == set()
+    assert groups["generator_funcs"] - GENERATORS == set()

@@ -11,6 +11,7 @@ from sqlglot import exp
 from nilometer.errors import NilometerError, SqlError
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.function_kinds import AGGREGATES, GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.placed_parser import written
 from nilometer.sql.statements import read_query
 from nilometer.sql.unsafe_functions import UNSAFE, refuse_unsafe
@@ -126,3 +127,19 @@ def test_whatever_the_parser_makes_of_a_name_is_refused_by_what_spark_would_call
 
 def _subclasses(kind: type[exp.Func]) -> set[type[exp.Func]]:
     return {kind}.union(*(_subclasses(one) for one in kind.__subclasses__()))
+
+
+OF_SEVERAL_ROWS = sorted(AGGREGATES | WINDOW_FUNCTIONS | GENERATORS | TIME_GROUPS)
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL_ROWS)
+def test_no_function_of_several_rows_stands_for_a_value(name: str) -> None:
+    """Spark would run it over a micro-batch, or make several rows of one."""
+    for arguments in ("", "k", "k, k", "s, '1 minute'", "ts, '1 minute', '1 second'", "k, k, k, k"):
+        call = f"{name}({arguments})"
+        if name == "window" and arguments.count(",") == 1:  # every row has one
+            continue
+        with pytest.raises(NilometerError):
+            plan_of(f"SELECT k FROM A WHERE {call} > 1")
+        with pytest.raises(NilometerError):
+            plan_of(f"SELECT {call} AS x FROM A")

@@ -11,6 +11,7 @@ from sqlglot import exp
 from nilometer.errors import NotYetError, SqlError
 from nilometer.operators.change_specs import AggregateFunction
 from nilometer.sql.compile_scalar import SAID
+from nilometer.sql.function_kinds import AGGREGATES
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import place_of, put_at, text_of
 
@@ -52,7 +53,7 @@ def is_aggregate(node: exp.Expr, functions: Collection[str]) -> bool:
     """Whether a node calls an aggregate; `functions` are the users' own, in lower case."""
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
-        return name in _BY_NAME and name not in functions
+        return (name in _BY_NAME or name in AGGREGATES) and name not in functions
     return isinstance(node, exp.AggFunc | exp.Filter)
 
 

@@ -14,23 +14,13 @@ from nilometer.errors import (
     SqlSyntaxError,
     UnknownNameError,
 )
-from nilometer.sql.aggregate_calls import aggregates_in
+from nilometer.sql.aggregate_calls import aggregates_in, is_aggregate
+from nilometer.sql.function_kinds import GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.growth import copy_of
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Scalar, place_of, put_at, rebuild
 from nilometer.sql.scope import Scope, StarColumn, find_name, require_usable
 from nilometer.sql.unsafe_functions import refuse_unsafe
-
-_GENERATORS: Final = (
-    "explode",
-    "explode_outer",
-    "posexplode",
-    "posexplode_outer",
-    "inline",
-    "inline_outer",
-    "stack",
-    "json_tuple",
-)
 
 _AGGREGATE_HINTS: Final = {
     "GROUP BY": "group by columns of the streams, or aggregate in a subquery first",
@@ -176,7 +166,18 @@ class ExpressionBinder:
             case exp.Func() if _makes_rows(node):
                 message = f"a function that makes several rows, {written(node)}, cannot stand here"
                 hint = "call it before the stream is created, or over the result"
-            case exp.AggFunc():
+            case exp.Func() if _is_own(node, WINDOW_FUNCTIONS, self.functions):
+                message = f"{written(node)} needs OVER, which is not part of this dialect"
+                hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"
+            case exp.Func() if _is_own(node, TIME_GROUPS, self.functions):
+                if is_clock_window(node):
+                    return None
+                message = f"the function {written(node)} groups rows by time, and cannot stand here"
+                hint = "group by date_trunc('minute', ts) or window(ts, '1 minute')"
+            case exp.Any() if not isinstance(node.parent, exp.Binary):
+                message = "ANY can stand behind LIKE and comparisons only"
+                hint = "COUNT(*) FILTER (WHERE …) > 0 tells whether any row of a group is so"
+            case exp.Func() if is_aggregate(node, self.functions or ()):
                 return self._aggregate(node)
             case exp.Func():
                 return refuse_unsafe(node, self.scope.sql)
@@ -184,7 +185,7 @@ class ExpressionBinder:
                 return None
         return SqlError(message, place=place_of(node, self.scope.sql), hint=hint)
 
-    def _aggregate(self, node: exp.AggFunc) -> SqlError | None:
+    def _aggregate(self, node: exp.Func) -> SqlError | None:
         if self.functions is not None:
             return None
         return SqlError(
@@ -202,7 +203,18 @@ class ExpressionBinder:
 
 
 def _makes_rows(node: exp.Func) -> bool:
-    return isinstance(node, exp.UDTF) or written(node).lower() in _GENERATORS
+    return isinstance(node, exp.UDTF) or written(node).lower() in GENERATORS
+
+
+def _is_own(node: exp.Func, names: Collection[str], users: Collection[str] | None) -> bool:
+    """Whether a call is one of these functions of Spark, not a user's of the same name."""
+    name = written(node).lower()
+    return name in names and name not in (users or ())
+
+
+def is_clock_window(node: exp.Func) -> bool:
+    """Whether a call is window(ts, length), which every row has one of."""
+    return written(node).lower() == "window" and len(list(node.iter_expressions())) == 2
 
 
 def _is_named(column: StarColumn, name: exp.Expr) -> bool:
