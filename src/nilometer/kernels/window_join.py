@@ -49,7 +49,8 @@ class Residual:
 
     columns: tuple[tuple[int, int], ...]
     """(stream, column) of each argument."""
-    test: Callable[[Sequence[pa.Array]], Bools]
+    test: Callable[..., Bools]
+    """Takes these columns, and which rows count as rows of their own (all, unless it is said)."""
 
     @property
     def streams(self) -> frozenset[int]:

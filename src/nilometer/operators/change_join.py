@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Final
+from itertools import combinations
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from nilometer.errors import PredicateError
-from nilometer.kernels.arrays import as_int64, as_type, validity
+from nilometer.kernels.arrays import Int64s, UInt64s, as_int64, validity
 from nilometer.kernels.canonical import canonical
-from nilometer.kernels.chunk import Kernel, RowLayout, StreamKeys, make_chunk
-from nilometer.kernels.evaluate import evaluate
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, StreamKeys, make_chunk
 from nilometer.kernels.key_hashes import is_exact
+from nilometer.kernels.row_errors import Rows, compute, leaving_out
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.window_join import JoinRule, Residual, Side, join_new_rows, pick
 from nilometer.model.expressions import Expression
@@ -42,6 +43,10 @@ _UNBOUND: Final = 1 << 61
 """A bound that binds nothing, and can be added to any time."""
 _FEW: Final = 1 << 12
 """So many changes are kept without thinking of netting them."""
+_FEW_PAIRS: Final = 1 << 14
+"""So many pairs of changes are joined without thinking of cutting the period."""
+_PAIRS_EACH: Final = 32
+"""So many pairs of new changes are worth less than another piece, for each of these changes."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class ChangeJoinSpec:
     types: tuple[pa.DataType, ...]
     passing: int | None = None
     """The input that is not kept, since all others are static."""
+    names: tuple[str, ...] = ()
+    """What the arguments of the values are called."""
 
     @property
     def kernel(self) -> Kernel:
@@ -108,15 +115,55 @@ class ChangeJoin:
         return self._buffers
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given those of all inputs."""
-        sides = [self._side(i, changes) for i, changes in enumerate(inputs)]
+        """The changes strictly before a frontier, given those of all inputs.
+
+        A period in which rows come and go is cut where they would meet others that are long gone:
+        what has gone by the end of a piece is not there in the next one.
+        """
+        results = [no_changes(self._spec.types)]
+        waiting = [list(inputs)]
+        while waiting:
+            given = waiting.pop()
+            sides = [self._side(i, changes) for i, changes in enumerate(given)]
+            if self._meet_in_vain(sides) and (middle := _middle(given)) is not None:
+                earlier, later = zip(*(_split(one, middle) for one in given), strict=True)
+                waiting += [list(later), list(earlier)]
+                continue
+            joined = self._join_all(sides)
+            for i, side in enumerate(sides):
+                self._retain(i, side, is_cut=bool(waiting))
+            results += [net_changes(pa.concat_batches(joined))] if waiting and joined else joined
+        return pa.concat_batches(results)
+
+    def _join_all(self, sides: Sequence[Side]) -> list[pa.RecordBatch]:
         try:
-            results = [self._finish(one) for one in self._join(sides, self._rule)]
-        except PredicateError:
-            results = [self._join_netted(sides)]
-        for i, side in enumerate(sides):
-            self._retain(i, side)
-        return pa.concat_batches([no_changes(self._spec.types), *results])
+            with leaving_out(None):  # what fails here may be of rows that were never there together
+                return [self._finish(one) for one in self._join(sides, self._rule)]
+        except (PredicateError, pa.ArrowInvalid):
+            return [self._join_netted(sides)]
+
+    def _meet_in_vain(self, sides: Sequence[Side]) -> bool:
+        """Whether new changes would meet each other much more often than what is there already.
+
+        Then most of them are of rows that come and go within the period, at different times.
+        """
+        new = [0 if side.new is None else len(side.new) for side in sides]
+        fewest = max(_PAIRS_EACH * sum(new), _FEW_PAIRS)
+        if not all(new) or _pairs_at_most(new) <= fewest:
+            return False
+        key = next((k for k in range(len(self._spec.keys[0])) if self._is_common(k)), None)
+        counts = [_counts([side.new] if side.new else [], key) for side in sides]
+        among = sum(_pairs(a, b) for a, b in combinations(counts, 2))
+        if among <= fewest:
+            return False
+        old = [_counts(side.old, key) for side in sides]
+        with_old = sum(
+            _pairs(a, b) for i, a in enumerate(counts) for j, b in enumerate(old) if i != j
+        )
+        return among > with_old
+
+    def _is_common(self, key: int) -> bool:
+        return all(own[key] is not None for own in self._spec.keys)
 
     def _join(
         self, sides: Sequence[Side], rule: JoinRule, more: Sequence[tuple[int, int]] = ()
@@ -142,17 +189,19 @@ class ChangeJoin:
         first = len(self._spec.output)
         for one in self._spec.residuals:
             last = first + len(one.columns)
-            passed = one.test([changes.column(place) for place in range(first, last)])
+            columns = [changes.column(place) for place in range(first, last)]
+            passed = one.test(columns, diffs_of(changes) > 0)
             changes = changes.take(pa.array(np.flatnonzero(passed)))
             first = last
         return self._finish(changes)
 
     def _finish(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        columns = row_columns(changes)
-        values = [
-            as_type(evaluate(value, columns, len(changes)), kind)
-            for value, kind in zip(self._spec.values, self._spec.types, strict=True)
-        ]
+        first = changes.select(list(range(len(self._spec.output))))
+        rows = Rows(first.columns, len(changes), self._spec.names, counted=diffs_of(changes) > 0)
+        wanted = list(zip(self._spec.values, self._spec.types, strict=True))
+        values, kept = compute(wanted, rows)
+        if kept is not None:
+            changes = changes.take(pa.array(kept))
         return make_changes(values, times_of(changes), diffs_of(changes))
 
     def _side(self, number: int, changes: pa.RecordBatch) -> Side:
@@ -167,13 +216,15 @@ class ChangeJoin:
         chunk = make_chunk(changes, layout, self._spec.kernel) if len(changes) else None
         return Side(self._buffers[number].chunks(), chunk)
 
-    def _retain(self, number: int, side: Side) -> None:
+    def _retain(self, number: int, side: Side, *, is_cut: bool) -> None:
+        """Keep what has come; what has gone is forgotten soon, or at once in a cut period."""
         if side.new is None or number == self._spec.passing:
             return
         buffer = self._buffers[number]
         buffer.add(side.new)
         self._alive[number] += int(diffs_of(side.new.rows).sum())
-        if buffer.rows > 2 * self._alive[number] + len(side.new) + _FEW:
+        spare = 0 if is_cut else len(side.new) + _FEW
+        if buffer.rows > 2 * self._alive[number] + spare:
             self._net(number)
         else:
             buffer.tidy(-_UNBOUND, 0, lambda chunk: np.ones(len(chunk), np.bool_))
@@ -206,3 +257,47 @@ class ChangeJoin:
             buffer.restore(ChunkRef(**ref) for ref in refs)
         self._alive = list(snapshot["alive"])
         self._orders.restore(snapshot["orders"])
+
+
+def _middle(inputs: Sequence[pa.RecordBatch]) -> int | None:
+    """An instant with as many changes before it as after; None if all are of one instant."""
+    times = np.concatenate([times_of(changes) for changes in inputs])
+    first, middle = int(times.min()), int(np.partition(times, len(times) // 2)[len(times) // 2])
+    if middle > first:
+        return middle
+    later = times[times > first]
+    return int(later.min()) if len(later) else None
+
+
+def _split(changes: pa.RecordBatch, middle: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The changes before an instant, and those from it on."""
+    earlier = times_of(changes) < middle
+    before, after = (pa.array(np.flatnonzero(one)) for one in (earlier, ~earlier))
+    return changes.take(before), changes.take(after)
+
+
+_Counts: TypeAlias = tuple[UInt64s, Int64s] | int
+"""How many rows have each hash; or how many there are, where there is no key."""
+
+
+def _counts(chunks: Sequence[Chunk], key: int | None) -> _Counts:
+    if key is None:
+        return sum(map(len, chunks))
+    if not chunks:
+        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    hashes, counts = np.unique(np.concatenate([c.hashes[key] for c in chunks]), return_counts=True)
+    return hashes, counts
+
+
+def _pairs(left: _Counts, right: _Counts) -> int:
+    """How many pairs of rows have the same key."""
+    if isinstance(left, int) or isinstance(right, int):
+        assert isinstance(left, int)
+        assert isinstance(right, int)
+        return left * right
+    _, mine, theirs = np.intersect1d(left[0], right[0], assume_unique=True, return_indices=True)
+    return int((left[1][mine].astype(np.float64) * right[1][theirs]).sum())
+
+
+def _pairs_at_most(sizes: Sequence[int]) -> int:
+    return sum(a * b for a, b in combinations(sizes, 2))
