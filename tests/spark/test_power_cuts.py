@@ -45,12 +45,23 @@ def cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
+def lose_and_plan(file: Path) -> None:
+    """Lose a file of the state when Spark has planned another micro-batch already."""
+    file.unlink()
+    checkpoint = file.parents[3]
+    last = max(int(one.name) for one in numbered(checkpoint / "commits"))
+    planned = checkpoint / "offsets" / str(last + 1)
+    if not planned.exists():
+        shutil.copy(checkpoint / "offsets" / str(last), planned)
+
+
 Damage = Callable[[Path], None]
 PLANS = [
     *((f"offsets, {one.__name__}", "offsets", one) for one in (lose, empty, cut)),
     *((f"commits, {one.__name__}", "commits", one) for one in (lose, empty)),
     ("metadata, empty", "metadata", empty),
     *((f"changes of state, {one.__name__}", "*.changelog", one) for one in (lose, empty, cut)),
+    ("changes of state, lost while another batch was planned", "*.changelog", lose_and_plan),
     ("snapshots of state, cut", "*.zip", cut),
 ]
 

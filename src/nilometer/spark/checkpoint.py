@@ -115,7 +115,7 @@ class Checkpoint:
         self._mend_offsets(kept, last)
         self._mend_commits()
         self._compare(kept, last)
-        self._mend_state()
+        self._mend_state(last)
         self._finish(kept, last)
         _remove_lone_checksums(self._offsets)
         _remove_lone_checksums(self._commits)
@@ -165,11 +165,12 @@ class Checkpoint:
                 break
             _remove(file)
 
-    def _mend_state(self) -> None:
+    def _mend_state(self, last: tuple[str, int] | None) -> None:
         """Let the last micro-batch be repeated if what it has made of the state is not whole.
 
-        Its results are in the log, so that only the state is made again. A snapshot that is cut off
-        is removed: an earlier one and the changes after it give the same.
+        Its results are in the log, so that only the state is made again. Spark repeats the last one
+        that is planned, so a plan without results is dropped. A snapshot that is cut off is
+        removed: an earlier one and the changes after it give the same.
         """
         finished = max(_numbers(self._commits), default=-1)
         for versions in self._versions_of_state():
@@ -180,6 +181,9 @@ class Checkpoint:
             newest = [one for one in versions if _version(one) == finished + 1]
             if finished >= 0 and not any(one.exists() and _is_whole(one) for one in newest):
                 _remove(self._commits / str(finished))
+                for number in _numbers(self._offsets):
+                    if number > finished and (last is None or number > last[1]):
+                        _remove(self._offsets / str(number))
                 return
 
     def _finish(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
