@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.errors import CheckpointError, NilometerError
+from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.writer import LogWriter
@@ -182,3 +184,70 @@ def test_a_log_that_is_read_twice_has_two_readers(spark: SparkSession, tmp_path:
     assert rows_of(tmp_path / "out", ("x", "y")) == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert [one.reader for one in registrations(tmp_path / "A")] == ["test", "test-2"]
     assert {one.about["query"] for one in registrations(tmp_path / "A")} == {"test"}
+
+
+MIXED = [
+    "ts > '1970-01-01 00:00:03'",
+    "ts >= DATE '1970-01-01'",
+    "s = 3",
+    "CAST(s AS INT) + 1",
+    "CAST(s AS DOUBLE)",
+    "s || k",
+    "k = '3'",
+    "d > '0.25'",
+    "flag = 'true'",
+    "CAST(ts AS DATE) = '1970-01-01'",
+    "greatest(k, d)",
+    "coalesce(s, k)",
+    "k IN ('1', '2')",
+    "CASE WHEN k = '3' THEN d ELSE s END",
+    "s BETWEEN 1 AND 3",
+    "nullif(s, 2)",
+    "k <=> s",
+    "-CAST(s AS INT)",
+    "k / d",
+    "CAST(d AS STRING)",
+    "CAST(flag AS STRING)",
+]
+
+
+def test_values_of_several_types_in_a_log_are_what_spark_makes_of_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Types decide who computes an expression: it is ours only where we mean what Spark means."""
+    schema = pa.schema(
+        {
+            "ts": TIMESTAMP,
+            "k": pa.int32(),
+            "d": pa.float64(),
+            "s": pa.string(),
+            "flag": pa.bool_(),
+        }
+    )
+    numbers = range(8)
+    texts = ["0", " 1 ", "+2", "3", "04", "5", "6", "7"]
+    rows = pa.RecordBatch.from_arrays(
+        [
+            pa.array([n * 1_000_000 for n in numbers], TIMESTAMP),
+            pa.array(numbers, pa.int32()),
+            pa.array([1 / (n + 1) for n in numbers]),
+            pa.array(texts),
+            pa.array([n % 2 == 0 for n in numbers]),
+        ],
+        schema=schema,
+    )
+    with LogWriter.open(tmp_path / "A", LogLayout(schema, "ts")) as log:
+        log.append(rows, watermark=10_000_000)
+    items = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(MIXED))
+    logs = {"A": LogStream(spark, str(tmp_path / "A"), "earliest")}
+    run_statement(logs, f"SELECT k, {items} FROM A", tmp_path)
+    frame = spark.createDataFrame(rows.to_pandas())
+    expected = frame.selectExpr("k", *(f"{sql} AS c{i}" for i, sql in enumerate(MIXED))).collect()
+    names = ["k", *(f"c{i}" for i in range(len(MIXED)))]
+    assert sorted(rows_of(tmp_path / "out", names)) == sorted(map(tuple, expected))
+    for sql in (one for one in MIXED if isinstance(expected[0][1 + MIXED.index(one)], bool)):
+        place = tmp_path / str(MIXED.index(sql))
+        place.mkdir()
+        run_statement(logs, f"SELECT k FROM A WHERE {sql}", place)
+        chosen = frame.where(sql).select("k").collect()
+        assert sorted(rows_of(place / "out", ["k"])) == sorted(map(tuple, chosen)), sql

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nilometer.database.limits import read_limits, require_possible, shown_limits
-from nilometer.database.query_status import QueryLimits
-from nilometer.errors import InputError, SqlError
+from nilometer.database.query_status import OnError, QueryLimits
+from nilometer.errors import InputError, NilometerError, SqlError
 from nilometer.sql.ddl.nodes import CreateQuery
 from nilometer.sql.statements import read_one
 
@@ -54,7 +54,7 @@ def test_limits_are_read_over_those_that_hold_otherwise() -> None:
             "  line 1, column 39:\n"
             "    CREATE QUERY q WITH (results = '1GB', memory = '1GB') AS SELECT 1\n"
             "                                          ^^^^^^^^^^^^^^\n"
-            "  hint: choose among results, state, history",
+            "  hint: choose among results, state, history, on_error",
         ),
     ],
 )
@@ -77,3 +77,13 @@ def test_only_what_is_appended_to_has_a_history() -> None:
     require_possible(QueryLimits(results=5, state=6), "changelog")
     with pytest.raises(InputError, match="all of them are needed"):
         require_possible(QueryLimits(history=5), "changelog")
+
+
+def test_what_becomes_of_rows_that_cannot_be_computed() -> None:
+    stop = limits("on_error = 'stop'")
+    assert stop == QueryLimits(on_error=OnError.STOP)
+    assert shown_limits(stop) == "on_error = 'stop'"
+    assert limits("on_error = SKIP", stop) == QueryLimits(on_error=OnError.SKIP)
+    with pytest.raises(NilometerError, match="option on_error cannot be explode") as told:
+        limits("on_error = 'explode'")
+    assert "'skip' to go on" in str(told.value)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from nilometer.kernels.row_errors import RowErrors
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.spark.metrics import progress_metrics
 from nilometer.spark.result_log import ResultLog
@@ -29,7 +30,7 @@ def test_a_watermark_is_told_once_it_says_something(
     frontiers: dict[str, int], told: int | None
 ) -> None:
     parts: Any = _Parts()
-    ResultLog(parts, queries=1, senders=2).append([], frontiers, ("q", 1))
+    ResultLog(parts, queries=1, senders=2).append([], frontiers, RowErrors(), ("q", 1))
     assert parts.watermark == told
 
 

@@ -20,11 +20,11 @@ from nilometer.database.deliveries import Deliveries
 from nilometer.database.lease import Lease
 from nilometer.database.units import Units
 from nilometer.errors import CatalogError, InputError, LogError, NilometerError
+from nilometer.log.dead_letters import dead_letter_log
 from nilometer.log.delete import delete_log
 from nilometer.log.location import inside
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sensors.manager.dead_letters import dead_letter_log
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
 
@@ -111,7 +111,7 @@ class Home:
 
     def remove_query(self, name: str) -> None:
         """Delete what is left of a query that was dropped."""
-        delete_log(self.log_of(name))
+        self._delete_logs(name)
         shutil.rmtree(self.checkpoint_of(name), ignore_errors=True)
 
     def close(self) -> None:
@@ -131,8 +131,8 @@ class Home:
         except LogError as error:
             self.broken[declaration.name] = error
 
-    def _delete_logs(self, stream: str) -> None:
-        for log in (stream, dead_letter_log(stream)):
+    def _delete_logs(self, name: str) -> None:
+        for log in (name, dead_letter_log(name)):
             delete_log(self.log_of(log))
 
     def _selected(self, declaration: Declaration, where: str | None) -> set[int]:

@@ -22,12 +22,13 @@ from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading
 from nilometer.database.limits import buckets_of, limits_of, results_error, state_error
 from nilometer.database.query_run import QueryRun, RunState
-from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
 from nilometer.database.run_table import RunTable
 from nilometer.database.supervisor import EVERY
 from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
+from nilometer.log.dead_letters import dead_letter_log
 from nilometer.log.options import LogOptions
 from nilometer.log.registrations import forget_readers, hold_readers, release_readers
 from nilometer.model.time import FOREVER
@@ -133,6 +134,7 @@ class QueryLifecycle:
             LogOptions(history=history, disk=limits.results),
             {"processingTime": f"{_BUDGET} milliseconds"},
             query.name,
+            None if limits.on_error is OnError.STOP else dead_letter_log(location),
         )
 
     def attempt(self, run: QueryRun) -> NilometerError | None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from nilometer.database.known import CHANGELOG
-from nilometer.database.query_status import QueryLimits
+from nilometer.database.query_status import OnError, QueryLimits
 from nilometer.errors import (
     DiskFullError,
     DurationError,
@@ -32,19 +32,34 @@ _READ: Final[Mapping[str, Callable[[str], int]]] = {
     "state": parse_size,
     "history": parse_duration,
 }
+_ON_ERROR: Final = "on_error"
 
 
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options give, over those that hold otherwise; `none` takes one away."""
-    found: dict[str, int | None] = {}
+    found: dict[str, Any] = {}
+    known = (*_READ, _ON_ERROR)
     for name, option in given.items():
+        if name == _ON_ERROR:
+            found[name] = _on_error(option)
+            continue
         if name not in _READ:
             raise option.refusal(
                 f"a query has no option {name}",
-                hint=nearest(name, _READ) or f"choose among {', '.join(_READ)}",
+                hint=nearest(name, known) or f"choose among {', '.join(known)}",
             )
         found[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
     return replace(before, **found)
+
+
+def _on_error(option: GivenOption) -> OnError:
+    try:
+        return OnError(option.value.lower())
+    except ValueError:
+        raise option.refusal(
+            f"option {_ON_ERROR} cannot be {option.value}",
+            hint="write 'skip' to go on without rows that cannot be computed, 'stop' to stop",
+        ) from None
 
 
 def _length(name: str, option: GivenOption) -> int:
@@ -104,7 +119,9 @@ def beyond(limits: QueryLimits, most: QueryLimits) -> str | None:
 
 def limits_of(query: NamedQuery) -> QueryLimits:
     """The limits that a query was given."""
-    return QueryLimits(**{name: query.options.get(name) for name in _READ})
+    found = {name: query.options.get(name) for name in _READ}
+    on_error = query.options.get(_ON_ERROR)
+    return QueryLimits(**found, on_error=None if on_error is None else OnError(on_error))
 
 
 def buckets_of(query: NamedQuery) -> int | None:
@@ -131,7 +148,9 @@ def shown_limits(limits: QueryLimits) -> str | None:
     return ", ".join(parts) or None
 
 
-def _shown(name: str, value: int) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name == _ON_ERROR:
+        return str(value)
     return format_duration(value) if name == "history" else shown_size(value)
 
 

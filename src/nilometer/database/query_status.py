@@ -23,9 +23,18 @@ class QueryPhase(StrEnum):
     """It has failed in a way that another attempt would not cure, such as a limit."""
 
 
+class OnError(StrEnum):
+    """What becomes of a row of which a query cannot compute something."""
+
+    SKIP = "skip"
+    """The query goes on without it; it becomes a dead letter."""
+    STOP = "stop"
+    """The query is stopped."""
+
+
 @dataclass(frozen=True)
 class QueryLimits:
-    """What one query may take before it, and it alone, is stopped; None: no limit."""
+    """What one query may do before it, and it alone, is stopped; None: no limit."""
 
     results: int | None = None
     """Bytes of its result log."""
@@ -33,6 +42,8 @@ class QueryLimits:
     """Bytes of its state."""
     history: int | None = None
     """For how long its results are kept (microseconds); None: for ever."""
+    on_error: OnError | None = None
+    """What becomes of a row of which it cannot compute something; None: a dead letter."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class QueryStatus:
     state_bytes: int | None
     watermark: int | None
     """Before which instant its results are complete."""
+    dead_letters: int = 0
+    """Rows left out so far, because something of them could not be computed."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nilometer.log.dead_letters import count_dead_letters, dead_letter_log
 from nilometer.log.location import storage_at
 from nilometer.log.published import as_watermark, read_head, segment_sizes
 
@@ -15,6 +16,8 @@ class ResultSize:
     rows: int = 0
     bytes: int = 0
     watermark: int | None = None
+    dead_letters: int = 0
+    """Rows left out, ever, because something of them could not be computed."""
 
 
 def result_size(location: str) -> ResultSize:
@@ -24,4 +27,5 @@ def result_size(location: str) -> ResultSize:
     if head is None:
         return ResultSize()
     stored = sum(segment_sizes(storage).values())
-    return ResultSize(head.end.row, stored, as_watermark(head.watermark))
+    dead = count_dead_letters(dead_letter_log(location))
+    return ResultSize(head.end.row, stored, as_watermark(head.watermark), dead)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from nilometer.database.home import Home
 from nilometer.database.limits import shown_limits
 from nilometer.database.running import RunningQueries
+from nilometer.log.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.log.layout import TIMESTAMP
 from nilometer.log.registrations import registrations
 from nilometer.model.names import count
@@ -17,7 +18,6 @@ from nilometer.model.secrets import shown_address
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration
-from nilometer.sensors.manager.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.sensors.manager.status import SensorStatus
 from nilometer.sql.ddl.nodes import Kind, Show
 
@@ -33,6 +33,7 @@ _QUERIES: Final = pa.schema(
         "query": pa.string(),
         "limits": pa.string(),
         "rows": pa.int64(),
+        "dead_letters": pa.int64(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -77,6 +78,7 @@ def show_queries(queries: RunningQueries) -> Outcome:
             " ".join(one.text.split()),
             shown_limits(one.limits),
             one.result_rows,
+            one.dead_letters,
         )
         for one in found
     ]
@@ -134,16 +136,20 @@ def _readers(name: str, home: Home) -> list[SeenReader]:
 
 
 def show_dead_letters(statement: Show, home: Home) -> Outcome:
-    """What sensors sent that could not be stored, with the reason."""
-    parts = [dead_letters(one.name, home) for one in _chosen(statement, home)]
-    if not parts:
+    """What sensors sent that could not be stored, and what queries could not compute, and why."""
+    if statement.of is None:
+        names = [one.name for one in home.catalog.names() if one.kind in _LOGS]
+    else:
+        with placed(statement.place):
+            names = [home.catalog.require(statement.of, *_LOGS).name]
+    if not names:
         return Outcome("no dead letters")
-    rows = pa.concat_tables(parts)
+    rows = pa.concat_tables([dead_letters(name, home) for name in names])
     return Outcome(count(len(rows), "dead letter"), rows)
 
 
 def dead_letters(name: str, home: Home) -> pa.Table:
-    """The dead letters of one stream, with its name before them."""
+    """The dead letters of one stream or query, with its name before them."""
     rows = read_dead_letters(home.log_of(dead_letter_log(name)))
     return rows.add_column(0, "stream", pa.array([name] * len(rows), pa.string()))
 

@@ -75,6 +75,7 @@ class QueryStatuses:
             size.bytes,
             None if sample is None else sample.state_bytes,
             size.watermark,
+            size.dead_letters,
         )
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from nilometer.errors import UnavailableError
 from nilometer.kernels.arithmetic import as_type, calculate, checked
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.call_function import call_function
@@ -183,7 +184,9 @@ def is_true_in(condition: Expression, rows: _Rows) -> Bools:
 
 def _compare(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
     kind = common_type(left.type, right.type)
-    if kind is None or pat.is_null(kind):
+    if kind is None:
+        raise UnavailableError("values of these types cannot be compared here")
+    if pat.is_null(kind):
         both_null = pa.repeat(pa.scalar(True), len(left))
         return both_null if operator is Operator.SAME else pa.nulls(len(left), pa.bool_())
     left, right = as_type(left, kind), as_type(right, kind)

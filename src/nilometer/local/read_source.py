@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
 
+import pyarrow as pa
+
+from nilometer.errors import PredicateError
+from nilometer.kernels.expression_types import type_of
 from nilometer.model.expressions import (
     Argument,
     Binary,
@@ -14,9 +19,10 @@ from nilometer.model.expressions import (
 )
 from nilometer.operators.source_reader import SourceReader
 from nilometer.sql.carried_columns import guards_of
-from nilometer.sql.compile_scalar import Subset
+from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.plan import Carried, JoinPlan, Source
 from nilometer.sql.scalars import ColumnRef, Ref, tree_of
+from nilometer.sql.types import TIMESTAMP
 
 
 def read_source(plan: JoinPlan, source: Source) -> SourceReader:
@@ -32,12 +38,20 @@ def read_source(plan: JoinPlan, source: Source) -> SourceReader:
 
     subset = Subset(plan.sql, argument, plan.catalog.functions)
     tests = [subset.compile(condition.tree) for condition in source.below]
-    return SourceReader(
-        source.relation.name,
-        source.is_table,
-        tuple((_compile(subset, source, one), one.kind) for one in source.carried),
-        reduce(partial(Binary, Operator.AND), tests) if tests else None,
-    )
+    selection = reduce(partial(Binary, Operator.AND), tests) if tests else None
+    wanted = tuple((_compile(subset, source, one), one.kind) for one in source.carried)
+    types = [pa.null() if kind is None else kind for kind in source.relation.types]
+    for expression in (*(one for one, _ in wanted), *tests):
+        require_types(expression, [*types, TIMESTAMP])
+    return SourceReader(source.relation.name, source.is_table, wanted, selection)
+
+
+def require_types(expression: Expression, types: Sequence[pa.DataType]) -> None:
+    """Raises NotInSubsetError where an expression is ours, but not for values of these types."""
+    try:
+        type_of(expression, types)
+    except PredicateError as error:
+        raise NotInSubsetError(error.message, detail=error.detail, hint=error.hint) from None
 
 
 def _compile(subset: Subset, source: Source, one: Carried) -> Expression:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from nilometer.errors import SqlError
-from nilometer.kernels.arrays import as_type
-from nilometer.kernels.evaluate import evaluate
-from nilometer.local.read_source import read_source
+from nilometer.kernels.row_errors import Rows, compute
+from nilometer.local.read_source import read_source, require_types
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument
-from nilometer.sql.carried_columns import leaves_as
+from nilometer.sql.carried_columns import leaves_as, only_stream, output_names
 from nilometer.sql.changes_plan import UnionPlan
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.physical import build_stage
@@ -105,6 +104,10 @@ class ResultReader:
 
         subset = Subset(plan.sql, argument, plan.catalog.functions)
         self._items = [subset.compile(item.value.tree) for item in plan.items]
+        for item in self._items:
+            require_types(item, [TIMESTAMP, *(one.kind for one in plan.output)])
+        self._names = [str(RESULT_TIME), *output_names(plan)]
+        self._stream = only_stream(plan)
         self.schema = pa.schema([(item.name, _kind(item.value, types)) for item in plan.items])
         """The columns of the select list."""
 
@@ -114,10 +117,8 @@ class ResultReader:
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The select list of results."""
         columns = [batch.column(0).cast(TIMESTAMP), *batch.columns[1:]]
-        items = [
-            as_type(evaluate(item, columns, len(batch)), field.type)
-            for item, field in zip(self._items, self.schema, strict=True)
-        ]
+        wanted = list(zip(self._items, self.schema.types, strict=True))
+        items, _ = compute(wanted, Rows(columns, len(batch), self._names, self._stream))
         return pa.RecordBatch.from_arrays(items, schema=self.schema)
 
 

@@ -67,6 +67,8 @@ class AggregateSpec:
     test: Expression | None
     values: tuple[Expression, ...]
     value_types: tuple[pa.DataType, ...]
+    names: tuple[str, ...] = ()
+    """What keys and calls are called."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -130,15 +132,19 @@ class AggregateOperator:
             )
         numbers = self._numbers(initial, len(period.ids))
         orders = self._ordered(period, numbers, totals, events)
+        sums = SumResults(totals)
         answer = Answer(
             [take(column, firsts) for column in period.columns[: self._spec.keys]],
-            self._results(totals, orders),
+            self._results(totals, orders, sums),
             self._exists(totals),
         )
+        for bad, error in sums.refused:
+            answer.leave_out(bad, error, period.instants, self._spec.names)
         self._keep(period, totals, numbers)
         self._opened = True
         spec = self._spec
-        return answer_changes(period.instants, answer, spec.test, spec.values, spec.types)
+        values = list(zip(spec.values, spec.types, strict=True))
+        return answer_changes(period.instants, answer, spec.test, values, spec.names)
 
     def _period(self, changes: pa.RecordBatch) -> tuple[Period, Int64s]:
         """The period, and the first change of each group."""
@@ -215,10 +221,11 @@ class AggregateOperator:
             for ref, table in self._orders.items()
         }
 
-    def _results(self, totals: Totals, orders: dict[OrderRef, OrderedArgument]) -> list[pa.Array]:
+    def _results(
+        self, totals: Totals, orders: dict[OrderRef, OrderedArgument], sums: SumResults
+    ) -> list[pa.Array]:
         """The results of all calls in every state."""
         types = self._spec.input_types
-        sums = SumResults(totals)
         results = []
         for call in self._spec.calls:
             if call.column is None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, Int64s, as_type
+from nilometer.errors import PredicateError
+from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.canonical import canonical
 from nilometer.kernels.equality import equal_rows
-from nilometer.kernels.evaluate import evaluate, is_true
 from nilometer.kernels.gather import take
 from nilometer.kernels.group_instants import GroupInstants
+from nilometer.kernels.row_errors import Rows, compute, leave_out, passing
 from nilometer.model.expressions import Expression
 from nilometer.operators.change_operator import make_changes
 
@@ -29,26 +30,38 @@ class Answer:
     exists: Bools
     """In which states there is a row."""
 
+    def leave_out(
+        self, bad: Bools, error: PredicateError, instants: GroupInstants, names: Sequence[str]
+    ) -> None:
+        """Let there be no row in states whose results cannot be computed; or raise that."""
+        keys = [take(canonical(key), instants.groups) for key in self.keys]
+        rows = Rows(keys, len(instants), names, counted=_is_new(instants))
+        leave_out(bad & self.exists, error, rows)
+        self.exists[bad] = False
+
 
 def answer_changes(
     instants: GroupInstants,
     answer: Answer,
     test: Expression | None,
-    values: Sequence[Expression],
-    types: Sequence[pa.DataType],
+    values: Sequence[tuple[Expression, pa.DataType]],
+    names: Sequence[str],
 ) -> pa.RecordBatch:
     """The changes of rows that pass a test, with values computed of keys and results."""
     shown = np.flatnonzero(answer.exists)
     columns = [take(canonical(key), instants.groups[shown]) for key in answer.keys]
     columns += [_only(result, shown) for result in answer.results]
+    is_new = _is_new(instants)
     if test is not None:
-        passed = np.flatnonzero(is_true(test, columns, len(shown)))
+        given = Rows(columns, len(shown), names, counted=is_new[shown])
+        passed = np.flatnonzero(passing(test, given))
         columns = [_only(column, passed) for column in columns]
         shown = shown[passed]
-    rows = [
-        canonical(as_type(evaluate(value, columns, len(shown)), kind))
-        for value, kind in zip(values, types, strict=True)
-    ]
+    given = Rows(columns, len(shown), names, counted=is_new[shown])
+    computed, kept = compute(values, given)
+    rows = [canonical(value) for value in computed]
+    if kept is not None:
+        shown = shown[kept]
     gone, come, states = _differences(instants, rows, shown)
     diffs = np.concatenate([np.full(len(gone), -1), np.ones(len(come), np.int64)])
     places = np.concatenate([gone, come])
@@ -61,15 +74,20 @@ def _differences(
     """Rows that go, rows that come, and the states with which they do, in this order."""
     places = np.full(len(instants), -1)
     places[shown] = np.arange(len(shown))
-    later = np.ones(len(instants), np.bool_)
-    later[instants.firsts] = False
-    states = np.flatnonzero(later)
+    states = np.flatnonzero(_is_new(instants))
     before, after = places[states - 1], places[states]
     differs = (before >= 0) != (after >= 0)
     both = np.flatnonzero((before >= 0) & (after >= 0))
     differs[both] = ~_as_before(rows, len(shown))[after[both]]
     gone, come = differs & (before >= 0), differs & (after >= 0)
     return before[gone], after[come], np.concatenate([states[gone], states[come]])
+
+
+def _is_new(instants: GroupInstants) -> Bools:
+    """Which states are not the ones that groups were in before."""
+    later = np.ones(len(instants), np.bool_)
+    later[instants.firsts] = False
+    return later
 
 
 def _as_before(rows: Sequence[pa.Array], size: int) -> Bools:

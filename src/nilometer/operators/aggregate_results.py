@@ -46,6 +46,8 @@ class SumResults:
     def __init__(self, totals: Totals) -> None:
         self._totals = totals
         self._rounded: dict[ArgumentRef, tuple[Doubles, Int64s]] = {}
+        self.refused: list[tuple[Bools, PredicateError]] = []
+        """In which states a result does not fit its type, and what is to be said of that."""
 
     def result(
         self, function: AggregateFunction, ref: ArgumentRef, kind: pa.DataType, wanted: pa.DataType
@@ -68,7 +70,7 @@ class SumResults:
         else:
             whole, bad = as_int64(self._totals.digits(ref, "sum"), self._totals.size)
             sums = pa.array(whole, mask=_mask(counts > 0)).view(wanted)
-        _refuse(function, bad, wanted)
+        self._refuse(function, bad, wanted)
         return sums
 
     def _doubles(self, ref: ArgumentRef, kind: pa.DataType, divisors: Int64s | None) -> Doubles:
@@ -100,7 +102,7 @@ class SumResults:
         if not pat.is_decimal(wanted):
             return pa.array(averages.astype(np.int64), mask=_mask(counts > 0)).view(wanted)
         bad = np.asarray(abs(averages) >= 10**wanted.precision, np.bool_)
-        _refuse(AggregateFunction.AVG, bad, wanted)
+        self._refuse(AggregateFunction.AVG, bad, wanted)
         words = np.stack([_word(averages), _word(averages >> 64)], axis=1)
         return decimals_of_words(words, wanted, counts > 0)
 
@@ -131,6 +133,17 @@ class SumResults:
         result = counts * as_integers(squares, self._totals.size, 2 * first) - whole * whole
         return result, 2 * (BITS * first + unit_of(kind))
 
+    def _refuse(self, function: AggregateFunction, bad: Bools, kind: pa.DataType) -> None:
+        if not bad.any():
+            return
+        hints = {pa.int64(): "cast the argument to DECIMAL(28,0)", INTERVAL: "shorten the window"}
+        error = PredicateError(
+            f"a result of {function} does not fit its type",
+            detail=f"it is {type_name(kind)}",
+            hint=hints.get(kind, "cast the argument to DOUBLE"),
+        )
+        self.refused.append((bad, error))
+
 
 def _divide(numerators: Integers, divisors: Integers, exponent: int) -> Doubles:
     """numerator · 2^exponent / divisor, rounded once; infinite where that is too large."""
@@ -158,14 +171,3 @@ def _word(integers: Integers) -> Int64s:
 
 def _mask(valid: Bools) -> npt.NDArray[np.bool_] | None:
     return None if valid.all() else ~valid
-
-
-def _refuse(function: AggregateFunction, bad: Bools, kind: pa.DataType) -> None:
-    if not bad.any():
-        return
-    hints = {pa.int64(): "cast the argument to DECIMAL(28,0)", INTERVAL: "shorten the window"}
-    raise PredicateError(
-        f"a result of {function} does not fit its type",
-        detail=f"it is {type_name(kind)}",
-        hint=hints.get(kind, "cast the argument to DOUBLE"),
-    )

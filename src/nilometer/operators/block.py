@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation, admit
-from nilometer.kernels.arrays import Int64s, as_int64, as_type
+from nilometer.kernels.arrays import Int64s, as_int64
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
-from nilometer.kernels.evaluate import evaluate
+from nilometer.kernels.row_errors import Rows, compute
 from nilometer.model.expressions import Expression
 from nilometer.model.time import FOREVER, LATEST
 from nilometer.operators.change_operator import TIME, Stored
@@ -35,6 +35,8 @@ class BlockSpec:
     types: tuple[pa.DataType, ...]
     lifetimes: tuple[tuple[tuple[int, ...], int], ...]
     """(arguments that are times, length): a result holds so long after the latest of them."""
+    names: tuple[str, ...] = ()
+    """What the arguments of the values are called."""
 
     @property
     def schemas(self) -> tuple[pa.Schema, ...]:
@@ -122,12 +124,12 @@ class Block:
         return [self._finish(result) for result in self.join.process(rows, before, after)]
 
     def _finish(self, result: pa.RecordBatch) -> pa.RecordBatch:
-        columns, times = result.columns, as_int64(result.column(0))
-        values = [
-            as_type(evaluate(value, columns, len(result)), kind)
-            for value, kind in zip(self._spec.values, self._spec.types, strict=True)
-        ]
-        arrays = [*values, pa.array(times), pa.array(self._ends(columns, times))]
+        rows = Rows(result.columns, len(result), self._spec.names)
+        values, kept = compute(list(zip(self._spec.values, self._spec.types, strict=True)), rows)
+        if kept is not None:
+            result = result.take(pa.array(kept))
+        times = as_int64(result.column(0))
+        arrays = [*values, pa.array(times), pa.array(self._ends(result.columns, times))]
         names = [f"c{i}" for i in range(len(values))]
         return pa.RecordBatch.from_arrays(arrays, [*names, TIME, UNTIL])
 

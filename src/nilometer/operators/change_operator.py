@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s, as_int64
+from nilometer.kernels.row_errors import Rows
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 
 TIME: Final = "_time"
@@ -77,6 +78,11 @@ def row_columns(changes: pa.RecordBatch) -> list[pa.Array]:
     """The columns of the rows."""
     columns: list[pa.Array] = changes.columns[:-2]
     return columns
+
+
+def changed_rows(changes: pa.RecordBatch, names: Sequence[str]) -> Rows:
+    """The rows to be computed with; one that goes is not counted again if it must be left out."""
+    return Rows(row_columns(changes), len(changes), names, counted=diffs_of(changes) > 0)
 
 
 def times_of(changes: pa.RecordBatch) -> Int64s:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.kernels.row_errors import compute, passing
 from nilometer.model.expressions import Expression
 from nilometer.operators.change_operator import (
     DIFF,
     TIME,
     ChangeOperator,
+    changed_rows,
     no_changes,
-    row_columns,
 )
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.net_changes import net_changes
@@ -32,6 +32,8 @@ class ComputeSpec:
     test: Expression | None
     values: tuple[Expression, ...]
     types: tuple[pa.DataType, ...]
+    names: tuple[str, ...] = ()
+    """What the columns are called that come in."""
 
     def start(self, store: ChunkStore) -> ChangeOperator:
         return Compute(self)
@@ -47,14 +49,15 @@ class Compute(Stateless):
         """The changes strictly before a frontier, given those of the input."""
         (changes,) = inputs
         if self._spec.test is not None and len(changes):
-            passed = is_true(self._spec.test, row_columns(changes), len(changes))
+            passed = passing(self._spec.test, changed_rows(changes, self._spec.names))
             if not passed.all():
                 changes = changes.take(pa.array(np.flatnonzero(passed)))
         if not len(changes):
             return no_changes(self._spec.types)
-        columns = row_columns(changes)
-        values = [evaluate(value, columns, len(changes)) for value in self._spec.values]
-        shown = [_cast(v, kind) for v, kind in zip(values, self._spec.types, strict=True)]
+        wanted = list(zip(self._spec.values, self._spec.types, strict=True))
+        shown, kept = compute(wanted, changed_rows(changes, self._spec.names))
+        if kept is not None:
+            changes = changes.take(pa.array(kept))
         names = [f"c{i}" for i in range(len(shown))]
         return pa.RecordBatch.from_arrays([*shown, *changes.columns[-2:]], [*names, TIME, DIFF])
 
@@ -99,7 +102,3 @@ class Net(Stateless):
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
         """The changes strictly before a frontier, given those of the input."""
         return net_changes(inputs[0])
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column if column.type == kind else column.cast(kind, safe=False)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation
+from nilometer.kernels.row_errors import RowErrors
 
 _KEY: Final = b"nilometer"
 
@@ -28,6 +29,8 @@ class Header:
     """The bucket of another stage that sends this, and"""
     frontier: int | None = None
     """before which instant it is done: nothing older will come."""
+    errors: dict[str, Any] | None = None
+    """Rows that the sender has left out, told to one bucket only."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -35,6 +38,11 @@ class Header:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Header:
         return cls(**{**fields, "punctuation": Punctuation(**fields["punctuation"])})
+
+
+def headers(header: Header, errors: RowErrors, buckets: int) -> list[Header]:
+    """A header for every bucket; the first of them tells which rows were left out."""
+    return [replace(header, errors=errors.to_json()), *[header] * (buckets - 1)]
 
 
 def seal(contents: Sequence[tuple[Header, pa.RecordBatch]], sink: pa.NativeFile) -> list[int]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.arrays import Bools
-from nilometer.kernels.evaluate import is_true
+from nilometer.kernels.row_errors import Rows, passing
 from nilometer.model.expressions import Expression
 
 
@@ -20,9 +20,13 @@ class SqlTest:
     sql: str
     expression: Expression
 
-    def __call__(self, columns: Sequence[pa.Array]) -> Bools:
+    names: tuple[str, ...] = ()
+    """What the columns are called."""
+
+    def __call__(self, columns: Sequence[pa.Array], counted: Bools | None = None) -> Bools:
+        rows = Rows(columns, len(columns[0]), self.names, counted=counted)
         try:
-            return is_true(self.expression, columns, len(columns[0]))
+            return passing(self.expression, rows, self.sql)
         except PredicateError as error:
             detail = "; ".join(part for part in (error.detail, f"in: {self.sql}") if part)
             raise PredicateError(error.message, detail=detail, hint=error.hint) from None

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import as_type
-from nilometer.kernels.evaluate import evaluate
+from nilometer.kernels.row_errors import Rows, compute
 from nilometer.log.layout import TIMESTAMP
 from nilometer.model.expressions import Expression
 from nilometer.model.time import EARLIEST
@@ -17,6 +16,8 @@ from nilometer.model.time import EARLIEST
 @dataclass(frozen=True)
 class SourceReader:
     """Makes of a source's rows the columns that travel, and says which rows are selected.
+
+    Rows that cannot be computed do not travel, where they may be left out.
 
     Its expressions are over the columns of the relation, and the time of arrival behind them.
     """
@@ -29,14 +30,14 @@ class SourceReader:
     def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
         """The columns of rows that came at the time `now`, and which of them are selected."""
         given = [*rows.columns, self._clock(len(rows), now)]
-        columns = [
-            as_type(evaluate(expression, given, len(rows)), kind)
-            for expression, kind in self.columns
-        ]
-        carried = pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
-        if self.selection is None:
-            return carried, None
-        return carried, evaluate(self.selection, given, len(rows)).cast(pa.bool_())
+        wanted = list(self.columns)
+        if self.selection is not None:
+            wanted.append((self.selection, pa.bool_()))
+        found = Rows(given, len(rows), rows.schema.names, self.relation)
+        columns, _ = compute(wanted, found)
+        selected = None if self.selection is None else columns.pop()
+        names = [f"c{i}" for i in range(len(columns))]
+        return pa.RecordBatch.from_arrays(columns, names), selected
 
     def _clock(self, size: int, now: int | None) -> pa.Array:
         instant = EARLIEST if self.is_table else now

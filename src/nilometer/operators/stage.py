@@ -17,6 +17,7 @@ import pyarrow as pa
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.routing import Routing
+from nilometer.kernels.row_errors import RowErrors
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
@@ -105,6 +106,8 @@ class MicroBatch:
     now: int | None = None
     frontiers: dict[tuple[int, int], int] = field(default_factory=dict)
     """Before which instants senders of other stages are done, by stream and sender."""
+    errors: RowErrors = field(default_factory=RowErrors)
+    """Rows that were left out."""
 
     @classmethod
     def empty(cls, streams: int, now: int | None = None) -> MicroBatch:
@@ -121,6 +124,7 @@ class MicroBatch:
             self.now = max(header.now, self.now or header.now)
         if header.frontier is not None:
             self.frontiers[header.stream, header.sender] = header.frontier
+        self.errors.add(RowErrors.from_json(header.errors))
 
 
 @dataclass

@@ -118,7 +118,7 @@ def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
         "state": parse_size,
         "history": parse_duration,
     }
-    found: dict[str, int] = {}
+    found: dict[str, Any] = {}
     for key, value in given.items():
         if key not in readers:
             raise _unknown(f"limits.{key}", [f"limits.{name}" for name in readers])

@@ -245,10 +245,15 @@ class Service:
         async with self._declared(name) as known:
             return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
 
-    async def dead_letters(self, stream: str) -> Executed:
-        """What the sensors of a stream sent that could not be stored, with the reason."""
-        async with self._declared(stream) as known:
-            text = f"SHOW DEAD LETTERS FROM {quote_name(known)}"
+    async def dead_letters(self, name: str) -> Executed:
+        """What the sensors of a stream sent that could not be stored, and why.
+
+        Of a query: the rows of which it could not compute something.
+        """
+        queries = {one.name.lower() for one in await self.queries()}
+        known = self.known_query(name) if name.lower() in queries else self._declared(name)
+        async with known as found:
+            text = f"SHOW DEAD LETTERS FROM {quote_name(found)}"
             return await self.look(lambda: self._run(text))
 
     async def declarations(self) -> list[Declared]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.database.query_status import HealthSample, OnError, QueryLimits, QueryStatus
 from nilometer.kernels.json_values import iso_time
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.error_shape import ErrorDetail
@@ -42,9 +42,14 @@ class LimitsShape(Request):
     history: int | None = Field(
         default=None, ge=0, le=1 << 62, description="microseconds for which results are kept"
     )
+    on_error: OnError | None = Field(
+        default=None,
+        description="whether a row that cannot be computed is left out (skip, also if null), "
+        "or stops the query (stop)",
+    )
 
     def read(self) -> QueryLimits:
-        return QueryLimits(self.results, self.state, self.history)
+        return QueryLimits(self.results, self.state, self.history, self.on_error)
 
 
 class QueryRequest(Request):
@@ -105,6 +110,7 @@ class QueryShape(BaseModel):
     result_bytes: int
     state_bytes: int | None
     watermark: str | None = Field(description="before which instant its results are complete")
+    dead_letters: int = Field(description="rows left out because they could not be computed")
 
 
 class InputShape(BaseModel):
@@ -181,11 +187,17 @@ def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
         next_try=_moment(status.next_try),
         is_temporary=status.is_temporary,
         followers=followers,
-        limits=LimitsShape(results=limits.results, state=limits.state, history=limits.history),
+        limits=LimitsShape(
+            results=limits.results,
+            state=limits.state,
+            history=limits.history,
+            on_error=limits.on_error,
+        ),
         result_rows=status.result_rows,
         result_bytes=status.result_bytes,
         state_bytes=status.state_bytes,
         watermark=_moment(status.watermark),
+        dead_letters=status.dead_letters,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow.types as pat
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
@@ -11,10 +12,11 @@ from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import EARLIEST
 from nilometer.spark.log_stream import StreamFrame
 from nilometer.spark.pack import NOW, SELECTED
+from nilometer.spark.uncomputable import FAILED, ROW, Check, mark_failed, unless_failed
 from nilometer.sql.carried_columns import guards_of
 from nilometer.sql.physical import time_place
 from nilometer.sql.plan import Carried, JoinPlan
-from nilometer.sql.scalars import ColumnRef, spell_own
+from nilometer.sql.scalars import ColumnRef, quote_name, spell_own
 from nilometer.sql.types import Types
 
 
@@ -24,14 +26,43 @@ def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> D
     A frame whose columns travel as they are, under names that need no quotes, is left
     alone: renaming them would cost Spark a copy of every row.
     """
-    below = plan.sources[number].below
-    if below:
-        selection = " AND ".join(f"({spell_own(c.tree)})" for c in below)
-        more = (f"CAST(({selection}) AS BOOLEAN) AS {SELECTED}", *more)
+    if plan.sources[number].below:
+        more = (f"{_selection(plan, number)} AS {SELECTED}", *more)
     if not more and is_unchanged(plan, number, frame.columns):
         return frame
     columns = carried_sql(plan, number)
     return frame.selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(columns)), *more)
+
+
+def checked_rows(
+    plan: JoinPlan, number: int, frame: DataFrame, *more: str
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """The same, with columns that say in which rows Spark cannot compute what travels.
+
+    With them come the texts of what it is asked to compute, by their numbers.
+    """
+    source, types = plan.sources[number], Types(plan.catalog, plan.sources)
+    columns = dict(enumerate(carried_sql(plan, number)))
+    computed = {i: sql for i, sql in columns.items() if not _is_own(source.carried[i], types)}
+    checks = [Check(sql, pat.is_nested(source.carried[i].kind)) for i, sql in computed.items()]
+    texts = [str(source.carried[i].ref) for i in computed]
+    if source.below:
+        selection = _selection(plan, number)
+        checks.insert(0, Check(selection))
+        texts.insert(0, " AND ".join(map(str, source.below)))
+        more = (f"{unless_failed(selection)} AS {SELECTED}", *more)
+    if not checks:
+        return carried_rows(plan, number, frame, *more), ()
+    marked = mark_failed(frame, checks, [quote_name(name) for name in source.relation.columns])
+    shown = [unless_failed(sql) if i in computed else sql for i, sql in columns.items()]
+    rows = marked.selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(shown)), *more, FAILED, ROW)
+    return rows, tuple(texts)
+
+
+def _selection(plan: JoinPlan, number: int) -> str:
+    """Which rows of a source are selected."""
+    parts = " AND ".join(f"({spell_own(c.tree)})" for c in plan.sources[number].below)
+    return f"CAST(({parts}) AS BOOLEAN)"
 
 
 def times_of_rows(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:

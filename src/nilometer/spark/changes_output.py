@@ -13,7 +13,6 @@ from nilometer.spark.output import Expressions
 from nilometer.spark.types import is_flat
 from nilometer.spark.versions import spark_type
 from nilometer.sql.changes_plan import Column
-from nilometer.sql.scalars import quote_name
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,14 @@ class ChangesShape:
     def expressions(self) -> Expressions:
         """What Spark is asked to compute."""
         n = len(self.columns)
+        items = [self._column(i) for i in range(n)]
         names = [one.name for one in self.columns]
-        own = [f"{self._column(i)} AS {quote_name(name)}" for i, name in enumerate(names)]
-        times = [f"timestamp_micros(c{n}) AS {TIME}"]
+        items.append(f"timestamp_micros(c{n})")
+        names.append(TIME)
         if not self.appends:
-            times.append(f"c{n + 1} AS {DIFF}")
-        return Expressions((), (*own, *times))
+            items.append(f"c{n + 1}")
+            names.append(DIFF)
+        return Expressions((), tuple(items), tuple(names))
 
     def _column(self, number: int) -> str:
         is_time = isinstance(self.types[number], TimestampType)

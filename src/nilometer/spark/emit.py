@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow as pa
 import pyarrow.types as pat
 
+from nilometer.kernels.row_errors import RowErrors
+
 if TYPE_CHECKING:  # takes its time to load, and only the host needs it
     import pandas as pd
 
@@ -27,6 +29,8 @@ class Sender:
     bucket: int
     frontier: int
     now: int | None
+    errors: RowErrors
+    """Rows that were left out so far; all of them once the results are consumed."""
 
 
 class Emitter(Protocol):

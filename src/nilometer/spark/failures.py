@@ -11,7 +11,13 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from nilometer import errors
-from nilometer.errors import InputError, NilometerError, SessionError, TooLargeError
+from nilometer.errors import (
+    InputError,
+    NilometerError,
+    PredicateError,
+    SessionError,
+    TooLargeError,
+)
 from nilometer.mining.table_function import MiningError
 
 _OURS: Final = re.compile(
@@ -24,6 +30,8 @@ _CONDITION: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
 _STREAM: Final = re.compile(r"^Query \[.*?\] terminated with exception: ")
 _FILE: Final = re.compile(r"while reading file (?:file:/*)?(/?\S+?)\.?(?:\s|$)")
 _LONGEST: Final = 400
+_DATA: Final = re.compile(r"(\[[A-Z0-9_.]+\] [^\n]*) SQLSTATE: 22\w{3}")
+"""What Spark says of values: SQL's class 22 of errors, data exceptions."""
 
 
 @contextmanager
@@ -70,6 +78,10 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
             detail=_deepest(causes),
             hint="if this lasts, restore its checkpoint together with its results from a copy, or "
             "drop the query and create it again",
+        )
+    if data := _DATA.search(text):
+        return PredicateError(
+            "something of a row cannot be computed", detail=_plain(data[1]).split(" Use `try_")[0]
         )
     if "OutOfMemoryError" in text:
         return SessionError("Spark has run out of memory", detail=first)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from nilometer.errors import CheckpointError
+from nilometer.kernels.row_errors import leaving_out
 from nilometer.operators.envelope import Header
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.spark.buckets import bucket_numbers
@@ -37,6 +38,8 @@ class Host:
     query: dict[str, Any]
     """What the query is; a checkpoint of another query is refused."""
     exchange: Exchange
+    leaves_out: bool = False
+    """Whether rows are left out that cannot be computed."""
 
     def open(self, state: MapState) -> OpenHost:
         """The host with its state, which holds a manifest and chunks."""
@@ -60,7 +63,9 @@ class OpenHost:
         batch = _micro_batch(envelopes, self._host.stage)
         results = run.process(batch)
         place = bucket_numbers(self._host.stage.routing.buckets).index(bucket)
-        yield from emit.results(results, Sender(place, run.frontier, batch.now))
+        sender = Sender(place, run.frontier, batch.now, batch.errors)
+        with leaving_out(batch.errors if self._host.leaves_out else None):
+            yield from emit.results(results, sender)
         self._save(run)
         yield emit.metrics(bucket_metrics(self._host.stage, place, run))
 

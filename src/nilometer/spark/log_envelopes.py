@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from nilometer.kernels.admit import Punctuation
+from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.operators.envelope import Header
@@ -51,6 +52,8 @@ class LogFeeds:
     stage: Stage
     feeds: tuple[LogFeed, ...]
     exchange: Exchange
+    leaves_out: bool = False
+    """Whether rows are left out that cannot be computed."""
 
     def load(self, session: SparkSession) -> DataFrame:
         """The envelopes as a streaming DataFrame."""
@@ -67,8 +70,10 @@ class LogFeeds:
             shown = ShownRows(feed.given.location, log.layout, feed.given.where)
             pack = Pack(self.stage, feed.stream, self.exchange)
             for some in gather(map(shown.show, rows), self.stage.routing.copies(feed.stream)):
-                carried, selected = feed.reader.read(some, None)
-                yield pack.pack(carried, selected, watermark=frames.watermark)
+                errors = RowErrors()
+                with leaving_out(errors if self.leaves_out else None):
+                    carried, selected = feed.reader.read(some, None)
+                yield pack.pack(carried, selected, watermark=frames.watermark, errors=errors)
         deque(rows, maxlen=0)
         told = Punctuation(watermark=frames.watermark)
         yield empty_envelopes(self.stage, self.exchange, Header(feed.stream, told))

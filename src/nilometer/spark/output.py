@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -10,7 +11,15 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType, Times
 from nilometer.errors import SqlError
 from nilometer.spark.relations import REFUSED, analysis_kept_quiet, refusal
 from nilometer.spark.types import is_flat
-from nilometer.sql.carried_columns import leaves_as
+from nilometer.spark.uncomputable import (
+    FAILED,
+    ROW,
+    Check,
+    is_nested,
+    mark_failed,
+    unless_failed,
+)
+from nilometer.sql.carried_columns import leaves_as, only_stream, output_names
 from nilometer.sql.function_calls import blame_call
 from nilometer.sql.plan import RESULT_TIME, JoinPlan
 from nilometer.sql.scalars import Ref, Scalar, quote_name, spell
@@ -23,11 +32,38 @@ class Expressions:
 
     conditions: tuple[str, ...]
     items: tuple[str, ...]
+    names: tuple[str, ...]
+    """What the items are called."""
+
+    texts: tuple[str, ...] = ()
+    """What the user has written for them, conditions first."""
+    given: tuple[str, ...] = ()
+    """The columns of which they are computed, under the names that the user gives them."""
+    stream: str | None = None
+    """Where these come from, if that is one stream."""
 
     def apply(self, rows: DataFrame) -> DataFrame:
         for condition in self.conditions:
             rows = rows.where(condition)
-        return rows.selectExpr(*self.items)
+        return rows.selectExpr(*self._named(self.items))
+
+    def apply_checked(self, rows: DataFrame) -> DataFrame:
+        """The same, and rows that Spark cannot compute, with columns that say so."""
+        kinds = rows.selectExpr(*self.items).schema.fields
+        checks = [Check(one, is_condition=True) for one in self.conditions]
+        checks += [
+            Check(item, is_nested(field.dataType))
+            for item, field in zip(self.items, kinds, strict=True)
+        ]
+        rows = mark_failed(rows, checks, self.given)
+        for condition in self.conditions:
+            rows = rows.where(f"{FAILED} IS NOT NULL OR {condition}")
+        items = map(unless_failed, self.items)
+        return rows.selectExpr(*self._named(items), FAILED, ROW)
+
+    def _named(self, items: Iterable[str]) -> list[str]:
+        named = zip(items, self.names, strict=True)
+        return [f"{item} AS {quote_name(name)}" for item, name in named]
 
 
 @dataclass(frozen=True)
@@ -65,9 +101,18 @@ class ResultShape:
         """What Spark is asked to compute."""
         return Expressions(
             tuple(f"CAST(({self._spell(one)}) AS BOOLEAN)" for one in self.plan.after),
+            tuple(self._spell(item.value) for item in self.plan.items),
+            tuple(item.name for item in self.plan.items),
+            tuple(map(str, (*self.plan.after, *(item.value for item in self.plan.items)))),
             tuple(
-                f"{self._spell(item.value)} AS {quote_name(item.name)}" for item in self.plan.items
+                f"{self._column(ref)} AS {quote_name(name)}"
+                for ref, name in zip(
+                    (RESULT_TIME, *(one.ref for one in self.plan.output)),
+                    (str(RESULT_TIME), *output_names(self.plan)),
+                    strict=True,
+                )
             ),
+            only_stream(self.plan),
         )
 
     def _spell(self, scalar: Scalar) -> str:

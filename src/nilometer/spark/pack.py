@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 
 from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_int64
-from nilometer.operators.envelope import Header
+from nilometer.kernels.row_errors import RowErrors
+from nilometer.operators.envelope import Header, headers
 from nilometer.operators.stage import Stage, concat
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.exchange import Exchange
+from nilometer.spark.uncomputable import leave_out_failed
 
 PACKED: Final = "bucket INT, body BINARY"
 SELECTED: Final = "_nilometer_selected"
@@ -34,11 +36,15 @@ class Pack:
     stage: Stage
     stream: int
     exchange: Exchange
+    texts: tuple[str, ...] = ()
+    """What Spark was asked to compute, by the numbers under which it says that it could not."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
             own, watermark = _without_watermarks(rows)
-            yield self.pack(own, _beside(own, SELECTED), _now(rows), watermark)
+            errors = RowErrors()
+            own = leave_out_failed(own, self.texts, errors, self.stage.names[self.stream])
+            yield self.pack(own, _beside(own, SELECTED), _now(rows), watermark, errors)
 
     def pack(
         self,
@@ -46,13 +52,15 @@ class Pack:
         selected: pa.Array | None,
         now: int | None = None,
         watermark: int | None = None,
+        errors: RowErrors | None = None,
     ) -> pa.RecordBatch:
         """Envelopes for all buckets, also for those that get no rows."""
         admitted, punctuation = admit_rows(batch, self.stage, self.stream, selected)
         routing = self.stage.routing
         header = Header(self.stream, replace(punctuation, watermark=watermark), now)
         parts = routing.split(admitted, self.stream)
-        bodies = self.exchange.send([(header, part) for part in parts])
+        told = headers(header, errors or RowErrors(), len(parts))
+        bodies = self.exchange.send(list(zip(told, parts, strict=True)))
         numbers = pa.array(bucket_numbers(routing.buckets), pa.int32())
         return pa.RecordBatch.from_arrays([numbers, bodies], ["bucket", "body"])
 

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, WriterCommitMessage
 
+from nilometer.kernels.row_errors import RowErrors
+from nilometer.log.clock import now_micros
+from nilometer.log.dead_letters import DeadLetter, append_batch
 from nilometer.log.location import storage_at
 from nilometer.log.parts import Part
 from nilometer.model.time import EARLIEST, FOREVER
@@ -53,6 +56,7 @@ class EmitParts(EmitEnvelopes):
             "part": part and asdict(part),
             "sender": f"{self.query}.{sender.bucket}",
             "at": sender.frontier,
+            "errors": sender.errors.to_json(),
         }
         yield frame_of({METRICS: [None], "body": [json.dumps(told).encode()]})
 
@@ -64,9 +68,24 @@ class ResultLog:
     parts: LogParts
     queries: int
     senders: int
+    dead_letters: str | None = None
+    """The log of rows that cannot be computed; None: they fail the query."""
 
-    def append(self, parts: list[Part], frontiers: dict[str, int], key: tuple[str, int]) -> None:
-        """Append the parts of a micro-batch, given before which instants senders are done."""
+    def append(
+        self,
+        parts: list[Part],
+        frontiers: dict[str, int],
+        errors: RowErrors,
+        key: tuple[str, int],
+    ) -> None:
+        """Append the parts of a micro-batch, given before which instants senders are done.
+
+        What could not be computed comes first: a micro-batch is done once its parts are there.
+        """
+        if errors.count and self.dead_letters is not None:
+            now = now_micros()
+            letters = [DeadLetter(one.stream, now, one.reason, one.row) for one in errors.noted]
+            append_batch(self.dead_letters, letters, errors.count, key)
         self.parts.append(parts, self._watermark(frontiers), key)
 
     def _watermark(self, frontiers: dict[str, int]) -> int | None:
@@ -119,7 +138,10 @@ class _Writer(StreamArrowWriter):
         if written:  # every micro-batch is noted, also one without results
             parts = [Part(**one["part"]) for one in told if one["part"] is not None]
             frontiers = {one["sender"]: one["at"] for one in told}
-            self._log.append(parts, frontiers, (written[0].query, batchId))
+            errors = RowErrors()
+            for one in told:
+                errors.add(RowErrors.from_json(one["errors"]))
+            self._log.append(parts, frontiers, errors, (written[0].query, batchId))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Leave the parts: what is appended later sweeps them away."""

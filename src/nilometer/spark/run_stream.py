@@ -60,13 +60,17 @@ def run_stages(
     *,
     emitter: Emitter,
     sent: StructType,
+    leaves_out: bool = False,
 ) -> DataFrame:
-    """What the emitter makes of a query's results, with rows of metrics."""
+    """What the emitter makes of a query's results, with rows of metrics.
+
+    Rows that cannot be computed are left out, and told to the emitter, or fail the query.
+    """
     live = next(frame for frame in frames.values() if frame.isStreaming)
     exchanges = [open_exchange(live.sparkSession) for _ in query.stages]
     names = names or ReaderNames()
     coming = [
-        StageInputs(planned, exchange, query.needs_now, names).read(frames)
+        StageInputs(planned, exchange, query.needs_now, names, leaves_out).read(frames)
         for planned, exchange in zip(query.stages, exchanges, strict=True)
     ]
     if query.needs_now and beats is not None:
@@ -76,16 +80,16 @@ def run_stages(
         for frame in frames.values():
             if frame.isStreaming:
                 coming = _with_pulse(coming, frame, query, exchanges, only_silent=True)
-    return _host_stages(query, exchanges, coming, emitter=emitter, sent=sent)
+    return _host_stages(query, exchanges, coming, emitter, sent, leaves_out)
 
 
 def _host_stages(
     query: SparkQuery,
     exchanges: Sequence[Exchange],
     coming: Sequence[Coming],
-    *,
     emitter: Emitter,
     sent: StructType,
+    leaves_out: bool,
 ) -> DataFrame:
     passed_on: dict[int, list[DataFrame]] = {}
     for number, planned in enumerate(query.stages):
@@ -101,6 +105,7 @@ def _host_stages(
             ended=coming[number].ended,
             emitter=to,
             sent=form,
+            leaves_out=leaves_out,
         )
         if planned.to_stage is not None:
             on = hosted.where(f"{METRICS} IS NULL").select("bucket", "body")
@@ -137,11 +142,12 @@ def host(
     ended: DataFrame | None,
     emitter: Emitter,
     sent: StructType,
+    leaves_out: bool = False,
 ) -> DataFrame:
     """What the emitter makes of the results, and among it rows of metrics."""
     require_rocksdb(envelopes.sparkSession)
     hosted = envelopes.groupBy("bucket").transformWithStateInPandas(
-        statefulProcessor=ship_processor(Host(stage, emitter, description, exchange)),
+        statefulProcessor=ship_processor(Host(stage, emitter, description, exchange, leaves_out)),
         outputStructType=StructType([StructField(METRICS, StringType()), *sent.fields]),
         outputMode="append",
         timeMode="none",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from nilometer.operators.envelope import Header
+from nilometer.kernels.row_errors import RowErrors
+from nilometer.operators.envelope import Header, headers
 from nilometer.operators.stage import Stage
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.emit import METRICS, Sender, frame_of
@@ -32,14 +33,16 @@ class SendOn:
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         empty = pa.RecordBatch.from_pylist([], self.stage.operator.schemas[self.stream])
         for rows in gather(_pieces(batches), self.stage.routing.copies(self.stream)):
-            yield self._send(rows, sender)
-        yield self._send(empty, sender)  # every bucket learns how far the sender has come
+            yield self._send(rows, sender, RowErrors())
+        # every bucket learns how far the sender has come
+        yield self._send(empty, sender, sender.errors)
 
-    def _send(self, rows: pa.RecordBatch, sender: Sender) -> pd.DataFrame:
+    def _send(self, rows: pa.RecordBatch, sender: Sender, errors: RowErrors) -> pd.DataFrame:
         admitted, punctuation = self.stage.operator.admit(self.stream, rows)
         header = Header(self.stream, punctuation, sender.now, sender.bucket, sender.frontier)
         parts = self.stage.routing.split(admitted, self.stream)
-        bodies = self.exchange.send([(header, part) for part in parts])
+        told = headers(header, errors, len(parts))
+        bodies = self.exchange.send(list(zip(told, parts, strict=True)))
         return frame_of(
             {
                 METRICS: [None] * len(parts),

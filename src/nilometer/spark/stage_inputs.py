@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from nilometer.local.read_source import read_source
 from nilometer.operators.stage import Stage
-from nilometer.spark.carried import carried_rows, times_of_rows
+from nilometer.spark.carried import carried_rows, checked_rows, times_of_rows
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.log_envelopes import LogFeed, LogFeeds
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
@@ -37,6 +37,8 @@ class StageInputs:
     exchange: Exchange
     with_now: bool
     names: ReaderNames
+    leaves_out: bool = False
+    """Whether rows of live streams are left out that cannot be computed."""
 
     def read(self, frames: Mapping[str, StreamFrame]) -> Coming:
         """The envelopes of all its streams; frames are given by names of relations."""
@@ -60,7 +62,7 @@ class StageInputs:
             elif frame.isStreaming:
                 live.append(self._overhear(stream, given, frame))
         if feeds:
-            logs = LogFeeds(self.planned.stage, tuple(feeds), self.exchange)
+            logs = LogFeeds(self.planned.stage, tuple(feeds), self.exchange, self.leaves_out)
             live.append(self._stamped(logs.load(sessions[0])))
         return Coming(tuple(live), union(ended) if ended else None)
 
@@ -81,8 +83,12 @@ class StageInputs:
         if isinstance(frame, LogStream):
             more.append(WATERMARK)
             frame = frame.rows(self.names.next(frame), *_conditions(given))
-        rows = carried_rows(given.plan, given.source, frame, *more)
-        pack = Pack(self.planned.stage, stream, self.exchange)
+        texts: tuple[str, ...] = ()
+        if self.leaves_out and frame.isStreaming:
+            rows, texts = checked_rows(given.plan, given.source, frame, *more)
+        else:
+            rows = carried_rows(given.plan, given.source, frame, *more)
+        pack = Pack(self.planned.stage, stream, self.exchange, texts)
         return rows.mapInArrow(ship_function(pack), PACKED)
 
     def _overhear(self, stream: int, given: StreamInput, frame: DataFrame) -> DataFrame:

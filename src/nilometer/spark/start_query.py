@@ -17,7 +17,7 @@ from nilometer.kernels.arrays import as_type
 from nilometer.local.run_query import ResultReader
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
-from nilometer.spark.emit import METRICS, EmitEnvelopes, Emitter
+from nilometer.spark.emit import METRICS, Emitter
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query
@@ -29,7 +29,12 @@ from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
 from nilometer.spark.versions import arrow_schema
-from nilometer.spark.write_batches import QUERY, UnfinishedResults, WriteBatches
+from nilometer.spark.write_batches import (
+    QUERY,
+    EmitUnfinished,
+    UnfinishedResults,
+    WriteBatches,
+)
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan, emits_changes
 from nilometer.sql.compile_scalar import NotInSubsetError
 from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
@@ -48,6 +53,8 @@ class Destination:
     """What `DataStreamWriter.trigger` takes; None: as fast as it can."""
     name: str | None = None
     """The streaming query's name in Spark."""
+    dead_letters: str | None = None
+    """The log of the rows that cannot be computed; None: they fail the query."""
 
 
 def start_query(
@@ -103,7 +110,11 @@ def _write_by_host(
     queries = [one.query for one in found]
     log = _result_log(found[0].schema, plan, destination, queries)
     hosted = _host_all(
-        queries, frames, beats, lambda number: EmitParts(log.parts, found[number].rows, number)
+        queries,
+        frames,
+        beats,
+        lambda number: EmitParts(log.parts, found[number].rows, number),
+        leaves_out=destination.dead_letters is not None,
     )
     register_source(hosted[0].sparkSession, ResultSink)
     work = base64.b64encode(pickle_work(log)).decode()
@@ -118,7 +129,7 @@ def _result_log(
     parts = LogParts(destination.location, layout, destination.options, destination.checkpoint)
     parts.create()
     buckets = [query.stages[-1].stage.routing.buckets for query in queries]
-    return ResultLog(parts, len(queries), sum(buckets))
+    return ResultLog(parts, len(queries), sum(buckets), destination.dead_letters)
 
 
 def _host_all(
@@ -126,11 +137,19 @@ def _host_all(
     frames: Mapping[str, StreamFrame],
     beats: int | None,
     emitter: Callable[[int], Emitter],
+    *,
+    leaves_out: bool,
 ) -> list[DataFrame]:
     names = ReaderNames()
     return [
         run_stages(
-            query, frames_of(query, frames), beats, names, emitter=emitter(number), sent=ENVELOPES
+            query,
+            frames_of(query, frames),
+            beats,
+            names,
+            emitter=emitter(number),
+            sent=ENVELOPES,
+            leaves_out=leaves_out,
         )
         for number, query in enumerate(queries)
     ]
@@ -152,7 +171,8 @@ def _write_by_spark(
                 hint="insert them where they are wanted",
             )
     schema = arrow_schema(run_query(plan, frames).schema)
-    hosted = _host_all(queries, frames, beats, lambda _: EmitEnvelopes())
+    leaves_out = destination.dead_letters is not None
+    hosted = _host_all(queries, frames, beats, lambda _: EmitUnfinished(), leaves_out=leaves_out)
     numbered = [
         one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)
     ]

@@ -7,25 +7,34 @@ log learns how far the query is, although its rows go through Spark's own expres
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from nilometer.kernels.row_errors import RowErrors
 from nilometer.log.parts import Part
 from nilometer.spark.answer_table import query_id
-from nilometer.spark.emit import METRICS, Unpack
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender, Unpack, frame_of
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.output import Expressions
 from nilometer.spark.result_log import ResultLog
 from nilometer.spark.run_query import cast_part
 from nilometer.spark.ship import ship_function
+from nilometer.spark.uncomputable import leave_out_failed
 from nilometer.spark.write_rows import TypedRows
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 QUERY: Final = "query"
+_TOLD: Final = "told STRING"
+_ERRORS: Final = b"errors"
+_LEFT_OUT: Final = f"startswith(body, X'{_ERRORS.hex()}')"
+"""Holds for bodies that tell what was left out: Arrow bytes begin otherwise."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +46,41 @@ class UnfinishedResults:
     kinds: tuple[pa.DataType | None, ...]
     """The types of the log's columns; None: as they are."""
 
-    def finish(self, envelopes: DataFrame) -> DataFrame:
+    def finish(self, envelopes: DataFrame, *, checked: bool) -> DataFrame:
+        """The rows of the log; if they are checked, also those that cannot be computed."""
         rows = envelopes.mapInArrow(ship_function(Unpack()), self.schema)
-        return cast_part(self.expressions.apply(rows), self.kinds)
+        if not checked:
+            return cast_part(self.expressions.apply(rows), self.kinds)
+        return cast_part(self.expressions.apply_checked(rows), (*self.kinds, None, None))
 
 
 @dataclass(frozen=True)
 class WriteParts:
-    """Rows in, the parts out that they were written to, as JSON."""
+    """Rows in; out comes, as JSON, the part that they were written to, and what was left out."""
 
     parts: LogParts
     batch: int
+    asked: Expressions
+    """What Spark was asked to compute, and may say that it could not."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        typed = TypedRows(self.parts.layout)
-        part = self.parts.write(self.batch, map(typed.see, batches))
-        told = None if part is None else json.dumps(asdict(part))
-        yield pa.RecordBatch.from_pydict({"part": pa.array([told], pa.string())})
+        typed, errors = TypedRows(self.parts.layout), RowErrors()
+        asked = self.asked
+        computed = (leave_out_failed(one, asked.texts, errors, asked.stream) for one in batches)
+        part = self.parts.write(self.batch, map(typed.see, computed))
+        told = {"part": part and asdict(part), "errors": errors.to_json()}
+        yield pa.RecordBatch.from_pydict({"told": pa.array([json.dumps(told)])})
+
+
+@dataclass(frozen=True)
+class EmitUnfinished(EmitEnvelopes):
+    """Results as Arrow IPC bytes; behind them, what was left out."""
+
+    def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
+        yield from super().results(batches, sender)
+        if sender.errors.count:
+            told = json.dumps(sender.errors.to_json()).encode()
+            yield frame_of({METRICS: [None], "body": [_ERRORS + told]})
 
 
 @dataclass
@@ -79,10 +106,18 @@ class WriteBatches:
             said = json.loads(metrics)
             frontiers[f"{query}.{said['bucket']}"] = said["frontier"]
         parts: list[Part] = []
-        work = ship_function(WriteParts(self.log.parts, batch))
+        errors = RowErrors()
+        for (body,) in hosted.where(_LEFT_OUT).select("body").collect():
+            errors.add(RowErrors.from_json(json.loads(body[len(_ERRORS) :])))
+        checked = self.log.dead_letters is not None
         for number, one in enumerate(self.queries):
-            own = hosted.where(f"{METRICS} IS NULL AND {QUERY} = {number}").select("body")
-            written = one.finish(own).mapInArrow(work, "part STRING").collect()
-            parts += [Part(**json.loads(told)) for (told,) in written if told is not None]
+            work = ship_function(WriteParts(self.log.parts, batch, one.expressions))
+            results = f"{METRICS} IS NULL AND {QUERY} = {number} AND NOT {_LEFT_OUT}"
+            own = hosted.where(results).select("body")
+            for (text,) in one.finish(own, checked=checked).mapInArrow(work, _TOLD).collect():
+                told = json.loads(text)
+                errors.add(RowErrors.from_json(told["errors"]))
+                if told["part"] is not None:
+                    parts.append(Part(**told["part"]))
         key = (query_id(hosted.sparkSession, self.checkpoint), batch)
-        self.log.append(parts, frontiers, key)
+        self.log.append(parts, frontiers, errors, key)

@@ -58,3 +58,20 @@ def _is_same_when_equal(kind: pa.DataType) -> bool:
         or pat.is_binary(kind)
         or pat.is_string(kind)
     )
+
+
+def output_names(plan: JoinPlan) -> tuple[str, ...]:
+    """What the columns that leave a join are called, with their streams if it has several."""
+    refs = [one.ref for one in plan.output]
+    if len(plan.sources) > 1:
+        return tuple(map(str, refs))
+    return tuple(
+        ".".join((ref.column, *ref.fields)) if isinstance(ref, ColumnRef) else str(ref)
+        for ref in refs
+    )
+
+
+def only_stream(plan: JoinPlan) -> str | None:
+    """The stream of which all results are made, if it is one."""
+    names = {source.relation.name for source in plan.sources}
+    return names.pop() if len(names) == 1 else None

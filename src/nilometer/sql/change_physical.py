@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_join import ChangeJoinSpec
 from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
@@ -23,7 +25,7 @@ from nilometer.operators.lasting import LastingSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.top_rows import TopRowsSpec
-from nilometer.sql.carried_columns import leaves_as
+from nilometer.sql.carried_columns import leaves_as, output_names
 from nilometer.sql.changes_plan import (
     Aggregate,
     Block,
@@ -85,7 +87,8 @@ def build_single(node: Block) -> StreamLeaf:
     places = tuple(carried.index(item) for item in items)
     lifetimes = tuple(((1 + carried.index(time),), one.length) for one in node.lifetimes)
     values = tuple(Argument(1 + place) for place in places)
-    return StreamLeaf(plan, BlockSpec(build_join(plan), values, kinds, lifetimes), places)
+    spec = BlockSpec(build_join(plan), values, kinds, lifetimes, _argument_names(plan, 1))
+    return StreamLeaf(plan, spec, places)
 
 
 def build_block(node: Block) -> StreamLeaf:
@@ -100,23 +103,32 @@ def build_block(node: Block) -> StreamLeaf:
         )
         for one in node.lifetimes
     )
-    spec = BlockSpec(build_join(plan), _item_values(plan, 1), types_of(node.columns), lifetimes)
+    spec = BlockSpec(
+        build_join(plan),
+        _item_values(plan, 1),
+        types_of(node.columns),
+        lifetimes,
+        _argument_names(plan, 1),
+    )
     return StreamLeaf(plan, spec, None)
 
 
 def build_last_rows(node: LastRows) -> StreamLeaf:
-    """The last rows of a stream."""
+    """The last rows of a stream; all columns are computed before, so that all rows count alike."""
     source = node.plan.sources[0]
-    plan = replace(node.plan, output=source.carried)
+    kinds = types_of(node.columns)
+    items = [
+        Carried(_own_ref(item, source), kind)
+        for item, kind in zip(node.plan.items, kinds, strict=True)
+    ]
+    needed = dict.fromkeys([*source.carried, *items])
+    carried = _in_order(source, needed, Types(node.plan.catalog, (source,)))
+    source = replace(source, carried=carried)
+    plan = replace(node.plan, sources=(source,), output=carried)
     window = rows_window(source)
     assert window is not None
-    spec = LastRowsSpec(
-        carried_schema(source),
-        layouts(plan)[0],
-        window,
-        _item_values(plan, 0),
-        types_of(node.columns),
-    )
+    values = tuple(Argument(carried.index(item)) for item in items)
+    spec = LastRowsSpec(carried_schema(source), layouts(plan)[0], window, values, kinds)
     return StreamLeaf(plan, spec, None)
 
 
@@ -144,6 +156,7 @@ def build_combine(node: Combine) -> ChangeJoinSpec:
         _item_values(plan, 0),
         types_of(node.columns),
         timed[0] if len(timed) == 1 else None,
+        _argument_names(plan, 0),
     )
 
 
@@ -153,8 +166,8 @@ def build_step(node: Node) -> ChangeSpec:
     match node:
         case Combine():
             return build_combine(node)
-        case Compute(_, test, values):
-            return ComputeSpec(test, values, kinds)
+        case Compute(inputs, test, values):
+            return ComputeSpec(test, values, kinds, _names_of(inputs[0]))
         case LastResults(_, count, partition):
             return LastResultsSpec(count, partition, kinds)
         case Counted(function):
@@ -162,7 +175,10 @@ def build_step(node: Node) -> ChangeSpec:
         case UnionAll():
             return UnionAllSpec(kinds)
         case Aggregate(inputs, keys, calls, test, values):
-            return AggregateSpec(keys, types_of(inputs[0].columns), calls, test, values, kinds)
+            names = _names_of(inputs[0])
+            said = tuple(_said(call, names) for call in calls)
+            given = types_of(inputs[0].columns)
+            return AggregateSpec(keys, given, calls, test, values, kinds, (*names[:keys], *said))
         case TopRows(_, order, limit, offset):
             return TopRowsSpec(order, limit, offset, kinds)
         case Paced(_, every):
@@ -205,6 +221,23 @@ def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
 
     subset = Subset(plan.sql, argument, plan.catalog.functions)
     return tuple(subset.compile(item.value.tree) for item in plan.items)
+
+
+def _argument_names(plan: JoinPlan, first: int) -> tuple[str, ...]:
+    """What the arguments of `_item_values` are called."""
+    return ((str(RESULT_TIME),) if first else ()) + output_names(plan)
+
+
+def _names_of(node: Node) -> tuple[str, ...]:
+    return tuple(one.name for one in node.columns)
+
+
+def _said(call: AggregateCall, names: Sequence[str]) -> str:
+    """A call as its user would write it."""
+    if call.column is None:
+        return str(call.function)
+    distinct = "DISTINCT " if call.distinct else ""
+    return f"{call.function}({distinct}{names[call.column]})"
 
 
 def _own_ref(item: Item, source: Source) -> Ref:

@@ -120,4 +120,5 @@ def residual(plan: JoinPlan, condition: Scalar) -> Residual:
     types = Types(plan.catalog, plan.sources)
     places = [place(plan, Carried(ref, types.of_ref(ref))) for ref in condition.columns]
     expression = compile_over(condition, condition.columns, plan.catalog.functions)
-    return Residual(tuple(places), SqlTest(str(condition), expression))
+    names = tuple(map(str, condition.columns))
+    return Residual(tuple(places), SqlTest(str(condition), expression, names))

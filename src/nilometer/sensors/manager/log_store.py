@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Final
 
 from nilometer.errors import LogFullError
+from nilometer.log.dead_letters import DeadLetters, dead_letter_log
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import format_duration
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.build_rows import RowBuilder
-from nilometer.sensors.manager.dead_letters import DeadLetters, dead_letter_log
 from nilometer.sensors.manager.prepare import Preparation, Prepared
 from nilometer.sensors.manager.received import Received
 from nilometer.sensors.manager.sensor_clock import SensorClock

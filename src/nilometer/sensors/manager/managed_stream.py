@@ -189,4 +189,5 @@ class ManagedStream:
             identity=f"{owner}-{record.number}",
             delivered=self.store.keys.delivered(record.number),
             owner=owner,
+            epoch=self._options.epoch,
         )

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nilometer.database.query_status import HealthSample
+from nilometer.database.query_status import HealthSample, QueryStatus
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.figures import count_text
 from nilometer.server.console.wording import length_words
+from nilometer.sql.scalars import quote_name
 
 _LATELY: Final = 60_000_000
 _MOST_LAG: Final = 30_000_000
@@ -32,6 +33,17 @@ def advise(samples: Sequence[HealthSample], streams: Sequence[StreamStatus]) -> 
         return []
     recent = [one for one in samples if one.time >= samples[-1].time - _LATELY]
     return [*_slow(recent), *_late(recent), *_held_back(recent[-1], streams), *_full(streams)]
+
+
+def left_out(status: QueryStatus) -> Iterator[Advice]:
+    """Rows of which a query could not compute something."""
+    if status.dead_letters:
+        rows = "row" if status.dead_letters == 1 else "rows"
+        yield Advice(
+            f"{count_text(status.dead_letters)} {rows} could not be computed, and left out",
+            f"SHOW DEAD LETTERS FROM {quote_name(status.name)} tells which, and why; "
+            "CASE or try_cast can say what else is to be done with them",
+        )
 
 
 def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:

@@ -7,11 +7,11 @@ from typing import Final
 
 from nicegui import ui
 
-from nilometer.database.query_status import QueryLimits, QueryStatus
+from nilometer.database.query_status import OnError, QueryLimits, QueryStatus
 from nilometer.errors import NilometerError, NotFoundError
 from nilometer.log.clock import now_micros
 from nilometer.server.console.access import Console
-from nilometer.server.console.advice import Advice, advise
+from nilometer.server.console.advice import Advice, advise, left_out
 from nilometer.server.console.constraint_graph import constraint_graph
 from nilometer.server.console.drawing import Drawing, Shape, shape
 from nilometer.server.console.frame import console_page, page_frame
@@ -96,7 +96,7 @@ class QueryView:
         self._actions.show(status)
         self._figures.show(query_figures(status, samples))
         self._problem.show(query_problem(status))
-        self._advice.show(_advice(advise(samples, streams)))
+        self._advice.show(_advice([*advise(samples, streams), *left_out(status)]))
         if self._health is not None and self._tabs.value == "health":
             self._health.show(samples, now_micros())
 
@@ -181,6 +181,8 @@ def _limits(limits: QueryLimits) -> list[str]:
         told.append(f"at most {bytes_words(limits.state)} of state")
     if limits.history is not None:
         told.append(f"results are kept for {length_words(limits.history)}")
+    if limits.on_error is OnError.STOP:
+        told.append("a row that cannot be computed stops it")
     return told or ["no limits"]
 
 

@@ -107,6 +107,11 @@ def query_metrics(
         "How often in a row a query has failed.",
         [(q.name, q.failures) for q in known],
     )
+    yield _counters(
+        "nilometer_query_dead_letters",
+        "Rows left out because something of them could not be computed.",
+        [(q.name, q.dead_letters) for q in known],
+    )
     yield from _sample_metrics(last)
 
 

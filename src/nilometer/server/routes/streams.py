@@ -47,7 +47,10 @@ def streams_router(service: Service) -> APIRouter:
 
     @router.get("/dead-letters/{name}", operation_id="listDeadLetters", responses=responses(404))
     async def list_dead_letters(name: StreamName, _: Reader) -> ExecutedShape:
-        """What the sensors of a stream sent that could not be stored, with the reason."""
+        """What the sensors of a stream sent that could not be stored, and why.
+
+        Of a query: the rows of which it could not compute something.
+        """
         done = await service.dead_letters(name)
         return await service.look(lambda: shape_of_executed(done))
 

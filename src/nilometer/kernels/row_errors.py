@@ -1,0 +1,184 @@
+"""Rows of which something cannot be computed: `CAST('abc' AS INT)`, a division by zero.
+
+Such a row is an error. Where a query is to go on without it (`leaving_out`), it is left out, and
+noted with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.errors import PredicateError, UnavailableError, in_one_line
+from nilometer.kernels.arrays import Bools, Int64s, as_type
+from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.model.expressions import Expression
+
+MOST_NOTED: Final = 1000
+"""How many rows are noted at a time; the others are counted."""
+LONGEST: Final = 4096
+"""How long the text of a row may be."""
+_FAILURES: Final = (PredicateError, pa.ArrowInvalid)
+_Work: TypeAlias = Callable[[Sequence[pa.Array], int], object]
+
+
+class RowError(NamedTuple):
+    """A row that was left out."""
+
+    stream: str | None
+    """Where it comes from; None: it was made by the query."""
+    reason: str
+    row: str
+
+
+@dataclass
+class RowErrors:
+    """The rows that were left out in a piece of work: how many, and the first of them."""
+
+    count: int = 0
+    noted: list[RowError] = field(default_factory=list)
+
+    def note(self, error: RowError) -> None:
+        """Count a row, and keep what is known of it if there is room."""
+        self.count += 1
+        if len(self.noted) < MOST_NOTED:
+            self.noted.append(error)
+
+    def add(self, more: RowErrors) -> None:
+        """Take in what somebody else has left out."""
+        self.count += more.count
+        self.noted.extend(more.noted[: MOST_NOTED - len(self.noted)])
+
+    def to_json(self) -> dict[str, Any] | None:
+        """None: nothing was left out."""
+        return {"count": self.count, "noted": self.noted} if self.count else None
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any] | None) -> RowErrors:
+        if told is None:
+            return cls()
+        return cls(told["count"], [RowError(*one) for one in told["noted"]])
+
+
+_COLLECTED: ContextVar[RowErrors | None] = ContextVar("rows left out", default=None)
+
+
+@contextmanager
+def leaving_out(errors: RowErrors | None) -> Iterator[None]:
+    """Leave out rows that cannot be computed, and note them here; None: they are errors."""
+    before = _COLLECTED.set(errors)
+    try:
+        yield
+    finally:
+        _COLLECTED.reset(before)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to be computed with, and what they are called where one of them must be left out."""
+
+    columns: Sequence[pa.Array]
+    size: int
+    names: Sequence[str] = ()
+    stream: str | None = None
+    counted: Bools | None = None
+    """Which of them count as rows of their own; the others take back what came before."""
+
+    def slice(self, first: int, length: int) -> list[pa.Array]:
+        return [column.slice(first, length) for column in self.columns]
+
+    def describe(self, place: int) -> str:
+        """One of the rows, as JSON."""
+        names = self.names or [f"c{i}" for i in range(len(self.columns))]
+        values = {
+            name: column[place].as_py() for name, column in zip(names, self.columns, strict=False)
+        }
+        return json.dumps(values, default=str, ensure_ascii=False)[:LONGEST]
+
+
+Computed = tuple[list[pa.Array], Int64s | None]
+"""Columns of values, and which rows they are of where some were left out."""
+
+
+def compute(values: Sequence[tuple[Expression, pa.DataType]], rows: Rows) -> Computed:
+    """The values of all rows, in their types; or of those that can be computed."""
+
+    def work(columns: Sequence[pa.Array], size: int) -> list[pa.Array]:
+        return [as_type(evaluate(value, columns, size), kind) for value, kind in values]
+
+    try:
+        return work(rows.columns, rows.size), None
+    except _FAILURES as error:
+        kept = _computable(work, rows, _collected(error))
+    places = pa.array(kept)
+    return work([column.take(places) for column in rows.columns], len(kept)), kept
+
+
+def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
+    """In which rows a condition holds; where it cannot be computed it does not.
+
+    What the user has said is told with the reason.
+    """
+    try:
+        return is_true(test, rows.columns, rows.size)
+    except _FAILURES as error:
+        kept = _computable(partial(is_true, test), rows, _collected(error), said)
+    places = pa.array(kept)
+    passed = np.zeros(rows.size, np.bool_)
+    passed[kept] = is_true(test, [column.take(places) for column in rows.columns], len(kept))
+    return passed
+
+
+def leave_out(bad: Bools, error: PredicateError, rows: Rows) -> None:
+    """Note rows of which somebody else has found that they cannot be computed, or raise that."""
+    errors = _collected(error)
+    for place in np.flatnonzero(bad):
+        _note(errors, rows, int(place), in_one_line(error))
+
+
+def _collected(error: Exception) -> RowErrors:
+    """Where rows are noted that are left out; raises the error where that would not help."""
+    errors = _COLLECTED.get()
+    if errors is None or isinstance(error, UnavailableError):
+        raise error
+    return errors
+
+
+def _computable(work: _Work, rows: Rows, errors: RowErrors, said: str | None = None) -> Int64s:
+    """The rows for which some work succeeds; the others are noted."""
+    kept = np.ones(rows.size, np.bool_)
+    for place, why in _failing(work, rows, 0, rows.size):
+        kept[place] = False
+        reason = f"{why}; in: {said}" if said else why
+        _note(errors, rows, place, reason)
+    return np.flatnonzero(kept)
+
+
+def _failing(work: _Work, rows: Rows, first: int, length: int) -> Iterator[tuple[int, str]]:
+    """The rows for which some work fails, and why; found by halving."""
+    try:
+        work(rows.slice(first, length), length)
+    except _FAILURES as error:
+        if length == 1:
+            yield first, _reason(error)
+            return
+        half = length // 2
+        yield from _failing(work, rows, first, half)
+        yield from _failing(work, rows, first + half, length - half)
+
+
+def _reason(error: Exception) -> str:
+    return in_one_line(error) if isinstance(error, PredicateError) else str(error)
+
+
+def _note(errors: RowErrors, rows: Rows, place: int, reason: str) -> None:
+    if rows.counted is None or rows.counted[place]:
+        errors.note(RowError(rows.stream, reason[:LONGEST], rows.describe(place)))

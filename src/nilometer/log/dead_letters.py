@@ -1,0 +1,170 @@
+"""Dead letters: what came and could not be stored, or computed; who sent it, when, and why not.
+
+A stream has a log of them, with what its sensors sent, and so has a query, with the rows of which
+it could not compute something.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from nilometer.errors import LogError, LogFullError
+from nilometer.log.frame_format import BatchKey
+from nilometer.log.layout import TIMESTAMP, LogLayout
+from nilometer.log.location import inside, storage_at
+from nilometer.log.options import LogOptions
+from nilometer.log.parts import write_part
+from nilometer.log.reader import LogReader
+from nilometer.log.storage import file_names
+from nilometer.log.writer import LogWriter
+
+LONGEST_PAYLOAD: Final = 4096
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("sensor", pa.string()),
+        pa.field("arrived", TIMESTAMP),
+        pa.field("reason", pa.string()),
+        pa.field("payload", pa.string()),
+    ]
+)
+LAYOUT: Final = LogLayout(_SCHEMA, "arrived")
+_OPTIONS: Final = LogOptions(memory=0, segment=8 << 20, disk=64 << 20, history=30 * 86_400_000_000)
+_COUNT: Final = "count.json"
+_PARTS: Final = "parts"
+
+
+def dead_letter_log(name: str) -> str:
+    """The name of the log with the dead letters of a stream."""
+    return f"{name}.dead"
+
+
+def read_dead_letters(location: str) -> pa.Table:
+    """All that a log of dead letters holds; it is made for the first of them."""
+    try:
+        log = LogReader.open(location)
+    except LogError:
+        return _SCHEMA.empty_table()
+    rows = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
+    return pa.Table.from_batches(rows, _SCHEMA)
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """Something that was not stored, or not computed."""
+
+    sensor: str | None
+    """Who sent it: a sensor or, to a query, a stream; None: the query itself."""
+    arrived: int
+    reason: str
+    payload: str
+
+
+def payload_text(value: Any) -> str:
+    """What came, as text that is not too long."""
+    if isinstance(value, bytes):
+        return value[:LONGEST_PAYLOAD].decode(errors="replace")
+    if isinstance(value, str):
+        text = value[:LONGEST_PAYLOAD]
+    else:
+        try:
+            text = json.dumps(value, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = repr(type(value))
+    return text[:LONGEST_PAYLOAD].encode(errors="replace").decode(errors="replace")
+
+
+class DeadLetters:
+    """Appends dead letters to their log, which is opened with the first; the oldest make room."""
+
+    def __init__(self, location: str, log: LogOptions, clock: Callable[[], int]) -> None:
+        self._location = location
+        self._options = replace(_OPTIONS, fsync=log.fsync, fsync_every=log.fsync_every)
+        self._clock = clock
+        self._writer: LogWriter | None = None
+
+    def append(self, letters: Sequence[DeadLetter]) -> None:
+        """Keep them; what finds no room takes the place of the oldest."""
+        if not letters:
+            return
+        if self._writer is None:
+            self._writer = LogWriter.open(self._location, LAYOUT, self._options, self._clock)
+        rows, writer = _rows(letters), self._writer
+        try:
+            _make_room(writer, lambda: writer.append(rows, watermark=letters[-1].arrived))
+        except Exception:
+            writer.repair()  # for the next attempt
+            raise
+
+    def trim(self) -> None:
+        """Delete those that are too old."""
+        if self._writer is not None:
+            self._writer.trim()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def append_batch(location: str, letters: Sequence[DeadLetter], count: int, key: BatchKey) -> None:
+    """Keep the letters of a micro-batch, and count all that it had, once however often it runs."""
+    with LogWriter.open(location, LAYOUT, _OPTIONS) as writer:
+        _add_to_count(location, count, key)
+        path = inside(location, f"{_PARTS}/{key[1]:012d}-{uuid4().hex}.part")
+        part = write_part(path, [_rows(letters)], _OPTIONS.compression, time="arrived")
+        parts = [part] if part is not None else []
+        try:
+            mark = max((one.arrived for one in letters), default=None)
+            _make_room(writer, lambda: writer.append_parts(parts, watermark=mark, key=key))
+            writer.trim()
+        finally:
+            storage = storage_at(location)
+            for name in file_names(storage, _PARTS, ".part"):
+                storage.delete(f"{_PARTS}/{name}")
+
+
+def count_dead_letters(location: str) -> int:
+    """How many dead letters a query has had, also those that were not kept."""
+    try:
+        found = json.loads(storage_at(location).read(_COUNT))
+    except FileNotFoundError:
+        return 0
+    return int(found["count"])
+
+
+def _add_to_count(location: str, count: int, key: BatchKey) -> None:
+    storage = storage_at(location)
+    try:
+        before = json.loads(storage.read(_COUNT))
+    except FileNotFoundError:
+        before = {"count": 0, "key": None}
+    if before["key"] != list(key):
+        told = {"count": before["count"] + count, "key": key}
+        storage.write(_COUNT, [json.dumps(told).encode()])
+
+
+def _make_room(writer: LogWriter, append: Callable[[], object]) -> None:
+    """Append something; the oldest make room, and what is too large for all of it is not kept."""
+    while True:
+        try:
+            append()
+            return
+        except LogFullError:
+            before = writer.stored_bytes
+            writer.drop_oldest()
+            if writer.stored_bytes == before:
+                return
+
+
+def _rows(letters: Sequence[DeadLetter]) -> pa.RecordBatch:
+    columns: Mapping[str, list[Any]] = {
+        name: [getattr(one, name) for one in letters] for name in _SCHEMA.names
+    }
+    arrays = [pa.array(columns[one.name], one.type) for one in _SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)

@@ -1,0 +1,82 @@
+"""Rows of which Spark cannot compute something, found by Spark itself, so that they are left out.
+
+Spark has no expression that says whether another one fails. But `try_add` of a date is NULL
+wherever its second argument fails, whatever that argument is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from nilometer.kernels.row_errors import LONGEST, RowError, RowErrors
+
+FAILED: Final = "_nilometer_failed"
+"""A column with the number of the first expression that fails in a row; NULL: none does."""
+ROW: Final = "_nilometer_row"
+"""A column with the row that fails, as JSON."""
+
+# The condition always holds, but Spark does not know: otherwise it would compute what several
+# expressions have in common before, and outside of, all of them.
+_FAILS: Final = (
+    "try_add(DATE'1970-01-01', CASE WHEN spark_partition_id() >= 0 THEN hash({}) & 1 END) IS NULL"
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """An expression that may fail."""
+
+    sql: str
+    is_nested: bool = False
+    """Whether its type has no hash."""
+    is_condition: bool = False
+    """Whether those that follow are computed only where it holds."""
+
+    @property
+    def fails(self) -> str:
+        """Whether it fails, as a condition."""
+        return _FAILS.format(f"CAST({self.sql} AS STRING)" if self.is_nested else self.sql)
+
+
+def is_nested(kind: DataType) -> bool:
+    return isinstance(kind, ArrayType | MapType | StructType)
+
+
+def mark_failed(rows: DataFrame, checks: Sequence[Check], shown: Sequence[str]) -> DataFrame:
+    """The same rows, with FAILED and ROW behind their columns; ROW shows these expressions."""
+    cases = []
+    for number, check in enumerate(checks):
+        cases.append(f"WHEN {check.fails} THEN {number}")
+        if check.is_condition:
+            cases.append(f"WHEN NOT coalesce({check.sql}, false) THEN NULL")
+    marked = rows.selectExpr("*", f"CAST(CASE {' '.join(cases)} END AS INT) AS {FAILED}")
+    as_json = f"CASE WHEN {FAILED} IS NOT NULL THEN to_json(struct({', '.join(shown)})) END"
+    return marked.selectExpr("*", f"{as_json} AS {ROW}")
+
+
+def unless_failed(sql: str) -> str:
+    """An expression that is computed only in rows where nothing fails."""
+    return f"CASE WHEN {FAILED} IS NULL THEN {sql} END"
+
+
+def leave_out_failed(
+    rows: pa.RecordBatch, texts: Sequence[str], errors: RowErrors, stream: str | None = None
+) -> pa.RecordBatch:
+    """The rows in which nothing fails, without the two columns; the others are noted."""
+    if FAILED not in rows.schema.names:
+        return rows
+    failed = rows.column(FAILED)
+    own = rows.drop_columns([FAILED, ROW])
+    if failed.null_count == len(failed):
+        return own
+    bad = rows.filter(failed.is_valid())
+    for number, row in zip(bad.column(FAILED).to_pylist(), bad.column(ROW), strict=True):
+        reason = f"Spark cannot compute {texts[number]}"[:LONGEST]
+        errors.note(RowError(stream, reason, (row.as_py() or "")[:LONGEST]))
+    return own.filter(failed.is_null())
