@@ -14,7 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StringType, StructType
 
-from nilometer.errors import NotYetError, SqlError, SqlTypeError
+from nilometer.errors import SqlError, SqlTypeError
 from nilometer.spark.types import arrow_schema, nullable
 from nilometer.sql.function_calls import no_function
 
@@ -88,11 +88,6 @@ def refusal(error: Exception) -> SqlError:
     if condition == "UNRESOLVED_ROUTINE":
         name = parameters.get("routineName", "").replace("`", "").rpartition(".")[2].lower()
         return no_function(name)
-    if condition == "MISSING_GROUP_BY":
-        return NotYetError(
-            "this aggregate cannot be run yet",
-            hint="use COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, MEDIAN or PERCENTILE",
-        )
     text = _first_sentence(str(error)).removeprefix(f"[{condition}] ")
     return SqlTypeError("Spark refuses this expression", detail=text[:300])
 
