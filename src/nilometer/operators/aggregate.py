@@ -69,6 +69,8 @@ class AggregateSpec:
     value_types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ()
     """What keys and calls are called."""
+    each_instant: bool = False
+    """Whether rows come for one instant each: nothing is kept of a group, and none goes."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -94,7 +96,7 @@ class AggregateOperator:
         self._orders = {ref: ValueTable(ref.kind, store) for ref in refs}
         self._copies = {ref: GroupTable((), store) for ref in self._arguments if ref.distinct}
         self._next_number = 1
-        self._opened = spec.keys > 0
+        self._opened = spec.keys > 0 or spec.each_instant
 
     @property
     def stored(self) -> Sequence[Stored]:
@@ -121,7 +123,7 @@ class AggregateOperator:
         if self._opened and not len(changes):
             return no_changes(self._spec.types)
         period, firsts = self._period(changes)
-        initial = self._groups.lookup(period.ids)
+        initial = {} if self._spec.each_instant else self._groups.lookup(period.ids)
         self._check_size(period, initial.get(ROWS))
         events = self._events(period)
         totals = self._totals(period, initial, events)
@@ -140,7 +142,8 @@ class AggregateOperator:
         )
         for bad, error in sums.refused:
             answer.leave_out(bad, error, period.instants, self._spec.names)
-        self._keep(period, totals, numbers)
+        if not self._spec.each_instant:
+            self._keep(period, totals, numbers)
         self._opened = True
         spec = self._spec
         values = list(zip(spec.values, spec.types, strict=True))
@@ -149,8 +152,11 @@ class AggregateOperator:
     def _period(self, changes: pa.RecordBatch) -> tuple[Period, Int64s]:
         """The period, and the first change of each group."""
         columns, times, diffs = row_columns(changes), times_of(changes), diffs_of(changes)
-        if self._spec.keys:
-            found = row_groups(columns[: self._spec.keys], len(changes))
+        if self._spec.keys or self._spec.each_instant:
+            keys = columns[: self._spec.keys]
+            if self._spec.each_instant:  # the groups of different instants are different groups
+                keys = [pa.array(times), *keys]
+            found = row_groups(keys, len(changes))
             groups, ids, firsts = found.numbers, found.ids, found.firsts
         else:
             groups, ids = np.zeros(len(changes), np.int64), identify_rows([], 1)
@@ -173,11 +179,15 @@ class AggregateOperator:
     def _events(self, period: Period) -> dict[ArgumentRef, ArgumentEvents]:
         """What comes and goes, for every argument of a call."""
         return {
-            ref: distinct_events(period, ref.column, self._copies[ref])
+            ref: distinct_events(period, ref.column, self._kept(self._copies[ref]))
             if ref.distinct
             else argument_events(period, ref.column)
             for ref in self._arguments
         }
+
+    def _kept(self, table: GroupTable) -> GroupTable | None:
+        """A table to be brought up to date, if anything is kept."""
+        return None if self._spec.each_instant else table
 
     def _totals(
         self,
@@ -217,6 +227,7 @@ class AggregateOperator:
                 totals.count(ref.argument),
                 events[ref.argument].as_type(ref.kind),
                 table,
+                keep=not self._spec.each_instant,
             )
             for ref, table in self._orders.items()
         }
@@ -246,7 +257,7 @@ class AggregateOperator:
 
     def _exists(self, totals: Totals) -> Bools:
         """In which states a group has a row. The one group without keys always has one."""
-        if self._spec.keys:
+        if self._spec.keys or self._spec.each_instant:
             exists: Bools = totals[ROWS] > 0
             return exists
         exists = np.ones(totals.size, np.bool_)

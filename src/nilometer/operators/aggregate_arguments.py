@@ -90,20 +90,23 @@ def argument_events(period: Period, column: int) -> ArgumentEvents:
     return _events(period, column, order if valid is None else order[valid[order]], period.diffs)
 
 
-def distinct_events(period: Period, column: int, table: GroupTable) -> ArgumentEvents:
+def distinct_events(period: Period, column: int, table: GroupTable | None) -> ArgumentEvents:
     """The values of a column that come to a group that had none such, or of which the last goes.
 
-    The table knows how many copies of each value each group has; it is brought up to date.
+    The table knows how many copies of each value each group has, and is brought up to date;
+    without one, groups had nothing before.
     """
     valid = validity(period.columns[column])
     rows = np.arange(len(period.times)) if valid is None else np.flatnonzero(valid)
     groups = period.groups[rows]
-    known = [pa.array(period.ids.h1[groups]), pa.array(period.ids.h2[groups])]
-    pairs = group_ids(identify_rows([*known, take(period.columns[column], rows)], len(rows)))
-    copies = table.lookup(pairs.ids).get(_COPIES, np.zeros(len(pairs), np.int64))
+    own = [pa.array(period.ids.h1[groups]), pa.array(period.ids.h2[groups])]
+    pairs = group_ids(identify_rows([*own, take(period.columns[column], rows)], len(rows)))
+    known = {} if table is None else table.lookup(pairs.ids)
+    copies = known.get(_COPIES, np.zeros(len(pairs), np.int64))
     line = run_timeline(pairs.numbers, period.times[rows], [period.diffs[rows]], [copies])
     changes = (line.after[0] > 0).astype(np.int64) - (line.before[0] > 0)
-    table.update(Groups(pairs.ids, [], {_COPIES: line.after[0][line.lasts]}))
+    if table is not None:
+        table.update(Groups(pairs.ids, [], {_COPIES: line.after[0][line.lasts]}))
     diffs = np.zeros(len(period.times), np.int64)
     diffs[rows[line.order[line.ends]]] = changes
     order = period.order

@@ -86,12 +86,15 @@ def order_argument(
     counts: Int64s,
     events: ArgumentEvents,
     table: ValueTable,
+    *,
+    keep: bool = True,
 ) -> OrderedArgument:
-    """An argument in a period, at whose end the table is brought up to date.
+    """An argument in a period, at whose end the table is brought up to date, unless told not to.
 
     The numbers are those of the groups in the table; the values are of its type.
     """
     content = table.content(numbers, events.values)
-    table.update(numbers[events.groups], events.values, events.diffs)
+    if keep:
+        table.update(numbers[events.groups], events.values, events.diffs)
     mine = ValueEvents(events.states, events.groups, content.keys, events.diffs)
     return OrderedArgument(instants, counts, content, mine)

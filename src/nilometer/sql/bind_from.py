@@ -23,6 +23,7 @@ from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
 from nilometer.sql.scalars import ColumnRef, column, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
 from nilometer.sql.static_entries import names_bare_time, needs_readings
+from nilometer.sql.window_call_parser import WindowCall
 
 MOST_STREAMS: Final = 16
 _ALIAS: Final = re.compile(r"[A-Za-z]\d*")
@@ -156,6 +157,8 @@ class FromBinder:
     def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
         if isinstance(entry.this, TableCall):
             return self._with_names(self._function(entry, entry.this, alone), entry)
+        if isinstance(entry.this, WindowCall):
+            return self._with_names(self._in_windows(entry, entry.this, alone), entry)
         refuse_entry(entry, self.sql)
         if isinstance(entry, exp.Subquery):
             bound = self._subquery(entry, entry.this, None, alone, self.named)
@@ -179,6 +182,18 @@ class FromBinder:
         if node.kind is Kind.ANSWERS:
             return derived_entry(found, full, node, self.sql)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
+        refuse_extras(entry, self.sql)
+        assert self.deriver is not None
+        name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
+        unit = Unit(name, {}, (), {}, call.function)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        clause, node = self.deriver.derive_windows(call, self.named)
+        bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
+        (source,) = bound.bound.sources
+        sources = (replace(source, in_windows=clause),)
+        return replace(bound, bound=replace(bound.bound, sources=sources))
 
     def _with_names(self, bound: Entry, *named: exp.Expr) -> Entry:
         """The entry, its columns under the names that aliases give them."""

@@ -13,9 +13,10 @@ from nilometer.model.windows import Window
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.changes_plan import Lifetime, Mined, Node
 from nilometer.sql.dialect import StreamWindow
-from nilometer.sql.plan import Item, Source
+from nilometer.sql.plan import Item, Source, WindowsClause
 from nilometer.sql.scalars import Scalar
 from nilometer.sql.scope import Unit
+from nilometer.sql.window_call_parser import WindowCall
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class Deriver(Protocol):
 
     def derive_call(self, call: TableCall, named: Mapping[str, exp.CTE]) -> Mined:
         """The node of a table function."""
+
+    def derive_windows(
+        self, call: WindowCall, named: Mapping[str, exp.CTE]
+    ) -> tuple[WindowsClause, Node]:
+        """The windows of a query, and the node of all its columns in them."""
 
     def derive_appended(self, query: exp.Expr, named: Mapping[str, exp.CTE], what: str) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""

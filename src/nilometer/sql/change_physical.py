@@ -25,6 +25,8 @@ from nilometer.operators.lasting import LastingSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.top_rows import TopRowsSpec
+from nilometer.operators.window_ends import WindowEndsSpec
+from nilometer.operators.window_rows import WindowRowsSpec
 from nilometer.sql.carried_columns import leaves_as, output_names
 from nilometer.sql.changes_plan import (
     Aggregate,
@@ -41,6 +43,8 @@ from nilometer.sql.changes_plan import (
     Paced,
     TopRows,
     UnionAll,
+    WindowEnds,
+    WindowRows,
     is_static,
 )
 from nilometer.sql.compile_scalar import Subset
@@ -178,7 +182,9 @@ def build_step(node: Node) -> ChangeSpec:
             names = _names_of(inputs[0])
             said = tuple(_said(call, names) for call in calls)
             given = types_of(inputs[0].columns)
-            return AggregateSpec(keys, given, calls, test, values, kinds, (*names[:keys], *said))
+            said = (*names[:keys], *said)
+            each = node.each_instant
+            return AggregateSpec(keys, given, calls, test, values, kinds, said, each)
         case TopRows(_, order, limit, offset):
             return TopRowsSpec(order, limit, offset, kinds)
         case Paced(_, every):
@@ -187,6 +193,10 @@ def build_step(node: Node) -> ChangeSpec:
             return LastingSpec(length, kinds)
         case Mined():
             return _build_mined(node)
+        case WindowRows(_, windows, sessions, at_ends):
+            return WindowRowsSpec(windows, sessions, at_ends, kinds)
+        case WindowEnds():
+            return WindowEndsSpec(kinds)
     raise AssertionError("a leaf takes no changes")
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Expression
+from nilometer.model.time_windows import TimeWindows
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
 from nilometer.operators.stage import Execution
@@ -139,6 +140,8 @@ class Aggregate:
     values: tuple[Expression, ...]
     columns: tuple[Column, ...]
     texts: tuple[str, ...] = ()
+    each_instant: bool = False
+    """Whether rows come for one instant each, that of the end of their windows: so do groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +192,30 @@ class Mined:
     """The arguments as the user has written them."""
 
 
+@dataclass(frozen=True, eq=False)
+class WindowRows:
+    """Rows that are only appended, in windows of time, whose starts and ends come behind them.
+
+    A row is there once for each of its windows: at the instant at which it ends, if windows are
+    answered at their ends; else from its own time until then.
+    """
+
+    inputs: tuple[Node]
+    windows: TimeWindows
+    keys: tuple[int, ...]
+    """By which columns of the input rows have sessions of their own."""
+    at_ends: bool
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowEnds:
+    """What holds at the ends of windows, appended."""
+
+    inputs: tuple[Node]
+    columns: tuple[Column, ...]
+
+
 Node: TypeAlias = (
     Block
     | LastRows
@@ -202,6 +229,8 @@ Node: TypeAlias = (
     | Paced
     | Lasting
     | Mined
+    | WindowRows
+    | WindowEnds
 )
 
 

@@ -55,7 +55,7 @@ def _compile(
     algorithm: ChosenAlgorithm | None = None,
 ) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
-    if mode.changes or tree.find(TableCall) is not None:
+    if mode.changes or mode.at_ends or tree.find(TableCall) is not None:
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
         return bind_changes(tree, sql, catalog, buckets, mode)

@@ -23,6 +23,8 @@ from nilometer.sql.changes_plan import (
     Paced,
     TopRows,
     UnionAll,
+    WindowEnds,
+    WindowRows,
 )
 from nilometer.sql.describe_sources import source_label
 from nilometer.sql.plan import JoinPlan, Source
@@ -62,6 +64,16 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return f"Results, kept for {format_duration(length)}", []
         case Mined():
             return _mined(node), list(_mined_details(node))
+        case WindowRows():
+            return f"Rows in {node.windows}", list(_window_rows(node))
+        case WindowEnds():
+            return "What holds when windows end", []
+
+
+def _window_rows(node: WindowRows) -> Iterator[str]:
+    if node.keys:
+        yield f"of each {', '.join(node.inputs[0].columns[place].name for place in node.keys)}"
+    yield "kept until their windows end" if node.at_ends else "held until their windows end"
 
 
 def _mined(node: Mined) -> str:

@@ -16,6 +16,7 @@ from nilometer.sql.mining_errors import blamed
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.placed_parser import operator_place, written
 from nilometer.sql.scalars import place_of
+from nilometer.sql.window_call_parser import WindowCall
 
 FOLDED = "folded"
 """Where a tree notes that it stands for the answer of a named query, and every so many
@@ -46,14 +47,17 @@ class Mode:
     """If not, results are appended."""
     every: int | None = None
     """EMIT CHANGES EVERY so many microseconds."""
+    at_ends: bool = False
+    """Whether results are the answers of windows of time, each appended when its window ends."""
 
 
 def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
     """The mode of a query, as EMIT says; an error if that cannot be."""
     emit = _outermost_emit(tree, sql)
     reason = Reasons(sql, functions).of_query(tree, {})
+    has_windows = tree.find(WindowCall) is not None
     if emit is None:
-        return Mode(reason is not None)
+        return Mode(reason is not None and not has_windows, at_ends=has_windows)
     place, every = place_of(emit, sql), emit.args.get("every")
     if emit.args["kind"] == "CHANGES":
         if every is not None and every <= 0:
@@ -65,6 +69,8 @@ def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
         return Mode(True, every)
     if every is not None:
         raise SqlError("EVERY belongs to EMIT CHANGES", place=place, hint="leave EVERY out")
+    if has_windows:
+        return Mode(False, at_ends=True)
     if reason is not None:
         raise SqlError(
             "the answer of this query cannot be appended to: it also takes rows back",

@@ -18,6 +18,7 @@ import pyarrow.types as pat
 from nilometer.kernels.routing import Routing
 from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Argument
+from nilometer.model.time_windows import SessionWindows
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_operator import ChangeSpec
 from nilometer.operators.last_rows import LastRowsSpec
@@ -46,6 +47,8 @@ from nilometer.sql.changes_plan import (
     Paced,
     TopRows,
     UnionAll,
+    WindowEnds,
+    WindowRows,
 )
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.scalars import Ref
@@ -142,8 +145,10 @@ class Placer:
                 return self._alone(node, ())
             case LastResults():
                 return self._alone(node, node.partition)
-            case Paced():
+            case Paced() | WindowEnds():
                 return self._alone(node, None)
+            case WindowRows():
+                return self._window_rows(node, wanted)
             case Lasting():
                 return self._lasting(node, wanted)
             case Mined():
@@ -208,7 +213,21 @@ class Placer:
         task = Task(build_step(node), [below.task], below.task.group)
         return Placed(task, _above(below.together, node))
 
-    def _alone(self, node: TopRows | Paced | LastResults, wanted: Places | None) -> Placed:
+    def _window_rows(self, node: WindowRows, wanted: Places | None) -> Placed:
+        """Rows as the input has them together; those of a session in one place."""
+        child = node.inputs[0]
+        own = tuple(place for place in wanted or () if place < len(child.columns))
+        if isinstance(node.windows, SessionWindows):
+            asked = own if own and set(own) <= set(node.keys) else node.keys
+            below = self._together_by(child, asked, node.keys)
+        else:
+            below = self.place(child, None if wanted is None else own)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, below.together)
+
+    def _alone(
+        self, node: TopRows | Paced | LastResults | WindowEnds, wanted: Places | None
+    ) -> Placed:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted
         below = self._together_by(child, within, within)

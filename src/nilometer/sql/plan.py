@@ -19,11 +19,13 @@ from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
 from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
+from nilometer.model.time_windows import TimeWindows
 from nilometer.model.windows import Window
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.scalars import ColumnRef, Ref, Scalar
 
 if TYPE_CHECKING:
+    from nilometer.sql.bound_query import BoundQuery
     from nilometer.sql.changes_plan import Node
 
 RESULT_TIME = ColumnRef("", "_time")
@@ -41,6 +43,16 @@ class RowsClause:
     def __str__(self) -> str:
         by = f"PARTITION BY {', '.join(map(str, self.partition))} " if self.partition else ""
         return f"[{by}ROWS {self.count}]"
+
+
+@dataclass(frozen=True)
+class WindowsClause:
+    """Windows of time over a query that is appended to."""
+
+    query: BoundQuery
+    windows: TimeWindows
+    partition: tuple[Scalar, ...] = ()
+    """What has sessions of its own."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,8 @@ class Source:
     """The columns that travel to the join and are kept in its state."""
     node: Node | None = None
     """What holds the rows, if this is a query in FROM that runs as a node of its own."""
+    in_windows: WindowsClause | None = None
+    """What the node is made of, if it puts rows into windows of time."""
     is_held: bool = False
     """Its rows come and go as changes of a node: they have no time by which they are kept."""
 

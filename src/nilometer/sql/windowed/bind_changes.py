@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.model.time_windows import WINDOW_END, WINDOW_START
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.bind_select import items_of
@@ -20,10 +21,11 @@ from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.plan import Item
+from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.window_call_parser import WindowCall
 from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
@@ -35,6 +37,7 @@ from nilometer.sql.windowed.refusals import (
     without_time,
 )
 from nilometer.sql.windowed.set_operators import set_operation
+from nilometer.sql.windowed.window_ends import answer_at_ends
 
 Named = Mapping[str, exp.CTE]
 ANYWHERE = Place("", 0, 0)
@@ -44,9 +47,13 @@ def bind_changes(
     tree: exp.Expr, sql: str, catalog: Catalog, buckets: int, mode: Mode
 ) -> ChangesPlan:
     """The plan of a query whose answer changes."""
-    builder = NodeBuilder(sql, catalog, buckets, appends=not mode.changes)
+    builder = NodeBuilder(
+        sql, catalog, buckets, appends=not mode.changes and not mode.at_ends, at_ends=mode.at_ends
+    )
     binder = ChangesBinder(sql, catalog, builder, Reasons(sql, catalog.functions))
     root = binder.relation(tree, {}, is_outermost=True)
+    if mode.at_ends:
+        root = answer_at_ends(root, place_of(tree, sql))
     if mode.every is not None:
         root = Paced((root,), mode.every, root.columns)
     return ChangesPlan(sql, catalog, root, buckets, appends=not mode.changes)
@@ -112,12 +119,57 @@ class ChangesBinder:
 
         return CallBinder(self.sql, appended, relation).bind(call)
 
+    def derive_windows(self, call: WindowCall, named: Named) -> tuple[WindowsClause, Node]:
+        """The windows of a query, and the node of all its columns in them."""
+        given = call.args["input"].copy()
+        if isinstance(given, exp.Subquery) and not given.alias:
+            given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
+        binder = self._appending
+        bound, scope = binder._appended(query, named, f"the input of {call.function}")
+        self._require_time(call, bound, scope)
+        by = ExpressionBinder(scope, "PARTITION BY")
+        partition = tuple(by.bind(one) for one in call.expressions)
+        clause = WindowsClause(bound, call.windows, partition)
+        for item in bound.items:
+            if item.name.lower() in (WINDOW_START, WINDOW_END):
+                raise SqlError(
+                    f"{call.function} gives a column {item.name}, and its input has one",
+                    place=place_of(call.args["input"], self.sql),
+                    hint=f"rename it: {call.function}((SELECT {item.name} AS other, … FROM …), …)",
+                )
+        return clause, self.builder.window_rows(clause, bound.items)
+
+    def _require_time(self, call: WindowCall, bound: BoundQuery, scope: Scope) -> None:
+        """Refuse windows over anything but the time of the rows."""
+        times = [source.time for source in bound.sources if not source.is_table]
+        named = call.args.get("time")
+        if named is None:
+            return
+        found = ExpressionBinder(scope, "DESCRIPTOR").bind(named)
+        if len(times) == 1 and found.columns == (times[0],) and found.tree == column(times[0]):
+            return
+        if found.columns == (RESULT_TIME,):
+            return
+        shown = " or ".join(one.column for one in times) if len(times) == 1 else "_time"
+        raise SqlError(
+            f"{text_of(named, self.sql)} is not the time of these rows",
+            place=place_of(named, self.sql),
+            detail="windows cut the time by which a stream is ordered",
+            hint=f"write DESCRIPTOR({shown})",
+        )
+
     @property
     def _appending(self) -> ChangesBinder:
         return replace(self, builder=replace(self.builder, appends=True))
 
     def derive_appended(self, query: exp.Expr, named: Named, what: str) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""
+        bound, _ = self._appending._appended(query, named, what)
+        return self._appending.derive_unit(bound, None)
+
+    def _appended(self, query: exp.Expr, named: Named, what: str) -> tuple[BoundQuery, Scope]:
+        """A query that must be appended to, and the names in it."""
         reason = self.reasons.of_query(query, named)
         if reason is not None:
             raise SqlError(
@@ -126,14 +178,13 @@ class ChangesBinder:
                 detail=f"because of {reason.what}",
                 hint="give it a stream, or a query without aggregates and set operators",
             )
-        binder = self._appending
-        bound = binder.query(query, None, named)
+        bound, scope = self._query(query, None, named)
         if all(source.is_table for source in bound.sources):
             raise SqlError(
                 f"{what} is a stream: static tables have no time",
                 place=place_of(query, self.sql),
             )
-        return binder.derive_unit(bound, None)
+        return bound, scope
 
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""
@@ -151,12 +202,16 @@ class ChangesBinder:
 
     def query(self, tree: exp.Expr, prefix: str | None, named: Named) -> BoundQuery:
         """A query that is dissolved into the one that reads it."""
+        return self._query(tree, prefix, named)[0]
+
+    def _query(self, tree: exp.Expr, prefix: str | None, named: Named) -> tuple[BoundQuery, Scope]:
         tree = unwrap(tree)
         refuse_query(tree, self.sql)
         assert isinstance(tree, exp.Select)
         named = {**named, **named_queries(tree, self.sql)}
         rows, scope = self._rows.bind(tree, prefix, named)
-        return replace(rows, items=tuple(items_of(tree, ExpressionBinder(scope, "SELECT"))))
+        items = tuple(items_of(tree, ExpressionBinder(scope, "SELECT")))
+        return replace(rows, items=items), scope
 
     @property
     def _rows(self) -> RowsBinder:

@@ -10,12 +10,22 @@ from sqlglot import exp
 
 from nilometer.errors import SqlError
 from nilometer.model.expressions import Argument
+from nilometer.model.time_windows import WINDOW_END, WINDOW_START, SessionWindows
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import Block, Column, Combine, Compute, LastRows, Node
+from nilometer.sql.changes_plan import (
+    Block,
+    Column,
+    Combine,
+    Compute,
+    LastRows,
+    Node,
+    WindowRows,
+)
 from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.plan import Carried, Item, JoinPlan, Source
+from nilometer.sql.derived import derived_source
+from nilometer.sql.plan import Carried, Item, JoinPlan, Source, WindowsClause
 from nilometer.sql.rules import RULES
 from nilometer.sql.rules.bound_times import bound_times
 from nilometer.sql.rules.check_functions import check_functions
@@ -23,8 +33,10 @@ from nilometer.sql.rules.check_types import check_types
 from nilometer.sql.rules.check_windows import check_windows
 from nilometer.sql.rules.choose_routing import choose_routing
 from nilometer.sql.scalars import ColumnRef, ComputedRef, Scalar, column, spell_own, tree_of
-from nilometer.sql.types import Types
+from nilometer.sql.types import TIMESTAMP, Types
+from nilometer.sql.windowed.below_windows import BelowWindows
 from nilometer.sql.windowed.lifetimes import require_lifetimes
+from nilometer.sql.windowed.refusals import require_comparable
 from nilometer.sql.windowed.row_expressions import RowExpressions, identity
 
 _OF_STREAMS: Final = (bound_times, check_windows, choose_routing)
@@ -41,6 +53,8 @@ class NodeBuilder:
     buckets: int
     appends: bool = False
     """Whether rows only come: then none needs to leave, and only one source may have times."""
+    at_ends: bool = False
+    """Whether windows of time are answered when they end, once."""
 
     def build(self, rows: BoundQuery, items: Sequence[Item]) -> Node:
         """A node with these columns."""
@@ -56,6 +70,8 @@ class NodeBuilder:
         if source.node is None:
             plan = self._plan(rows, items, RULES)
             return LastRows(plan, self._columns(plan))
+        if source.in_windows is not None:
+            return self._in_windows(source, source.in_windows, rows.conditions, items)
         return self.compute(source, rows.conditions, items)
 
     def block(self, rows: BoundQuery, items: Sequence[Item]) -> Block:
@@ -86,6 +102,44 @@ class NodeBuilder:
         texts = [" AND ".join(map(str, conditions))] if conditions else []
         texts += [str(item.value) for item in items]
         return Compute((node,), test, expressions, columns, tuple(texts))
+
+    def window_rows(self, clause: WindowsClause, items: Sequence[Item]) -> WindowRows:
+        """Rows in windows of time: these columns of them, what has sessions, and the windows."""
+        sessions = isinstance(clause.windows, SessionWindows)
+        if sessions and not self.at_ends:
+            raise SqlError(
+                "a session is known when it has ended, so its rows cannot be given before",
+                place=clause.query.sources[0].place,
+                hint="leave EMIT CHANGES out",
+            )
+        by = [Item(str(one), one) for one in clause.partition]
+        appending = replace(self, appends=True)
+        below = appending.build(clause.query, [*items, *by])
+        keys = tuple(range(len(items), len(items) + len(by)))
+        for place, one in zip(keys, clause.partition, strict=True):
+            require_comparable(below.columns[place].kind, one.place, "PARTITION BY")
+        columns = (*below.columns, Column(WINDOW_START, TIMESTAMP), Column(WINDOW_END, TIMESTAMP))
+        return WindowRows((below,), clause.windows, keys, self.at_ends, columns)
+
+    def _in_windows(
+        self,
+        source: Source,
+        clause: WindowsClause,
+        conditions: Sequence[Scalar],
+        items: Sequence[Item],
+    ) -> Node:
+        """What is computed of rows in windows: below them, where it does not ask for windows."""
+        below = BelowWindows(source.name, clause)
+        selections, tests = [], []
+        for one in conditions:
+            if below.can_compute(one.tree) and not isinstance(clause.windows, SessionWindows):
+                selections.append(Scalar(below.inside(one.tree), one.place))
+            else:
+                tests.append(below.split(one))
+        values = [Item(item.name, below.split(item.value)) for item in items]
+        query = replace(clause.query, conditions=(*clause.query.conditions, *selections))
+        node = self.window_rows(replace(clause, query=query), below.items)
+        return self.compute(derived_source(source.name, node, source.place), tests, values)
 
     def _combine(self, rows: BoundQuery, items: Sequence[Item]) -> Combine:
         """What nodes hold, joined."""

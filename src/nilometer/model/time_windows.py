@@ -1,0 +1,71 @@
+"""Windows that cut time into pieces: tumbling, hopping, of the calendar, and sessions.
+
+A window holds its rows from its start on, and ends before its end: both are instants in
+microseconds. Tumbling and hopping windows are counted from 1970-01-01 00:00 UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from nilometer.model.time import format_duration
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+RESOLUTION = 1_000
+"""Lengths of windows are multiples of so many microseconds."""
+MOST_OVERLAPS = 10_000
+"""A row may be in so many hopping windows at most."""
+
+
+class CalendarUnit(StrEnum):
+    """Pieces of time of different lengths; and weeks, which begin on Mondays."""
+
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class HoppingWindows:
+    """A window of a length begins every so often; they tumble if that is the same."""
+
+    size: int
+    slide: int
+    offset: int = 0
+
+    def __str__(self) -> str:
+        moved = f", moved by {format_duration(self.offset)}" if self.offset else ""
+        if self.slide == self.size:
+            return f"windows of {format_duration(self.size)}{moved}"
+        every = format_duration(self.slide)
+        return f"windows of {format_duration(self.size)}, one every {every}{moved}"
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarWindows:
+    """The weeks, months, quarters or years of the calendar, in UTC."""
+
+    unit: CalendarUnit
+
+    def __str__(self) -> str:
+        return f"windows of a {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindows:
+    """Rows of which none comes later than the gap after the one before.
+
+    A session ends when the gap has passed after its last row.
+    """
+
+    gap: int
+
+    def __str__(self) -> str:
+        return f"sessions, which end after a gap of {format_duration(self.gap)}"
+
+
+TimeWindows: TypeAlias = HoppingWindows | CalendarWindows | SessionWindows
