@@ -28,6 +28,8 @@ from nilometer.sql.statements import read_query
 class NoEngine:
     """There is nobody to ask: expressions beyond the subset are refused."""
 
+    time_zone = "UTC"
+
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         raise SqlError("this is not available without Spark")
 

@@ -36,7 +36,7 @@ def read_source(plan: JoinPlan, source: Source) -> SourceReader:
             return Argument(len(columns))
         return Argument(columns.index(ref.column), ref.fields)
 
-    subset = Subset(plan.sql, argument, plan.catalog.functions)
+    subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
     tests = [subset.compile(condition.tree) for condition in source.below]
     selection = reduce(partial(Binary, Operator.AND), tests) if tests else None
     wanted = tuple((_compile(subset, source, one), one.kind) for one in source.carried)

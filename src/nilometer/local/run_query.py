@@ -102,7 +102,7 @@ class ResultReader:
                 return Argument(0)
             return Argument(1 + output.index(leaves_as(ref, plan, types)))
 
-        subset = Subset(plan.sql, argument, plan.catalog.functions)
+        subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
         self._items = [subset.compile(item.value.tree) for item in plan.items]
         for item in self._items:
             require_types(item, [TIMESTAMP, *(one.kind for one in plan.output)])

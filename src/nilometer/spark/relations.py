@@ -49,6 +49,14 @@ class SparkEngine:
     def __init__(self, frames: Mapping[str, HasExpressions]) -> None:
         self._frames = frames
 
+    @property
+    def time_zone(self) -> str:
+        """That of the session; logs are read by sessions of our own, in UTC."""
+        for frame in self._frames.values():
+            if isinstance(frame, DataFrame):
+                return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+        return "UTC"
+
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         try:
             with analysis_kept_quiet():

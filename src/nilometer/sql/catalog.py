@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from nilometer.operators.watermarks import StreamClock
 
+_UTC: Final = ("UTC", "ETC/UTC", "GMT", "Z", "+00:00")
 ARRIVAL = "current_timestamp()"
 """What stands for the time column of a stream without one: the time of arrival."""
 
@@ -111,6 +112,10 @@ class Engine(Protocol):
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         """The types of expressions over one relation's columns; a SqlError if refused."""
 
+    @property
+    def time_zone(self) -> str:
+        """Where days and hours begin."""
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -121,3 +126,8 @@ class Catalog:
     engine: Engine
     queries: Mapping[str, str] = field(default_factory=dict)
     """The texts of named queries whose answers change, by their names: relations to others."""
+
+    @property
+    def zone(self) -> str:
+        """The zone of instants that name none, as they would name it; empty if it is not UTC."""
+        return "+00:00" if self.engine.time_zone.upper() in _UTC else ""

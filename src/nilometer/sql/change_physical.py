@@ -229,7 +229,7 @@ def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
             return Argument(0 if first else output.index(plan.sources[0].time))
         return Argument(first + output.index(leaves_as(ref, plan, types)))
 
-    subset = Subset(plan.sql, argument, plan.catalog.functions)
+    subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
     return tuple(subset.compile(item.value.tree) for item in plan.items)
 
 

@@ -18,6 +18,7 @@ from nilometer.sql.inline_queries import inline_queries
 from nilometer.sql.modes import choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
+from nilometer.sql.put_in_windows import put_in_windows
 from nilometer.sql.query_text import Statement
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
@@ -31,6 +32,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
         with bounded():
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
+            tree = put_in_windows(tree, statement.sql, catalog)
             if isinstance(chosen, ChosenAlgorithm):
                 return _compile(tree, statement.sql, catalog, buckets, chosen)
             plan = _compile(tree, statement.sql, catalog, buckets)

@@ -93,6 +93,8 @@ class Subset:
     sql: str
     argument: Callable[[Ref], Argument]
     functions: Mapping[str, Function]
+    zone: str = ""
+    """That of instants which name none; empty: not known here."""
 
     def compile(self, node: exp.Expr) -> Expression:
         """The expression, or a NotInSubsetError that says which part of it is not available."""
@@ -145,7 +147,7 @@ class Subset:
                 return Case(((same, Constant(None)),), value)
             case exp.Cast() if (kind := read_type(node.args["to"])) and not node.args.get("safe"):
                 return Cast(self.compile(node.this), kind)
-            case exp.Cast() if (instant := read_instant(node)) is not None:
+            case exp.Cast() if (instant := read_instant(node, self.zone)) is not None:
                 return Constant(instant)
             case exp.Round() if (digits := whole_number(node.args.get("decimals"))) is not None:
                 return Round(self.compile(node.this), digits)
@@ -249,11 +251,14 @@ def _any_of(tests: Sequence[Expression]) -> Expression:
 
 
 def compile_over(
-    scalar: Scalar, columns: tuple[Ref, ...], functions: Mapping[str, Function]
+    scalar: Scalar,
+    columns: tuple[Ref, ...],
+    functions: Mapping[str, Function],
+    zone: str = "",
 ) -> Expression:
     """The expression with the given columns as its arguments."""
     numbers = {column: number for number, column in enumerate(columns)}
-    subset = Subset(scalar.place.sql, lambda ref: Argument(numbers[ref]), functions)
+    subset = Subset(scalar.place.sql, lambda ref: Argument(numbers[ref]), functions, zone)
     return subset.compile(scalar.tree)
 
 

@@ -32,6 +32,7 @@ _OPERATORS: Final = (
 _PARTITION_HINT: Final = "compute it in a subquery: (SELECT *, … AS p FROM A) S [PARTITION BY p …]"
 _FROM_START_HINT: Final = "write SELECT … FROM A WHERE … FROM START"
 _RANGE_HINT: Final = "write [RANGE 5 SECONDS]"
+_SLIDE_HINT: Final = "write [RANGE 1 HOUR SLIDE 5 MINUTES]"
 _CONDITION_HINT: Final = "conditions stand in WHERE, windows in a WINDOW clause before or behind it"
 
 
@@ -56,9 +57,17 @@ class PairWindowNode(exp.Expression):
 
 
 class StreamWindow(exp.Expression):
-    """``[RANGE w]``, ``[ROWS n]`` or ``[PARTITION BY k ROWS n]`` behind a stream."""
+    """``[RANGE w]``, ``[ROWS n]`` or ``[PARTITION BY k ROWS n]`` behind a stream.
 
-    arg_types: ClassVar[dict[str, bool]] = {"length": False, "rows": False, "expressions": False}
+    ``[RANGE w EXCLUSIVE]`` is a microsecond shorter. ``[RANGE w SLIDE s]`` has hopping windows.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "length": False,
+        "rows": False,
+        "expressions": False,
+        "windows": False,
+    }
 
 
 class Emit(exp.Expression):
@@ -234,7 +243,13 @@ class NilometerParser(WindowCallParser):
         self._advance()
         window = StreamWindow()
         if self._match(TokenType.RANGE):
-            window.set("length", self._parse_length(_RANGE_HINT))
+            length = self._parse_length(_RANGE_HINT)
+            if self._match_text_seq("EXCLUSIVE"):
+                length -= 1
+            elif self._match_text_seq("SLIDE"):
+                lengths = {"SIZE": length, "SLIDE": self._parse_length(_SLIDE_HINT)}
+                window.set("windows", self._make_windows(lengths, first, _SLIDE_HINT))
+            window.set("length", length)
         else:
             if self._match(TokenType.PARTITION_BY):
                 window.set("expressions", self._parse_csv(self._parse_column))

@@ -119,6 +119,8 @@ def residual(plan: JoinPlan, condition: Scalar) -> Residual:
     """A condition that the join asks."""
     types = Types(plan.catalog, plan.sources)
     places = [place(plan, Carried(ref, types.of_ref(ref))) for ref in condition.columns]
-    expression = compile_over(condition, condition.columns, plan.catalog.functions)
+    expression = compile_over(
+        condition, condition.columns, plan.catalog.functions, plan.catalog.zone
+    )
     names = tuple(map(str, condition.columns))
     return Residual(tuple(places), SqlTest(str(condition), expression, names))

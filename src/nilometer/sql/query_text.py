@@ -52,7 +52,7 @@ def tokenize(sql: str) -> list[Token]:
     """The words of a text."""
     tokenizer = Nilometer().tokenizer()
     try:
-        return tokenizer.tokenize(sql)
+        tokens = tokenizer.tokenize(sql)
     except TokenError:
         start = tokenizer._core._start
         if sql[start : start + 2].upper() == "X'":
@@ -68,6 +68,24 @@ def tokenize(sql: str) -> list[Token]:
         ) from None
     except Exception as error:  # sqlglot on bytes that are no SQL
         raise SqlSyntaxError("cannot read the text", detail=type(error).__name__) from None
+    for number, token in enumerate(tokens):
+        if token.token_type == TokenType.WINDOW and _is_function(tokens, number):
+            token.token_type = TokenType.VAR
+    return tokens
+
+
+def _is_function(tokens: list[Token], first: int) -> bool:
+    """Whether WINDOW is the function window(ts, '1 minute'), and not a window of two streams."""
+    depth = 0
+    for number in range(first + 1, len(tokens) - 1):
+        kind = tokens[number].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth == 0:
+            return False
+        if depth == 1 and kind == TokenType.COMMA:
+            after = tokens[number + 1].token_type
+            return after in (TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER)
+    return False
 
 
 def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:

@@ -131,7 +131,7 @@ class Types:
             ) from None
 
     def _of_expression(self, scalar: Scalar) -> pa.DataType:
-        expression = compile_over(scalar, scalar.columns, self.catalog.functions)
+        expression = compile_over(scalar, scalar.columns, self.catalog.functions, self.catalog.zone)
         return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
 
     def _of_engine(self, scalar: Scalar) -> pa.DataType:

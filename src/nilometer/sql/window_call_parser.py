@@ -127,11 +127,17 @@ class WindowCallParser(CallParser):
             columns: list[exp.Expr] = self._parse_csv(self._parse_column)
             self._match_r_paren()
             return columns
-        columns = [self._parse_column()]
+        columns = [self._parse_session_key(name)]
         while self._curr.token_type == TokenType.COMMA and self._at_another_column():
             self._advance()
-            columns.append(self._parse_column())
+            columns.append(self._parse_session_key(name))
         return columns
+
+    def _parse_session_key(self, name: str) -> exp.Expr:
+        found = self._parse_column()
+        if found is None:
+            self._refuse("expected a column after PARTITION BY", hint=_HINTS[name])
+        return found
 
     def _at_another_column(self) -> bool:
         """Whether a comma goes on with the columns, and not with the next argument."""

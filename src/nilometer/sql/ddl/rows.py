@@ -27,6 +27,8 @@ _NAME = "the table"
 
 
 class _NoEngine:
+    time_zone = "UTC"
+
     """Nothing but the dialect's own subset is evaluated."""
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:

@@ -130,7 +130,7 @@ class ChangesBinder:
         self._require_time(call, bound, scope)
         by = ExpressionBinder(scope, "PARTITION BY")
         partition = tuple(by.bind(one) for one in call.expressions)
-        clause = WindowsClause(bound, call.windows, partition)
+        clause = WindowsClause(replace(bound, lifetimes=()), call.windows, partition)
         for item in bound.items:
             if item.name.lower() in (WINDOW_START, WINDOW_END):
                 raise SqlError(
@@ -151,12 +151,12 @@ class ChangesBinder:
             return
         if found.columns == (RESULT_TIME,):
             return
-        shown = " or ".join(one.column for one in times) if len(times) == 1 else "_time"
+        shown = times[0].column if len(times) == 1 else "_time"
         raise SqlError(
             f"{text_of(named, self.sql)} is not the time of these rows",
             place=place_of(named, self.sql),
             detail="windows cut the time by which a stream is ordered",
-            hint=f"write DESCRIPTOR({shown})",
+            hint=f"that is {shown}",
         )
 
     @property

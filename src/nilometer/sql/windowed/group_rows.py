@@ -84,7 +84,8 @@ class Groups:
     def _is_available(self, tree: exp.Expr) -> bool:
         """Whether an expression over groups can be evaluated here."""
         try:
-            Subset(self.sql, lambda _: Argument(0), self.catalog.functions).compile(tree)
+            known = self.catalog
+            Subset(self.sql, lambda _: Argument(0), known.functions, known.zone).compile(tree)
         except NotInSubsetError:
             return False
         return True

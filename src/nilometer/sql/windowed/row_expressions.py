@@ -51,8 +51,12 @@ class RowExpressions:
             test = Binary(Operator.AND, test, other)
         return test
 
+    @property
+    def _subset(self) -> Subset:
+        return Subset(self.sql, self._argument, self.catalog.functions, self.catalog.zone)
+
     def _compile(self, scalar: Scalar) -> Expression:
-        return Subset(self.sql, self._argument, self.catalog.functions).compile(scalar.tree)
+        return self._subset.compile(scalar.tree)
 
     def _argument(self, ref: Ref) -> Argument:
         assert isinstance(ref, ColumnRef)
