@@ -29,15 +29,14 @@ Row = tuple[int, int | None, float | None, str | None]
 
 rows = st.lists(
     st.tuples(
-        st.integers(-40 * SECOND, 40 * SECOND).map(lambda t: t // 250_000 * 250_000)
-        | st.integers(-3, 3),
-        st.sampled_from([None, 0, 1, 2]),
+        st.integers(-8, 8).map(lambda t: t * 500_000) | st.integers(-3, 3),
+        st.sampled_from([None, 0, 1]),
         st.sampled_from([None, 0.5, 1.0, -2.25, 7.0]),
         st.sampled_from([None, "a", "b"]),
     ),
     max_size=25,
 )
-lengths = st.integers(1, 40).map(lambda n: n * 500)  # milliseconds
+lengths = st.integers(1, 4).map(lambda n: n * 500)  # milliseconds
 
 STATEMENTS = (
     "SELECT window_start, window_end, k, COUNT(*) AS n, SUM(v) AS s FROM {W} "
