@@ -121,6 +121,31 @@ def test_windows_are_those_of_spark(statement: str, spark: SparkSession, tmp_pat
     assert collected(spark.read.parquet(str(tmp_path / "out")), COLUMNS[statement]) == right
 
 
+def test_functions_of_spark_stand_beside_static_tables(spark: SparkSession, tmp_path: Path) -> None:
+    rows = generate(4, 100)
+    table = spark.createDataFrame([(0, "x"), (1, "y"), (1, "z")], "k INT, name STRING")
+    frame = spark.createDataFrame(pa.Table.from_batches([batch(rows)]).to_pandas(), DDL)
+    statement = (
+        "SELECT x.u, x.m, T.name FROM (SELECT upper(s) AS u, date_format(ts, 'HH:mm') AS m, k "
+        "FROM S WHERE lower(s) IN ('a', 'b')) x LEFT JOIN T ON x.k = T.k"
+    )
+    table.createOrReplaceTempView("T")
+    frame.createOrReplaceTempView("S")
+    right = collected(spark.sql(statement), ("u", "m", "name"))
+    stream = FileStream(tmp_path / "S", DDL)
+    stream.add(batch(rows))
+    stream.add(batch([(10_000 * SECOND, None, None, None)]))
+    for given in (frame, stream.read(spark)):
+        db = nm.connect(spark)
+        db.create_stream("S", given, time="ts")
+        db.create_table("T", table)
+        answer = db.sql(statement)
+        if given.isStreaming:
+            run_to_end(answer, tmp_path)
+            answer = spark.read.parquet(str(tmp_path / "out"))
+        assert collected(answer, ("u", "m", "name")) == right
+
+
 def test_windows_of_logs_are_logs(spark: SparkSession, tmp_path: Path) -> None:
     """The answers of windows are appended to a log, which is a stream of other queries."""
     random = Random(5)

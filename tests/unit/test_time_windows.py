@@ -273,6 +273,51 @@ def test_what_cannot_be_is_said_kindly(asked: str, message: str, hint: str | Non
     assert (hint or "") in (caught.value.hint or "")
 
 
+BESIDE_TABLES = (
+    "SELECT S.v, S.s, T.name FROM S LEFT JOIN T ON S.k = T.k",
+    "SELECT x.v, T.name, U.k AS u FROM S x JOIN T ON x.k = T.k LEFT JOIN T U ON U.k = x.k + 1",
+    "SELECT S.v, T.name FROM T RIGHT JOIN S ON S.k = T.k AND S.v > 0",
+    "SELECT * FROM S WHERE k IN (SELECT k FROM T)",
+    "SELECT s, v FROM S WHERE NOT EXISTS (SELECT 1 FROM T WHERE T.k = S.k) AND v > 0",
+    "SELECT a.k, T.name FROM (SELECT k, v + 1 AS w FROM S WHERE v > 0) a LEFT JOIN T ON a.k = T.k "
+    "WHERE T.name IS NULL OR a.w > 1.5",
+    "SELECT s FROM S WHERE EXISTS (SELECT 1 FROM T WHERE T.k = S.k) AND k IN (SELECT k FROM T "
+    "WHERE name = 'y')",
+)
+
+
+@pytest.mark.parametrize("statement", BESIDE_TABLES)
+@given(rows, st.integers(1, 3), st.lists(st.integers(0, 25), max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_rows_beside_static_tables_are_appended(
+    statement: str, given_rows: list[Row], buckets: int, cuts: list[int]
+) -> None:
+    """Outer joins, EXISTS and IN with tables that do not change say something of each row."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.register("S", pa.Table.from_batches([to_batch(given_rows)]))
+    connection.register("T", TABLE)
+    right = Counter(map(plain, connection.execute(statement).fetchall()))
+    assert answer(database(given_rows, buckets).sql(statement)) == right
+    told = streamed(given_rows, statement, buckets, cuts)
+    last = streamed([], statement, buckets, [])
+    assert told - last == right
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT T.k FROM T LEFT JOIN S ON T.k = S.k",
+        "SELECT T.k FROM S FULL JOIN T ON T.k = S.k",
+        "SELECT k FROM S WHERE k IN (SELECT k FROM S)",
+        "SELECT S.k, COUNT(*) FROM S LEFT JOIN T ON T.k = S.k GROUP BY S.k",
+    ],
+)
+def test_answers_that_change_still_need_windows(statement: str) -> None:
+    with pytest.raises(NilometerError, match="S has no window"):
+        database([], 1).sql(statement)
+
+
 def test_a_range_without_its_bound() -> None:
     """A row a minute apart from the next: an hour holds sixty, a closed one sixty-one."""
     given_rows = [(n * 60 * SECOND, 1, 1.0, "a") for n in range(200)]

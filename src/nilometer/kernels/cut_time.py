@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.model.time_windows import CalendarUnit, CalendarWindows, HoppingWindows
+from nilometer.model.time_windows import (
+    CalendarUnit,
+    CalendarWindows,
+    HoppingWindows,
+    InstantWindows,
+)
 
 _DAY = 86_400_000_000
 _MONTHS = {CalendarUnit.MONTH: 1, CalendarUnit.QUARTER: 3, CalendarUnit.YEAR: 12}
@@ -23,11 +28,13 @@ class CutRows:
     ends: Int64s
 
 
-def cut_time(times: Int64s, windows: HoppingWindows | CalendarWindows) -> CutRows:
+def cut_time(times: Int64s, windows: HoppingWindows | CalendarWindows | InstantWindows) -> CutRows:
     """The windows of rows of these times, by row and start."""
     rows = np.arange(len(times))
     if isinstance(windows, HoppingWindows):
         return _hop(times, windows)
+    if isinstance(windows, InstantWindows):
+        return CutRows(rows, times, times)
     if windows.unit is CalendarUnit.WEEK:
         starts = times - (times - _FIRST_MONDAY) % (7 * _DAY)
         return CutRows(rows, starts, starts + 7 * _DAY)

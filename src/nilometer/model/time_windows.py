@@ -14,6 +14,7 @@ from nilometer.model.time import format_duration
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
+WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
 RESOLUTION = 1_000
 """Lengths of windows are multiples of so many microseconds."""
 MOST_OVERLAPS = 10_000
@@ -68,4 +69,12 @@ class SessionWindows:
         return f"sessions, which end after a gap of {format_duration(self.gap)}"
 
 
-TimeWindows: TypeAlias = HoppingWindows | CalendarWindows | SessionWindows
+@dataclass(frozen=True, slots=True)
+class InstantWindows:
+    """Every instant is a window: rows meet what does not change, and nothing of them is kept."""
+
+    def __str__(self) -> str:
+        return "windows of an instant"
+
+
+TimeWindows: TypeAlias = HoppingWindows | CalendarWindows | SessionWindows | InstantWindows

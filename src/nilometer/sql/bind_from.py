@@ -12,6 +12,7 @@ from sqlglot import exp
 from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
 from nilometer.mining.registry import Kind
 from nilometer.model.names import nearest
+from nilometer.model.time_windows import WINDOW_COLUMNS, InstantWindows
 from nilometer.sql.bound_query import BoundQuery, Deriver, Entry
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog, Relation
@@ -191,6 +192,9 @@ class FromBinder:
         found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
         clause, node = self.deriver.derive_windows(call, self.named)
         bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
+        if isinstance(call.windows, InstantWindows):
+            shown = {c: t for c, t in bound.unit.columns.items() if c not in WINDOW_COLUMNS}
+            bound = replace(bound, unit=replace(bound.unit, columns=shown))
         (source,) = bound.bound.sources
         sources = (replace(source, in_windows=clause),)
         return replace(bound, bound=replace(bound.bound, sources=sources))

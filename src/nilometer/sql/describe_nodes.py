@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import format_duration
+from nilometer.model.time_windows import InstantWindows
 from nilometer.model.windows import RangeWindow
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
 from nilometer.sql.changes_plan import (
@@ -64,10 +65,12 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return f"Results, kept for {format_duration(length)}", []
         case Mined():
             return _mined(node), list(_mined_details(node))
+        case WindowRows(_, InstantWindows()):
+            return "Each row for the instant at which it comes", []
         case WindowRows():
             return f"Rows in {node.windows}", list(_window_rows(node))
         case WindowEnds():
-            return "What holds when windows end", []
+            return "What holds at these instants, appended", []
 
 
 def _window_rows(node: WindowRows) -> Iterator[str]:

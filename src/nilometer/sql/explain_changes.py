@@ -18,7 +18,7 @@ def explain_changes(plan: ChangesPlan) -> str:
     names = [one.name for one in plan.root.columns]
     lines = ["The answer changes: rows come (_diff > 0) and go (_diff < 0) at _time"]
     if plan.appends:
-        lines = ["Table functions; every result is appended once"]
+        lines = ["Every result is appended once"]
     lines += _wrapped(f"result    {', '.join([*names, *plan.added])}", 1)
     shared = _numbers(plan.root)
     lines += _tree(plan.root, 0, shared, set())

@@ -23,10 +23,13 @@ from nilometer.model.time_windows import (
     CalendarUnit,
     CalendarWindows,
     HoppingWindows,
+    InstantWindows,
     SessionWindows,
     TimeWindows,
 )
 from nilometer.sql.catalog import Catalog
+from nilometer.sql.dialect import Emit
+from nilometer.sql.modes import unwrap
 from nilometer.sql.scalars import place_of, put_at, text_of
 from nilometer.sql.scope import find
 from nilometer.sql.window_call_parser import WindowCall
@@ -47,6 +50,8 @@ _CALENDAR: Final = {
 }
 _ANYWHERE: Final = ("SECOND", "MINUTE")
 """Units that begin at the same instants in all time zones."""
+_CHANGING: Final = ("distinct", "group", "having", "order", "limit", "offset", "windows")
+"""Clauses with which an answer changes, or which say how rows of streams meet."""
 _STARTS: Final = ("TUMBLE_START", "HOP_START", "SESSION_START")
 _ENDS: Final = ("TUMBLE_END", "HOP_END", "SESSION_END")
 
@@ -59,7 +64,56 @@ def put_in_windows(tree: exp.Query, sql: str, catalog: Catalog) -> exp.Query:
         changed |= _put_sliding(entry)
     for select in list(copied.find_all(exp.Select)):
         changed |= _GroupedWindows(select, sql, catalog).put()
+    changed |= _put_instants(copied, catalog)
     return copied if changed else tree
+
+
+def _put_instants(tree: exp.Query, catalog: Catalog) -> bool:
+    """Put a stream into windows of an instant, if it meets static tables alone.
+
+    Then outer joins, EXISTS and IN say something of each row by itself: results are appended.
+    """
+    select = unwrap(tree)
+    if not isinstance(select, exp.Select) or select.args.get("from_") is None:
+        return False
+    if any(select.args.get(clause) for clause in _CHANGING) or tree.find(WindowCall, Emit):
+        return False
+    joins = select.args.get("joins") or []
+    entries = [select.args["from_"].this, *(join.this for join in joins)]
+    named = {query.alias.lower() for query in tree.find_all(exp.CTE)}
+    streams = [entry for entry in entries if not _is_static(entry, catalog, named)]
+    where = select.args.get("where")
+    queries = [] if where is None else list(where.find_all(exp.Select))
+    if len(streams) != 1 or not (queries or any(join.side for join in joins)):
+        return False
+    kept = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
+    for join in joins:  # rows of the stream are kept by outer joins, those of tables are not
+        wanted = kept.get(str(join.side).upper())
+        if wanted is None or (join.side and wanted is not (join.this is streams[0])):
+            return False
+    if not all(_is_static(query, catalog, named) for query in queries):
+        return False
+    entry = streams[0]
+    alias = entry.args.get("alias")
+    if isinstance(entry.this, exp.Func) or entry.name.lower() in named:
+        return False
+    if (alias is not None and alias.args.get("stream_window")) or entry.find(exp.AggFunc):
+        return False
+    _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
+    return True
+
+
+def _is_static(tree: exp.Expr, catalog: Catalog, named: set[str]) -> bool:
+    """Whether all that a query or an entry of FROM reads are static tables."""
+    relations = list(catalog.relations.values())
+    tables = [tree] if isinstance(tree, exp.Table) else list(tree.find_all(exp.Table))
+    for table in tables:
+        if not isinstance(table.this, exp.Identifier) or table.name.lower() in named:
+            return False
+        found = find(table.this, relations)
+        if found is None or not found.is_table:
+            return False
+    return bool(tables)
 
 
 def _put_sliding(entry: exp.Expr) -> bool:

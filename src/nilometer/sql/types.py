@@ -18,10 +18,11 @@ from nilometer.errors import (
 )
 from nilometer.kernels.expression_types import type_name, type_of
 from nilometer.model.expressions import Argument
+from nilometer.sql.below_windows import BelowWindows
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.compile_scalar import ELSEWHERE_HINT, NotInSubsetError, compile_over
 from nilometer.sql.function_calls import blame_call
-from nilometer.sql.plan import RESULT_TIME, Source
+from nilometer.sql.plan import RESULT_TIME, Source, WindowsClause
 from nilometer.sql.scalars import (
     ComputedRef,
     Ref,
@@ -136,10 +137,22 @@ class Types:
 
     def _of_engine(self, scalar: Scalar) -> pa.DataType:
         named = [self._source(name) for name in scalar.streams]
+        if len(named) == 1 and named[0].in_windows is not None:
+            return self._below_windows(named[0], named[0].in_windows, scalar)
         asked = [source for source in named or self.sources if self._is_known(source)]
         if not asked:  # Spark does not see the rows of nodes and of groups
             return self.of_subset(scalar)
         return ask_engine(self.catalog, asked[0].relation, scalar)
+
+    def _below_windows(self, source: Source, clause: WindowsClause, scalar: Scalar) -> pa.DataType:
+        """The type of an expression over rows in windows, where it is computed: below them."""
+        below = BelowWindows(source.name, clause)
+        if not below.can_compute(scalar.tree):
+            return self.of_subset(scalar)
+        kind = Types(self.catalog, clause.query.sources).of(
+            Scalar(below.inside(scalar.tree), scalar.place)
+        )
+        return self.of_subset(scalar) if kind is None else kind
 
     def _is_known(self, source: Source) -> bool:
         """Whether the engine knows a source: a stream or a table of the catalog."""

@@ -12,6 +12,7 @@ from nilometer.errors import SqlError
 from nilometer.model.expressions import Argument
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START, SessionWindows
 from nilometer.model.windows import RangeWindow
+from nilometer.sql.below_windows import BelowWindows
 from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.changes_plan import (
@@ -34,7 +35,6 @@ from nilometer.sql.rules.check_windows import check_windows
 from nilometer.sql.rules.choose_routing import choose_routing
 from nilometer.sql.scalars import ColumnRef, ComputedRef, Scalar, column, spell_own, tree_of
 from nilometer.sql.types import TIMESTAMP, Types
-from nilometer.sql.windowed.below_windows import BelowWindows
 from nilometer.sql.windowed.lifetimes import require_lifetimes
 from nilometer.sql.windowed.refusals import require_comparable
 from nilometer.sql.windowed.row_expressions import RowExpressions, identity
