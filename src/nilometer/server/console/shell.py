@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import FastAPI
 from nicegui import app as nicegui_app
 from nicegui import ui
@@ -18,6 +20,12 @@ from nilometer.server.console.query_page import add_query_page
 from nilometer.server.console.sensors_page import add_sensors_page
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
+
+_AWAY: Final = 20.0
+"""For how many seconds a page may be away before it is closed, and what it watches with it.
+
+A busy machine answers late: with less, pages were loaded anew while somebody looked at them.
+"""
 
 
 def add_console(
@@ -39,7 +47,7 @@ def add_console(
         favicon=FOLDER / "favicon.svg",
         tailwind=False,
         show_welcome_message=False,
-        reconnect_timeout=5.0,
+        reconnect_timeout=_AWAY,
         message_history_length=200,
     )
     mount = app.router.routes[-1]
