@@ -36,6 +36,8 @@ def db() -> LocalDatabase:
 class EngineOfTables:
     """An engine that knows streams and tables only, as Spark does."""
 
+    time_zone = "UTC"
+
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         assert relation in ("A", "B", "C", "W"), relation
         return [pa.int32() for _ in expressions]

@@ -53,6 +53,8 @@ def frames_are_cut() -> Iterator[None]:
 class NoEngine:
     """Nothing here needs Spark."""
 
+    time_zone = "UTC"
+
     def types_of(self, relation: str, expressions: object) -> list[pa.DataType]:
         raise AssertionError(f"{relation}: {expressions}")
 

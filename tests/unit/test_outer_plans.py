@@ -159,6 +159,8 @@ def test_a_pace_stands_at_the_root(db: LocalDatabase) -> None:
 
 def test_what_only_spark_computes_becomes_a_key_of_its_own() -> None:
     class Engine:
+        time_zone = "UTC"
+
         def types_of(self, relation: str, expressions: list[str]) -> list[pa.DataType]:
             return [pa.string() for _ in expressions]
 

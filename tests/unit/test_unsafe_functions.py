@@ -21,6 +21,8 @@ from tests.plan_nodes import make_database
 class AnyEngine:
     """Takes every expression for text, as Spark does that reflects."""
 
+    time_zone = "UTC"
+
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         return [pa.string() for _ in expressions]
 
