@@ -1,0 +1,156 @@
+"""`python -m benchmarks.tumbling`: tumbling COUNT and SUM per key, beside Spark's own windows.
+
+Each runs in a process of its own, over the same rows; their results are compared with DuckDB's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.table import Table
+
+import nilometer as nm
+from benchmarks.loads import Load
+from benchmarks.log_queries import open_logs, start_statement
+from benchmarks.queries import read, session
+from nilometer.log.reader import LogReader
+
+LOAD: Final = Load(streams=1, keys=1000, rate=1000, batches=14)
+WARM_UP: Final = 4
+"""Micro-batches that are not counted."""
+STATEMENT: Final = (
+    "SELECT window_end AS e, k, COUNT(*) AS n, SUM(v) AS s "
+    "FROM TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '1' MINUTE) GROUP BY window_end, k"
+)
+
+
+def by_spark(folder: Path) -> StreamingQuery:
+    """Spark's own windows, over files."""
+    frame = read(session(), LOAD)["A"].withWatermark("ts", "0 seconds")
+    grouped = frame.groupBy(F.window("ts", "1 minute").alias("w"), "k")
+    counted = grouped.agg(F.count(F.lit(1)).alias("n"), F.sum("v").alias("s"))
+    return _write(counted.select(F.col("w.end").alias("e"), "k", "n", "s"), folder)
+
+
+def by_nilometer(folder: Path) -> StreamingQuery:
+    """The same statement over the same files."""
+    spark = session()
+    db = nm.connect(spark)
+    db.create_stream("A", read(spark, LOAD)["A"], time="ts")
+    return _write(db.sql(STATEMENT).drop("_time"), folder)
+
+
+def from_log(folder: Path) -> StreamingQuery:
+    """From a log to a log."""
+    logs = open_logs(session(), LOAD, LOAD.rows_per_file)
+    return start_statement(logs, STATEMENT, folder / "checkpoint")
+
+
+def _write(frame: DataFrame, folder: Path) -> StreamingQuery:
+    writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
+    checkpoint = str(folder / "checkpoint")
+    return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+CONTENDERS: Final[dict[str, Callable[[Path], StreamingQuery]]] = {
+    "Spark's groupBy(window)": by_spark,
+    "Nilometer, files": by_nilometer,
+    "Nilometer, from log to log": from_log,
+}
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Rows a second after the warm-up, of checked results."""
+    LOAD.folder("A", "log"), LOAD.folder("A", "parquet")
+    with tempfile.TemporaryDirectory() as given:
+        folder = Path(given)
+        began = time.perf_counter()
+        query = CONTENDERS[name](folder)
+        query.awaitTermination()
+        seconds = time.perf_counter() - began
+        durations = [
+            report["durationMs"]["triggerExecution"]
+            for report in query.recentProgress
+            if report["numInputRows"] or "addBatch" in report["durationMs"]
+        ]
+        windows = check(name, folder)
+    counted = durations[WARM_UP : LOAD.batches]
+    rows = LOAD.rows_per_file * len(counted)
+    return {"rate": rows / (sum(counted) / 1000), "seconds": seconds, "windows": windows}
+
+
+def check(name: str, folder: Path) -> int:
+    """How many results there are; an error if one differs from DuckDB's."""
+    if "log" in name:
+        log = LogReader.open(folder / "results")
+        batches = [frame.rows for frame in log.read(log.start)]
+        found = pa.Table.from_batches(batches).select(["e", "k", "n", "s"])
+        table = "found"
+    else:
+        table = f"'{folder}/out/*.parquet'"
+    files = LOAD.folder("A", "parquet") / "*.parquet"
+    right = (
+        "SELECT date_trunc('minute', ts) + INTERVAL 1 MINUTE AS e, k, count(*) AS n, sum(v) AS s "
+        f"FROM '{files}' GROUP BY ALL"
+    )
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        if "log" in name:
+            connection.register("found", found)
+        [(results, ends, same)] = connection.execute(
+            f"SELECT count(*), count(DISTINCT f.e), count(*) FILTER (WHERE f.n = r.n "
+            f"AND abs(f.s - r.s) < 1e-6) FROM {table} f LEFT JOIN ({right}) r "
+            "ON f.e = r.e AND f.k = r.k"
+        ).fetchall()
+        [(expected,)] = connection.execute(
+            f"SELECT count(*) FROM ({right}) WHERE e IN (SELECT e FROM {table})"
+        ).fetchall()
+    if not results == same == expected or ends < 10:
+        raise AssertionError(f"{name}: {results} results, {same} right, {expected} expected")
+    return int(ends)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tumbling", description=__doc__)
+    parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one is not None:
+        print(json.dumps(measure(given.one)))
+        return 0
+    table = Table("", "rows a second", "times Spark's own", "seconds in all", "windows")
+    first = None
+    for name in CONTENDERS:
+        command = [sys.executable, "-m", "benchmarks.tumbling", "--one", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            table.add_row(name, *done.stderr.strip().splitlines()[-1:], "", "", "")
+            continue
+        one = json.loads(done.stdout.strip().splitlines()[-1])
+        first = first or one["rate"]
+        table.add_row(
+            name,
+            f"{one['rate']:,.0f}",
+            f"{one['rate'] / first:.1f}",
+            f"{one['seconds']:.0f}",
+            f"{one['windows']}",
+        )
+    Console(highlight=False).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
