@@ -32,7 +32,10 @@ def cut_time(times: Int64s, windows: HoppingWindows | CalendarWindows | InstantW
     """The windows of rows of these times, by row and start."""
     rows = np.arange(len(times))
     if isinstance(windows, HoppingWindows):
-        return _hop(times, windows)
+        if windows.slide != windows.size:
+            return _hop(times, windows)
+        starts = times - (times - windows.offset) % windows.size
+        return CutRows(rows, starts, starts + windows.size)
     if isinstance(windows, InstantWindows):
         return CutRows(rows, times, times)
     if windows.unit is CalendarUnit.WEEK:

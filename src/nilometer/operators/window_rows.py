@@ -18,7 +18,7 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.kernels.cut_time import CutRows, cut_time
 from nilometer.kernels.row_groups import row_groups
-from nilometer.model.time_windows import SessionWindows, TimeWindows
+from nilometer.model.time_windows import HoppingWindows, SessionWindows, TimeWindows
 from nilometer.operators.change_operator import (
     SpeaksLater,
     Stored,
@@ -75,15 +75,22 @@ class WindowRows:
 
     def _placed(self, changes: pa.RecordBatch, cut: CutRows) -> list[pa.RecordBatch]:
         """Rows as they come and go with their windows."""
-        rows = pa.array(cut.rows)
         kinds = self._spec.types[-2:]
         bounds = zip((cut.starts, cut.ends), kinds, strict=True)
-        columns = [column.take(rows) for column in row_columns(changes)]
-        columns += [pa.array(instants).cast(kind) for instants, kind in bounds]
-        diffs = diffs_of(changes)[cut.rows]
-        comes = cut.ends if self._spec.at_ends else times_of(changes)[cut.rows]
+        columns, times, diffs = row_columns(changes), times_of(changes), diffs_of(changes)
+        if not self._is_each_once(cut, len(changes)):
+            columns = [column.take(pa.array(cut.rows)) for column in columns]
+            times, diffs = times[cut.rows], diffs[cut.rows]
+        columns = [*columns, *(pa.array(instants).cast(kind) for instants, kind in bounds)]
+        comes = cut.ends if self._spec.at_ends else times
         coming = make_changes(columns, comes, diffs)
         return [coming] if self._spec.at_ends else [coming, make_changes(columns, cut.ends, -diffs)]
+
+    def _is_each_once(self, cut: CutRows, rows: int) -> bool:
+        """Whether rows and windows are one to one, in order: nothing has to be taken."""
+        windows = self._spec.windows
+        hops = isinstance(windows, HoppingWindows) and windows.slide != windows.size
+        return not hops and self._open is None and len(cut.rows) == rows
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""
