@@ -12,6 +12,7 @@ from nilometer.errors import PredicateError
 from nilometer.kernels.expression_types import INTERVAL, is_integer, is_number, type_name
 
 _MOST_DIGITS: Final = 38
+_OF_VALUES: Final = ("MIN_BY", "MAX_BY", "COLLECT_LIST", "COLLECT_SET", "STRING_AGG", "MODE")
 
 
 class _Call(Protocol):
@@ -51,6 +52,8 @@ def aggregate_type(
         return pa.int64()
     if name in ("MIN", "MAX"):
         return _orderable(said, kind)
+    if name in _OF_VALUES:
+        return _of_values(name, said, kind)
     if pat.is_null(kind):
         return pa.float64()
     if kind == INTERVAL and name in ("SUM", "AVG"):
@@ -66,6 +69,25 @@ def aggregate_type(
             min(_MOST_DIGITS, kind.precision + 4), min(_MOST_DIGITS, kind.scale + 4)
         )
     return pa.float64()
+
+
+def _of_values(name: str, said: str, kind: pa.DataType) -> pa.DataType:
+    """The type of what is one value of a group, or all of them."""
+    if name == "MODE":
+        return _orderable(said, kind)
+    if name == "COLLECT_SET":
+        return pa.list_(_orderable(said, kind))
+    parts = [kind.field(i).type for i in range(kind.num_fields)]
+    for one in parts if name in ("COLLECT_LIST", "STRING_AGG") else parts[:-1]:
+        _orderable(said, one)
+    value = parts[-1]
+    if name == "STRING_AGG":
+        if not (pat.is_string(value) or pat.is_large_string(value) or pat.is_null(value)):
+            raise PredicateError(
+                f"{said} needs texts", detail=f"got {type_name(value)}", hint="cast them to STRING"
+            )
+        return pa.string()
+    return pa.list_(value) if name == "COLLECT_LIST" else value
 
 
 def _number_hint(kind: pa.DataType) -> str:

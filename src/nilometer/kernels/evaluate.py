@@ -51,6 +51,7 @@ from nilometer.model.expressions import (
     Not,
     Operator,
     Round,
+    Struct,
 )
 
 
@@ -118,6 +119,9 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
         case Length(operand):
             return pc.utf8_length(_evaluate(operand, rows).cast(pa.string()))
+        case Struct(names, operands):
+            arrays = [_evaluate(one, rows) for one in operands]
+            return pa.StructArray.from_arrays(arrays, list(names))
         case Call():
             values = [_evaluate(value, rows) for value in expression.arguments]
             return call_function(expression, values, rows.size)
@@ -173,7 +177,7 @@ def _case(
         if chosen.any():
             mine = rows.only(np.flatnonzero(chosen))
             values = as_type(_evaluate(value, mine), kind)
-            result = pc.replace_with_mask(result, _mask(places[chosen], len(result)), values)
+            result = _put(result, places[chosen], values)
         rows, places = rows.only(np.flatnonzero(~chosen)), places[~chosen]
     return result
 
@@ -228,7 +232,7 @@ def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) ->
         found = _bools(values.is_valid())
         if found.any():
             mine = as_type(values.filter(pa.array(found)), kind)
-            result = pc.replace_with_mask(result, _mask(places[found], len(result)), mine)
+            result = _put(result, places[found], mine)
         if found.all():
             break
         rows, places = rows.only(np.flatnonzero(~found)), places[~found]
@@ -237,7 +241,16 @@ def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) ->
 
 def _spread(values: pa.Array, places: Int64s, size: int) -> pa.Array:
     """Values put into their places among NULLs."""
-    return pc.replace_with_mask(pa.nulls(size, values.type), _mask(places, size), values)
+    return _put(pa.nulls(size, values.type), places, values)
+
+
+def _put(column: pa.Array, places: Int64s, values: pa.Array) -> pa.Array:
+    """A column with other values in some places."""
+    if not pat.is_nested(column.type):
+        return pc.replace_with_mask(column, _mask(places, len(column)), values)
+    order = np.arange(len(column))
+    order[places] = len(column) + np.arange(len(places))
+    return pa.concat_arrays([column, values]).take(pa.array(order))
 
 
 def _mask(places: Int64s, size: int) -> pa.Array:

@@ -35,6 +35,7 @@ from nilometer.model.expressions import (
     Not,
     Operator,
     Round,
+    Struct,
 )
 
 INTERVAL: Final = pa.duration("us")
@@ -87,6 +88,9 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
             given = type_of(operand, arguments)
             is_usable = is_text(given) or pat.is_null(given)
             return _available(pa.int32() if is_usable else None, _of_values("LENGTH", given))
+        case Struct(names, operands):
+            kinds = [type_of(one, arguments) for one in operands]
+            return pa.struct(list(zip(names, kinds, strict=True)))
         case Call():
             for one in expression.arguments:
                 type_of(one, arguments)

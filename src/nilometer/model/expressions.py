@@ -178,6 +178,14 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
+class Struct:
+    """Several values as one, by names."""
+
+    names: tuple[str, ...]
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A user's function of some values; it gets a pandas Series for each, or plain values."""
 
@@ -208,5 +216,6 @@ Expression: TypeAlias = (
     | Ceiling
     | Concat
     | Length
+    | Struct
     | Call
 )

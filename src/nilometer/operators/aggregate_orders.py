@@ -7,16 +7,33 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.exact_sums import Doubles
 from nilometer.kernels.group_instants import GroupInstants
 from nilometer.kernels.moving_ranks import Ranks, ValueEvents, values_at_ranks
+from nilometer.kernels.state_values import values_in_states
 from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, argument_of
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.operators.value_table import Content, ValueTable
 
-ORDERED = (AggregateFunction.MIN, AggregateFunction.MAX, AggregateFunction.PERCENTILE)
+_WHOLE = (
+    AggregateFunction.LIST,
+    AggregateFunction.SET,
+    AggregateFunction.TEXT,
+    AggregateFunction.MODE,
+)
+"""What is made of all values of a group."""
+_BY = (AggregateFunction.MIN_BY, AggregateFunction.MAX_BY)
+_LARGEST = (AggregateFunction.MAX, AggregateFunction.MAX_BY)
+ORDERED = (
+    AggregateFunction.MIN,
+    AggregateFunction.MAX,
+    AggregateFunction.PERCENTILE,
+    *_BY,
+    *_WHOLE,
+)
 """What needs the values in order."""
 
 
@@ -56,9 +73,33 @@ class OrderedArgument:
         if call.function is AggregateFunction.PERCENTILE:
             assert call.fraction is not None
             return self._percentile(last, call.fraction, some)
-        ranks = last if call.function is AggregateFunction.MAX else np.zeros_like(last)
+        if call.function in _WHOLE:
+            return self._whole(call)
+        ranks = last if call.function in _LARGEST else np.zeros_like(last)
         keys, _ = self._values(Ranks(self.counts, ranks, ranks, spread=0.0))
-        return self.content.values(keys, some)
+        found = self.content.values(keys, some)
+        return _last_field(found) if call.function in _BY else found
+
+    def _whole(self, call: AggregateCall) -> pa.Array:
+        """What is made of all values, in every state."""
+        held = values_in_states(self.instants, self.content.runs, self.events)
+        if call.function is AggregateFunction.MODE:
+            keys, some = held.most_frequent()
+            return self.content.values(keys, some)
+        if call.function is AggregateFunction.SET or call.distinct:
+            held = held.distinct()
+        shown = held.repeated(reverse=call.reverse)
+        found = self.content.values(shown.values, np.ones(len(shown.values), np.bool_))
+        if call.function is not AggregateFunction.SET:
+            found = _last_field(found)
+        offsets = pa.array(shown.offsets, pa.int32())
+        lists = pa.ListArray.from_arrays(offsets, found)
+        if call.function is not AggregateFunction.TEXT:
+            return lists
+        joined = pc.binary_join(lists.cast(pa.list_(pa.string())), call.separator)
+        return pc.if_else(
+            pa.array(np.diff(shown.offsets) > 0), joined, pa.scalar(None, pa.string())
+        )
 
     def _percentile(self, last: Int64s, fraction: float, some: Bools) -> pa.Array:
         """Between two values it is interpolated, as Spark does."""
@@ -78,6 +119,11 @@ class OrderedArgument:
     def _doubles(self, keys: Int64s) -> Doubles:
         doubles: Doubles = self.content.values(keys, np.ones(len(keys), np.bool_)).to_numpy()
         return doubles
+
+
+def _last_field(structs: pa.Array) -> pa.Array:
+    """The values in structs, behind what orders them."""
+    return pc.struct_field(structs, [structs.type.num_fields - 1])
 
 
 def order_argument(

@@ -40,6 +40,12 @@ class AggregateFunction(StrEnum):
     STDDEV_SAMP = "STDDEV_SAMP"
     STDDEV_POP = "STDDEV_POP"
     PERCENTILE = "PERCENTILE"
+    MIN_BY = "MIN_BY"
+    MAX_BY = "MAX_BY"
+    LIST = "COLLECT_LIST"
+    SET = "COLLECT_SET"
+    TEXT = "STRING_AGG"
+    MODE = "MODE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,10 @@ class AggregateCall:
     distinct: bool = False
     fraction: float | None = None
     """Of a percentile: 0.5 is the median. Between two values it is interpolated."""
+    separator: str = ""
+    """What stands between the texts of STRING_AGG."""
+    reverse: bool = False
+    """Whether lists and texts begin with the last value in their order."""
 
 
 @dataclass(frozen=True, slots=True)

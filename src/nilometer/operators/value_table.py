@@ -18,11 +18,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.kernels.indexes import TimeIndex
 from nilometer.kernels.order_keys import has_order_keys, order_keys, values_of_keys
+from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.value_runs import GroupRuns, ValueRun, make_run
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 
@@ -149,7 +151,45 @@ def _of_groups(rows: pa.RecordBatch, numbers: Int64s) -> pa.RecordBatch:
 
 def _rank(values: pa.Array) -> tuple[Int64s, pa.Array]:
     """The places of values, none of them NULL, among the distinct ones; and these, in order."""
+    if pat.is_struct(values.type):
+        return _rank_structs(values)
     distinct = values.unique()
     distinct = distinct.take(pc.sort_indices(distinct))
     ranks = pc.index_in(values, distinct)
     return np.asarray(ranks, dtype=np.int64), distinct
+
+
+def _rank_structs(values: pa.Array) -> tuple[Int64s, pa.Array]:
+    """The same of structs: by one field after the other, NULLs first."""
+    groups = row_groups([values], len(values))
+    distinct = values.take(pa.array(groups.firsts))
+    columns: dict[str, pa.Array] = {}
+    for number, one in enumerate(distinct.flatten()):
+        columns[f"known {number}"] = one.is_valid().cast(pa.int8())
+        if pat.is_nested(one.type):  # it is never compared: what orders stands before it
+            continue
+        filled = one.fill_null(_anything(one.type)) if one.null_count else one
+        has_keys = has_order_keys(one.type)
+        columns[f"value {number}"] = pa.array(order_keys(filled)) if has_keys else filled
+    order = pc.sort_indices(
+        pa.RecordBatch.from_pydict(columns), sort_keys=[(name, "ascending") for name in columns]
+    )
+    ranks = np.empty(len(groups), np.int64)
+    ranks[np.asarray(order)] = np.arange(len(groups))
+    return ranks[groups.numbers], distinct.take(order)
+
+
+def _anything(kind: pa.DataType) -> pa.Scalar:
+    """Some value of a type."""
+    if pat.is_string(kind) or pat.is_large_string(kind):
+        return pa.scalar("", kind)
+    if pat.is_binary(kind) or pat.is_large_binary(kind):
+        return pa.scalar(b"", kind)
+    if pat.is_boolean(kind):
+        return pa.scalar(False)
+    return pa.scalar(0, pa.int32()).cast(kind) if pat.is_date32(kind) else _zero(kind)
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    is_temporal = pat.is_temporal(kind)
+    return pa.scalar(0, pa.int64() if is_temporal else pa.int32()).cast(kind)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import NotYetError, SqlError
+from nilometer.errors import NotYetError, Place, SqlError
 from nilometer.operators.change_specs import AggregateFunction
 from nilometer.sql.compile_scalar import SAID
+from nilometer.sql.compound_aggregates import pair, read_order, where_known
 from nilometer.sql.function_kinds import AGGREGATES
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import place_of, put_at, text_of
@@ -47,6 +48,8 @@ class AggregateNode:
     argument: exp.Expr | None
     distinct: bool
     fraction: float | None
+    separator: str = ""
+    reverse: bool = False
 
 
 def is_aggregate(node: exp.Expr, functions: Collection[str]) -> bool:
@@ -54,7 +57,7 @@ def is_aggregate(node: exp.Expr, functions: Collection[str]) -> bool:
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
         return (name in _BY_NAME or name in AGGREGATES) and name not in functions
-    return isinstance(node, exp.AggFunc | exp.Filter)
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls)
 
 
 def aggregates_in(tree: exp.Expr, functions: Collection[str]) -> Iterator[exp.Expr]:
@@ -72,9 +75,15 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
     """What a call computes; an error if it cannot be run."""
     if isinstance(node, exp.Filter):
         return _filtered(node, sql)
-    assert isinstance(node, exp.Func)
+    if not isinstance(node, exp.Func):
+        raise NotYetError(
+            f"{written(node.this)} cannot be run yet", place=place_of(node, sql), hint=_COLLECT
+        )
     name = written(node)
     place = place_of(node, sql)
+    found = _of_all_values(node, place)
+    if found is not None:
+        return found
     function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
     if function is None:
         raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=_COLLECT)
@@ -87,6 +96,41 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         return AggregateNode(AggregateFunction.COUNT_ROWS, None, False, None)
     fraction = _fraction(node, sql) if function is AggregateFunction.PERCENTILE else None
     return AggregateNode(function, argument, distinct and function not in _ANYWAY, fraction)
+
+
+def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
+    """A call that is given an order with its values, or that gives all of them."""
+    match node:
+        case exp.ArgMin() | exp.ArgMax():
+            is_min = isinstance(node, exp.ArgMin)
+            function = AggregateFunction.MIN_BY if is_min else AggregateFunction.MAX_BY
+            chosen = node.expression
+            if not _is_pair(chosen):
+                chosen = where_known(chosen, pair([chosen], node.this, place), place)
+            return AggregateNode(function, chosen, False, None)
+        case exp.ArrayAgg() | exp.GroupConcat():
+            value, order, reverse = read_order(node.this, place)
+            distinct = isinstance(value, exp.Distinct)
+            if distinct:
+                (value,), order = value.expressions, []
+            is_text = isinstance(node, exp.GroupConcat)
+            function = AggregateFunction.TEXT if is_text else AggregateFunction.LIST
+            given = node.args.get("separator")
+            separator = "" if given is None else str(given.name)
+            chosen = where_known(value, pair(order, value, place), place)
+            return AggregateNode(function, chosen, distinct, None, separator, reverse)
+        case exp.ArrayUniqueAgg():
+            return AggregateNode(AggregateFunction.SET, node.this, False, None)
+        case exp.Mode() if not node.args.get("deterministic"):
+            return AggregateNode(AggregateFunction.MODE, node.this, False, None)
+    return None
+
+
+def _is_pair(tree: exp.Expr) -> bool:
+    """Whether an order already has its value with it."""
+    return isinstance(tree, exp.Struct) or (
+        isinstance(tree, exp.Case) and isinstance(tree.args["ifs"][0].args["true"], exp.Struct)
+    )
 
 
 def _argument(node: exp.Func, name: str, sql: str) -> tuple[exp.Expr | None, bool]:
@@ -131,4 +175,4 @@ def _filtered(node: exp.Filter, sql: str) -> AggregateNode:
     case.meta[SAID] = "FILTER"
     is_rows = inner.function is AggregateFunction.COUNT_ROWS
     function = AggregateFunction.COUNT if is_rows else inner.function
-    return AggregateNode(function, case, inner.distinct, inner.fraction)
+    return replace(inner, function=function, argument=case)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START
-from nilometer.sql.plan import Item, WindowsClause
+from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.scalars import (
     ColumnRef,
     ResolvedColumn,
@@ -65,6 +65,8 @@ class BelowWindows:
     def _inner(self, tree: ResolvedColumn) -> exp.Expr:
         """A column, as the query below computes it."""
         ref = tree.ref
+        if ref == RESULT_TIME:
+            return tree
         if not isinstance(ref, ColumnRef):
             return self.inside(tree_of(ref))
         found = next(item for item in self.clause.query.items if item.name == ref.column)

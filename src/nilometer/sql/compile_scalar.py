@@ -33,6 +33,7 @@ from nilometer.model.expressions import (
     Not,
     Operator,
     Round,
+    Struct,
     Value,
 )
 from nilometer.model.time import parse_signed_duration
@@ -158,6 +159,11 @@ class Subset:
                 return Concat(tuple(map(self.compile, node.expressions)))
             case exp.DPipe():
                 return Concat((self.compile(node.this), self.compile(node.expression)))
+            case exp.Struct() if all(isinstance(one, exp.PropertyEQ) for one in node.expressions):
+                names = tuple(one.name for one in node.expressions)
+                return Struct(
+                    names, tuple(self.compile(one.expression) for one in node.expressions)
+                )
             case exp.Length():
                 return Length(self.compile(node.this))
         return self._call(node)

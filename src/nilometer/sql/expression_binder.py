@@ -136,8 +136,10 @@ class ExpressionBinder:
     def _refuse_nested(self, call: exp.Expr) -> None:
         """Refuse SUM(COUNT(x)), and SUM(x) FILTER (WHERE COUNT(x) > 1)."""
         parts = list(call.iter_expressions())
-        if isinstance(call, exp.Filter):
-            parts = [*call.this.iter_expressions(), call.expression]
+        while isinstance(call, exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
+            parts = [*parts, *call.this.iter_expressions()]
+            parts.remove(call.this)
+            call = call.this
         for part in parts:
             for inner in aggregates_in(part, self.functions or ()):
                 raise SqlError(

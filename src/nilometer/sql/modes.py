@@ -144,7 +144,9 @@ class Reasons:
     def _aggregates(self, tree: exp.Select) -> Iterator[Reason]:
         for item in tree.expressions:
             for call in aggregates_in(item, self.functions):
-                inner = call.this if isinstance(call, exp.Filter) else call
+                inner = call
+                while isinstance(inner, exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
+                    inner = inner.this
                 assert isinstance(inner, exp.Func)
                 yield Reason(f"the aggregate {written(inner)}", place_of(call, self.sql))
 

@@ -246,7 +246,8 @@ class ChangesBinder:
         items = list(items_of(tree, binder))
         if is_outermost:
             refuse_added_names(items)
-        groups = Groups(self.sql, self.catalog, self._keys(tree, items, scope))
+        keys = self._keys(tree, items, scope)
+        groups = Groups(self.sql, self.catalog, keys, has_time=_has_time(rows))
         in_order = replace(binder, clause="ORDER BY", aliases=_aliases(items, scope))
         ordering = read_ordering(tree, items, in_order.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden
@@ -326,6 +327,14 @@ class ChangesBinder:
             return node
         below = self.builder.compute(source, (), [*items, *ordering.hidden])
         return ordering.apply(below, self.sql)
+
+
+def _has_time(rows: BoundQuery) -> bool:
+    """Whether rows have a time of their own: they come from streams, or from windows of them."""
+    if len(rows.sources) == 1:
+        clause = rows.sources[0].in_windows
+        return rows.sources[0].node is None if clause is None else _has_time(clause.query)
+    return all(source.node is None and source.rows is None for source in rows.sources)
 
 
 def _known(scope: Scope) -> set[str]:

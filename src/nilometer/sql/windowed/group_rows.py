@@ -16,13 +16,16 @@ from nilometer.sql.aggregate_calls import is_aggregate, read_aggregate
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.changes_plan import Aggregate, Column, Node
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.compound_aggregates import simplify_aggregate
 from nilometer.sql.placed_parser import written
-from nilometer.sql.plan import Item, Source
+from nilometer.sql.plan import RESULT_TIME, Item, Source
 from nilometer.sql.scalars import (
     ColumnRef,
     ResolvedColumn,
     Scalar,
     column,
+    columns_of,
+    is_placed,
     place_of,
     put_at,
     rebuild,
@@ -54,6 +57,8 @@ class Groups:
     keys: list[Item]
     arguments: list[Item] = field(default_factory=list)
     calls: list[_Call] = field(default_factory=list)
+    has_time: bool = True
+    """Whether rows have a time by which they are ordered."""
 
     def rewrite(self, scalar: Scalar) -> Scalar:
         """An expression over the keys and aggregates of groups."""
@@ -61,6 +66,9 @@ class Groups:
 
     def _rewrite(self, tree: exp.Expr) -> exp.Expr:
         if is_aggregate(tree, self.catalog.functions):
+            simpler = simplify_aggregate(tree, self.sql)
+            if simpler is not tree:
+                return self._rewrite(simpler)
             return self._aggregate(tree, _text(tree))
         if any(is_aggregate(node, self.catalog.functions) for node in tree.walk()):
             return rebuild(tree, self._rewrite)
@@ -95,13 +103,27 @@ class Groups:
             read = read_aggregate(tree, self.sql)
             place = None
             if read.argument is not None:
+                self._require_time(read.argument, tree)
                 scalar = Scalar(read.argument, place_of(tree, self.sql))
                 place = self._argument(Item(_text(read.argument), scalar))
-            call = AggregateCall(read.function, place, read.distinct, read.fraction)
+            call = AggregateCall(
+                read.function, place, read.distinct, read.fraction, read.separator, read.reverse
+            )
             inner = tree.this if isinstance(tree, exp.Filter) else tree
             assert isinstance(inner, exp.Func)
-            self.calls.append(_Call(text, call, place_of(tree, self.sql), written(inner)))
+            named = written(inner) if is_placed(inner) else str(read.function)
+            self.calls.append(_Call(text, call, place_of(tree, self.sql), named))
         return self._result(tree, text)
+
+    def _require_time(self, argument: exp.Expr, tree: exp.Expr) -> None:
+        """Refuse an order of time where rows are those of an answer, which have none."""
+        if self.has_time or RESULT_TIME not in columns_of(argument):
+            return
+        raise SqlError(
+            "rows of an answer that changes have no time by which they are ordered",
+            place=place_of(tree, self.sql),
+            hint="say what orders them: max_by(x, y), array_agg(x ORDER BY y)",
+        )
 
     def _result(self, tree: exp.Expr, text: str) -> exp.Expr:
         """A key or a result of a group, where an expression has it."""

@@ -1,0 +1,88 @@
+"""All values of groups in every state: what lists, texts and modes are made of.
+
+That is as much as the states have values together, so it costs that, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.group_instants import GroupInstants
+from nilometer.kernels.moving_ranks import ValueEvents
+from nilometer.kernels.value_runs import Band, GroupRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """A list of values for every state."""
+
+    offsets: Int64s
+    values: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class StateValues:
+    """The distinct values of every state, in order, with how often each is there."""
+
+    size: int
+    """How many states there are."""
+    states: Int64s
+    values: Int64s
+    counts: Int64s
+
+    def distinct(self) -> StateValues:
+        """Each value once."""
+        return StateValues(self.size, self.states, self.values, np.ones_like(self.counts))
+
+    def repeated(self, *, reverse: bool) -> Lists:
+        """Values as often as they are there, in their order or from the last to the first."""
+        values, states = np.repeat(self.values, self.counts), np.repeat(self.states, self.counts)
+        lengths = np.bincount(states, minlength=self.size)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        if reverse:
+            first, last = offsets[states], offsets[states + 1] - 1
+            values = values[first + last - np.arange(len(values))]
+        return Lists(offsets, values)
+
+    def most_frequent(self) -> tuple[Int64s, Bools]:
+        """The value that every state has most often, of several the smallest; and if it has any."""
+        order = np.lexsort((self.values, -self.counts, self.states))
+        firsts = np.ones(len(order), np.bool_)
+        firsts[1:] = np.diff(self.states[order]) != 0
+        places = order[firsts]
+        found, some = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
+        found[self.states[places]] = self.values[places]
+        some[self.states[places]] = True
+        return found, some
+
+
+def values_in_states(
+    instants: GroupInstants, content: GroupRuns, events: ValueEvents
+) -> StateValues:
+    """What every state holds, given what groups held at first and what comes and goes."""
+    groups = len(instants.firsts)
+    nothing, no = np.zeros(groups, np.int64), np.zeros(groups, np.bool_)
+    held_groups, held_values, held_counts = content.entries(Band(nothing, no, nothing, no))
+    states = np.concatenate([instants.firsts[held_groups], events.states])
+    values = np.concatenate([held_values, events.values])
+    counts = np.concatenate([held_counts, events.diffs])
+    # What comes with a state stays in all later ones of its group.
+    last = instants.lasts[instants.groups[states]]
+    lengths = last - states + 1
+    first = np.repeat(states - (np.cumsum(lengths) - lengths), lengths)
+    every = first + np.arange(len(first))
+    return _netted(len(instants), every, np.repeat(values, lengths), np.repeat(counts, lengths))
+
+
+def _netted(size: int, states: Int64s, values: Int64s, counts: Int64s) -> StateValues:
+    order = np.lexsort((values, states))
+    states, values, counts = states[order], values[order], counts[order]
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (np.diff(states) != 0) | (np.diff(values) != 0)
+    ends = np.flatnonzero(last)
+    totals = np.diff(np.cumsum(counts)[ends], prepend=0)
+    kept = ends[totals != 0]
+    return StateValues(size, states[kept], values[kept], totals[totals != 0])

@@ -1,0 +1,184 @@
+"""Aggregates of several values, of an order and of all values, against DuckDB.
+
+Over windows of time, where groups are new each time, and over a sliding window, where rows come
+and go: there the answer is folded at every second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nilometer.errors import NilometerError
+from nilometer.local.database import LocalDatabase
+
+SECOND = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("k", pa.int64()),
+        ("v", pa.float64()),
+        ("s", pa.string()),
+    ]
+)
+Row = tuple[int, int | None, float | None, str | None]
+MODE = (
+    "list_sort(list_transform(map_entries(histogram(s)), "
+    "lambda e: struct_pack(a := -CAST(e.value AS BIGINT), b := e.key)))[1].b"
+)
+CALLS = {
+    "bool_and(v > 0)": "bool_and(v > 0)",
+    "every(v > 0)": "bool_and(v > 0)",
+    "bool_or(v > 1)": "bool_or(v > 1)",
+    "some(v > 1)": "bool_or(v > 1)",
+    "count_if(v > 0)": "count(*) FILTER (v > 0)",
+    "COUNT(DISTINCT k, s)": "count(DISTINCT (k, s)) FILTER (k IS NOT NULL AND s IS NOT NULL)",
+    "max_by(s, v)": "(list(s ORDER BY v DESC, s DESC NULLS LAST) FILTER (v IS NOT NULL))[1]",
+    "min_by(s, v)": "(list(s ORDER BY v, s NULLS FIRST) FILTER (v IS NOT NULL))[1]",
+    "first(v)": "(list(v ORDER BY ts, v NULLS FIRST))[1]",
+    "last(v)": "(list(v ORDER BY ts DESC, v DESC NULLS LAST))[1]",
+    "first(s) IGNORE NULLS": "(list(s ORDER BY ts, s) FILTER (s IS NOT NULL))[1]",
+    "last(s ORDER BY v)": "(list(s ORDER BY v DESC NULLS LAST, s DESC NULLS LAST))[1]",
+    "collect_list(v)": "coalesce(list(v ORDER BY ts, v) FILTER (v IS NOT NULL), [])",
+    "collect_set(s)": "coalesce(list_sort(list(DISTINCT s) FILTER (s IS NOT NULL)), [])",
+    "array_agg(s ORDER BY v DESC)": "coalesce(list(s ORDER BY v DESC NULLS LAST, s DESC) "
+    "FILTER (s IS NOT NULL), [])",
+    "string_agg(s, '+')": "string_agg(s, '+' ORDER BY ts, s)",
+    "string_agg(DISTINCT s, '+')": "string_agg(DISTINCT s, '+' ORDER BY s)",
+    "listagg(s, ', ') WITHIN GROUP (ORDER BY v)": "string_agg(s, ', ' ORDER BY v NULLS FIRST, s)",
+    "mode(s)": MODE,
+    "percentile_cont(0.25) WITHIN GROUP (ORDER BY v)": "quantile_cont(v, 0.25)",
+    "approx_count_distinct(s)": "count(DISTINCT s)",
+    "covar_pop(v, k)": "covar_pop(v, k)",
+    "covar_samp(v, k)": "covar_samp(v, k)",
+    "corr(v, k)": "CASE WHEN stddev_pop(v) FILTER (k IS NOT NULL) > 0 AND stddev_pop(k) "
+    "FILTER (v IS NOT NULL) > 0 THEN corr(v, k) END",
+    "string_agg(s, '') FILTER (WHERE v > 0)": "string_agg(s, '' ORDER BY ts, s) FILTER (v > 0)",
+    "covar_pop(v, k) FILTER (WHERE s = 'a')": "covar_pop(v, k) FILTER (s = 'a')",
+    "first(s) || last(s)": "(list(s ORDER BY ts, s NULLS FIRST))[1] || "
+    "(list(s ORDER BY ts DESC, s DESC NULLS LAST))[1]",
+}
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 20).map(lambda t: t * SECOND // 2),
+        st.sampled_from([None, 0, 1, 2]),
+        st.sampled_from([None, 0.5, 1.25, -2.0, 7.0]),
+        st.sampled_from([None, "a", "b", "long text"]),
+    ),
+    max_size=20,
+)
+
+
+def to_table(given_rows: Sequence[Row]) -> pa.Table:
+    columns = list(zip(*given_rows, strict=True)) or [()] * len(SCHEMA)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def judge(sql: str, table: pa.Table) -> Counter[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("S", table)
+        return Counter(map(plain, connection.execute(sql).fetchall()))
+
+
+def plain(row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(map(_plain, row))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, list):
+        return plain(value)
+    if isinstance(value, int | float):
+        return None if math.isnan(value) else round(float(value), 9) + 0.0
+    return value
+
+
+def rows_of(table: pa.Table, count: int) -> list[tuple[Any, ...]]:
+    return list(map(plain, zip(*(table.column(i).to_pylist() for i in range(count)), strict=True)))
+
+
+@pytest.mark.parametrize("call", list(CALLS))
+@given(rows, st.integers(1, 2))
+@settings(max_examples=12, deadline=None)
+def test_over_windows_of_time(call: str, given_rows: list[Row], buckets: int) -> None:
+    table = to_table(given_rows)
+    db = LocalDatabase(buckets)
+    db.create_stream("S", table, time="ts")
+    found = db.sql(f"SELECT window_start, {call} AS x FROM TUMBLE(S, 3 SECONDS) GROUP BY 1")
+    right = judge(
+        "SELECT time_bucket(INTERVAL 3 SECONDS, ts, TIMESTAMPTZ '1970-01-01 00:00:00Z') AS w, "
+        f"{CALLS[call]} AS x FROM S GROUP BY w",
+        table,
+    )
+    assert Counter(rows_of(found, 2)) == right
+
+
+@pytest.mark.parametrize("call", list(CALLS))
+@given(rows, st.lists(st.integers(0, 20), max_size=2))
+@settings(max_examples=6, deadline=None)
+def test_while_rows_come_and_go(call: str, given_rows: list[Row], cuts: list[int]) -> None:
+    """A sliding window, streamed with restarts, folded at every second."""
+    ordered = sorted(given_rows, key=lambda row: row[0])
+    table = to_table(ordered)
+    db = LocalDatabase()
+    db.create_stream("S", table, time="ts")
+    query = db.query(f"SELECT s AS g, {call} AS x FROM S [RANGE 3 SECONDS] GROUP BY s")
+    parts = []
+    places = [0, *sorted(min(cut, len(ordered)) for cut in cuts), len(ordered)]
+    for number, end in enumerate(places[1:]):
+        parts.append(query.feed({"S": to_batch(ordered[places[number] : end])}))
+        query.restart()
+    last: Row = (100 * SECOND, None, None, None)
+    parts.append(query.feed({"S": to_batch([last])}))
+    changes = pa.concat_tables(parts)
+    times = [_plain(one) for one in changes["_time"].to_pylist()]
+    told = list(zip(rows_of(changes, 2), times, changes["_diff"].to_pylist(), strict=True))
+    for second in range(16):
+        at = second * SECOND
+        folded: Counter[tuple[Any, ...]] = Counter()
+        for row, time, diff in told:
+            if time <= at:
+                folded[row] += diff
+        recent = to_table([row for row in ordered if at - 3 * SECOND <= row[0] <= at])
+        assert +folded == judge(f"SELECT s, {CALLS[call]} AS x FROM S GROUP BY s", recent)
+
+
+def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
+    table = to_table(given_rows).combine_chunks()
+    return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT bool_and(v) FROM S [ROWS 3]", "AND needs a condition"),
+        ("SELECT string_agg(v, ',') FROM S [ROWS 3]", "needs texts"),
+        (
+            "SELECT first(v) FROM (SELECT v FROM S [ROWS 3] EXCEPT SELECT v FROM S [ROWS 1]) x",
+            "have no time by which they are ordered",
+        ),
+        ("SELECT array_agg(s ORDER BY v, k DESC) FROM S [ROWS 3]", "goes one way"),
+        (
+            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]",
+            "cannot be run yet",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(statement: str, message: str) -> None:
+    db = LocalDatabase()
+    db.create_stream("S", to_table([]), time="ts")
+    with pytest.raises(NilometerError, match=message):
+        db.sql(statement)
