@@ -14,7 +14,7 @@ from nilometer.sql.compile_scalar import SAID
 from nilometer.sql.compound_aggregates import pair, read_order, where_known
 from nilometer.sql.function_kinds import AGGREGATES
 from nilometer.sql.placed_parser import written
-from nilometer.sql.scalars import place_of, put_at, text_of
+from nilometer.sql.scalars import place_of, put_at
 
 _BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
     exp.Count: AggregateFunction.COUNT,
@@ -143,11 +143,10 @@ def _argument(node: exp.Func, name: str, sql: str) -> tuple[exp.Expr | None, boo
     if distinct:
         given = given[0].expressions
     if len(given) != 1:
-        together = ", ".join(text_of(one, sql) for one in given)
         raise SqlError(
             f"{name} takes one argument, got {len(given)}",
             place=place_of(node, sql),
-            hint=f"write {name}(DISTINCT struct({together}))" if distinct else f"write {name}(x)",
+            hint=f"write {name}(x)",
         )
     return (None if isinstance(given[0], exp.Star) else given[0]), distinct
 
