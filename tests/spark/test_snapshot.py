@@ -251,3 +251,15 @@ def test_over_spark_connect(tmp_path: Path) -> None:
         "time": "1970-01-01T00:00:02+00:00",
         "refused": "there is no answer in nowhere yet",
     }
+
+
+def test_times_without_a_zone_are_those_of_the_session(spark: SparkSession) -> None:
+    """As pandas and DuckDB write them."""
+    rows = spark.createDataFrame(
+        [("2026-01-01 00:00:00", 1), ("2026-01-01 00:00:30", 2), ("2026-01-01 00:01:10", 2)],
+        "at STRING, k INT",
+    ).selectExpr("to_timestamp_ntz(at) AS ts", "k")
+    db = nm.connect(spark)
+    db.create_stream("S", rows, time="ts")
+    changes = db.sql("SELECT k, COUNT(*) AS n FROM S [RANGE 1 MINUTE] GROUP BY k")
+    assert nm.snapshot(changes, at="2026-01-01 00:01:10").collect() == [(2, 2)]

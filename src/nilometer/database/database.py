@@ -45,7 +45,7 @@ from nilometer.model.time import Duration
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
-from nilometer.spark.describe import describe_stream, describe_table
+from nilometer.spark.describe import describe_stream, describe_table, with_instants
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
 from nilometer.spark.log_rows import register_log_sources
@@ -133,6 +133,7 @@ class Database:
         >>> db.create_stream("A", df, time="ts", lateness="2s")  # doctest: +SKIP
         """
         self._require_new(name, frame)
+        frame = with_instants(name, frame, time)
         relation = describe_stream(name, frame, time, lateness, idle, rate, distinct)
         self._named.add(relation, frame)
 
