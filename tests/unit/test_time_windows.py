@@ -328,6 +328,40 @@ def test_a_range_without_its_bound() -> None:
     assert counts == [61, 60]
 
 
+def test_rows_that_count_for_ever() -> None:
+    given_rows = [(n * SECOND, n % 3, float(n), "ab"[n % 2]) for n in range(1, 100)]
+    db = database(given_rows, 2)
+    asked = (
+        "SELECT k, COUNT(*) AS n, SUM(v) AS t, AVG(v) AS m FROM S [UNBOUNDED] "
+        "GROUP BY k EMIT CHANGES EVERY 1 DAY"
+    )
+    found = {r["k"]: (r["n"], r["t"], r["m"]) for r in db.sql(asked).to_pylist()}
+    for key in range(3):
+        values = [row[2] for row in given_rows if row[1] == key]
+        assert found[key] == (len(values), sum(values), sum(values) / len(values))
+    assert set(db.sql("SELECT DISTINCT s FROM S [UNBOUNDED]")["_diff"].to_pylist()) == {1}
+    query = db.query("SELECT k, COUNT(*) AS n FROM S [UNBOUNDED] GROUP BY k")
+    for number in range(20):
+        part = [(number * 100 * SECOND + n * SECOND, n % 3, 1.0, "a") for n in range(100)]
+        query.feed({"S": to_batch(part)})
+        kept = [bucket.operator.rows_held[0] for s in query.stages for bucket in s.buckets]
+        assert sum(kept) <= 3, "rows that have been counted are kept"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT k, MAX(v) FROM S [UNBOUNDED] GROUP BY k",
+        "SELECT COUNT(DISTINCT v) FROM S [UNBOUNDED]",
+        "SELECT k FROM S [UNBOUNDED] ORDER BY v LIMIT 3",
+        "SELECT k FROM S [UNBOUNDED] x WHERE EXISTS (SELECT 1 FROM S [ROWS 1] y WHERE y.k = x.k)",
+    ],
+)
+def test_what_would_grow_for_ever_is_refused(asked: str) -> None:
+    with pytest.raises(NilometerError, match="would grow for ever"):
+        database([], 1).sql(asked)
+
+
 def test_instants_compare_above_aggregates() -> None:
     db = database([(0, 1, 1.0, "a"), (90 * SECOND, 2, 1.0, "a")], 1)
     asked = (

@@ -24,7 +24,8 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
 
     `at` is text such as '2026-01-01 12:00:00.5' or a datetime, in UTC unless it has a time zone;
     without it the answer is that after all changes: over a batch, whose windows have all ended
-    then, it is empty. A row that holds three times comes three times. Rows are the same as Spark compares them in GROUP BY.
+    then, it is empty. A row that holds three times comes three times. Rows are the same as Spark
+    compares them in GROUP BY.
 
     >>> nm.snapshot(changelog, at="2026-01-01 00:00:00")  # doctest: +SKIP
     """

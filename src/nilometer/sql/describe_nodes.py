@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nilometer.kernels.expression_types import type_name
-from nilometer.model.time import format_duration
+from nilometer.model.time import FOREVER, format_duration
 from nilometer.model.time_windows import InstantWindows
 from nilometer.model.windows import RangeWindow
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
@@ -105,6 +105,9 @@ def _lifetimes(node: Block) -> Iterator[str]:
     if not node.lifetimes:
         static = all(source.is_table for source in node.plan.sources)
         yield "kept for ever" if static else "handed on as they come"
+        return
+    if any(one.length >= FOREVER for one in node.lifetimes):
+        yield "counted for ever, and not kept"
         return
     if len(node.lifetimes) == 1:
         one = node.lifetimes[0]

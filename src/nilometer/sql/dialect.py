@@ -13,12 +13,12 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import TokenType
 
-from nilometer.model.time import is_time_unit
+from nilometer.model.time import FOREVER, is_time_unit
 from nilometer.sql.read_length import is_missing_unit, is_part_of_length, length_of, no_unit
 from nilometer.sql.window_call_parser import WindowCallParser
 
 _EMIT: Final = TokenType.PREWHERE  # a token that Spark's SQL does not have, in the right place
-_WINDOW_WORDS: Final = ("RANGE", "ROWS", "PARTITION BY")
+_WINDOW_WORDS: Final = ("RANGE", "ROWS", "PARTITION BY", "UNBOUNDED")
 _WINDOW_HINT: Final = (
     "write WINDOW = 5 SECONDS, WINDOW(A, B) = 5 SECONDS or DWINDOW(A, B) = 5 SECONDS"
 )
@@ -59,7 +59,8 @@ class PairWindowNode(exp.Expression):
 class StreamWindow(exp.Expression):
     """``[RANGE w]``, ``[ROWS n]`` or ``[PARTITION BY k ROWS n]`` behind a stream.
 
-    ``[RANGE w EXCLUSIVE]`` is a microsecond shorter. ``[RANGE w SLIDE s]`` has hopping windows.
+    ``[UNBOUNDED]`` lasts for ever, ``[RANGE w EXCLUSIVE]`` is a microsecond shorter.
+    ``[RANGE w SLIDE s]`` has hopping windows.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -242,7 +243,9 @@ class NilometerParser(WindowCallParser):
         first = self._curr
         self._advance()
         window = StreamWindow()
-        if self._match(TokenType.RANGE):
+        if self._match_text_seq("UNBOUNDED"):
+            window.set("length", FOREVER)
+        elif self._match(TokenType.RANGE):
             length = self._parse_length(_RANGE_HINT)
             if self._match_text_seq("EXCLUSIVE"):
                 length -= 1

@@ -37,6 +37,7 @@ from nilometer.sql.windowed.refusals import (
     without_time,
 )
 from nilometer.sql.windowed.set_operators import set_operation
+from nilometer.sql.windowed.unbounded import require_bounded
 from nilometer.sql.windowed.window_ends import answer_at_ends
 
 Named = Mapping[str, exp.CTE]
@@ -52,6 +53,7 @@ def bind_changes(
     )
     binder = ChangesBinder(sql, catalog, builder, Reasons(sql, catalog.functions))
     root = binder.relation(tree, {}, is_outermost=True)
+    require_bounded(root, place_of(tree, sql))
     if mode.at_ends:
         root = answer_at_ends(root, place_of(tree, sql))
     if mode.every is not None:
