@@ -19,6 +19,7 @@ from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.derived_entries import appended_entry, derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.over_calls import OverCall
 from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
 from nilometer.sql.scalars import ColumnRef, column, place_of
@@ -158,6 +159,8 @@ class FromBinder:
     def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
         if isinstance(entry.this, TableCall):
             return self._with_names(self._function(entry, entry.this, alone), entry)
+        if isinstance(entry.this, OverCall):
+            return self._with_names(self._over(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
             return self._with_names(self._in_windows(entry, entry.this, alone), entry)
         refuse_entry(entry, self.sql)
@@ -182,6 +185,14 @@ class FromBinder:
         node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
         if node.kind is Kind.ANSWERS:
             return derived_entry(found, full, node, self.sql)
+        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _over(self, entry: exp.Expr, call: OverCall, alone: bool) -> Entry:
+        assert self.deriver is not None
+        unit = Unit(entry.alias, {}, (), {}, entry.alias)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        node = self.deriver.derive_over(call, self.named)
+        full = self._full_name(entry.alias, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
 
     def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
@@ -218,7 +229,7 @@ class FromBinder:
         window, full = _stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
             found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
-            if window is not None and query.find(TableCall) is not None:
+            if window is not None and query.find(TableCall, OverCall) is not None:
                 node = self.deriver.derive_appended(query, named, name)
                 return appended_entry(found, full, node, self.deriver.appends, self.sql)
             if not self.deriver.is_plain(query):

@@ -13,6 +13,7 @@ from nilometer.model.windows import Window
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.changes_plan import Lifetime, Mined, Node
 from nilometer.sql.dialect import StreamWindow
+from nilometer.sql.over_calls import OverCall
 from nilometer.sql.plan import Item, Source, WindowsClause
 from nilometer.sql.scalars import Scalar
 from nilometer.sql.scope import Unit
@@ -62,6 +63,9 @@ class Deriver(Protocol):
         self, call: WindowCall, named: Mapping[str, exp.CTE]
     ) -> tuple[WindowsClause, Node]:
         """The windows of a query, and the node of all its columns in them."""
+
+    def derive_over(self, call: OverCall, named: Mapping[str, exp.CTE]) -> Node:
+        """The node of rows and what windows say of them; its last column is their time."""
 
     def derive_appended(self, query: exp.Expr, named: Mapping[str, exp.CTE], what: str) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""

@@ -22,6 +22,7 @@ from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
 from nilometer.operators.lasting import LastingSpec
+from nilometer.operators.over_rows import OverSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.top_rows import TopRowsSpec
@@ -40,6 +41,7 @@ from nilometer.sql.changes_plan import (
     LastRows,
     Mined,
     Node,
+    Over,
     Paced,
     TopRows,
     UnionAll,
@@ -193,6 +195,8 @@ def build_step(node: Node) -> ChangeSpec:
             return LastingSpec(length, kinds)
         case Mined():
             return _build_mined(node)
+        case Over(inputs, functions, keys, passed):
+            return OverSpec(functions, keys, passed, types_of(inputs[0].columns), kinds)
         case WindowRows(_, windows, sessions, at_ends):
             return WindowRowsSpec(windows, sessions, at_ends, kinds)
         case WindowEnds():

@@ -17,6 +17,7 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time_windows import TimeWindows
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
+from nilometer.operators.over_rows import OverFunction
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.plan import JoinPlan
@@ -193,6 +194,22 @@ class Mined:
 
 
 @dataclass(frozen=True, eq=False)
+class Over:
+    """Rows that are only appended, and what windows say of each and those before it.
+
+    The columns are the first `passed` of the input, what the windows say, and the time.
+    """
+
+    inputs: tuple[Node]
+    functions: tuple[OverFunction, ...]
+    keys: tuple[int, ...]
+    passed: int
+    columns: tuple[Column, ...]
+    texts: tuple[str, ...]
+    """The windows as the user has written them."""
+
+
+@dataclass(frozen=True, eq=False)
 class WindowRows:
     """Rows that are only appended, in windows of time, whose starts and ends come behind them.
 
@@ -229,6 +246,7 @@ Node: TypeAlias = (
     | Paced
     | Lasting
     | Mined
+    | Over
     | WindowRows
     | WindowEnds
 )

@@ -17,6 +17,7 @@ from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
 from nilometer.sql.inline_queries import inline_queries
 from nilometer.sql.modes import choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
+from nilometer.sql.over_calls import OverCall, put_over
 from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
 from nilometer.sql.put_in_windows import put_in_windows
 from nilometer.sql.query_text import Statement
@@ -32,7 +33,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
         with bounded():
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
-            tree = put_in_windows(tree, statement.sql, catalog)
+            tree = put_over(put_in_windows(tree, statement.sql, catalog), statement.sql)
             if isinstance(chosen, ChosenAlgorithm):
                 return _compile(tree, statement.sql, catalog, buckets, chosen)
             plan = _compile(tree, statement.sql, catalog, buckets)
@@ -57,7 +58,7 @@ def _compile(
     algorithm: ChosenAlgorithm | None = None,
 ) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
-    if mode.changes or mode.at_ends or tree.find(TableCall) is not None:
+    if mode.changes or mode.at_ends or tree.find(TableCall, OverCall) is not None:
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
         return bind_changes(tree, sql, catalog, buckets, mode)

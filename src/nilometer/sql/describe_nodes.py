@@ -21,6 +21,7 @@ from nilometer.sql.changes_plan import (
     LastRows,
     Mined,
     Node,
+    Over,
     Paced,
     TopRows,
     UnionAll,
@@ -65,6 +66,11 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return f"Results, kept for {format_duration(length)}", []
         case Mined():
             return _mined(node), list(_mined_details(node))
+        case Over():
+            keys = ", ".join(node.inputs[0].columns[place].name for place in node.keys)
+            return f"Each row and those around it{f', for each {keys}' if keys else ''}", [
+                *node.texts
+            ]
         case WindowRows(_, InstantWindows()):
             return "Each row for the instant at which it comes", []
         case WindowRows():

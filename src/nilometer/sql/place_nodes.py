@@ -44,6 +44,7 @@ from nilometer.sql.changes_plan import (
     LastRows,
     Mined,
     Node,
+    Over,
     Paced,
     TopRows,
     UnionAll,
@@ -149,6 +150,9 @@ class Placer:
                 return self._alone(node, None)
             case WindowRows():
                 return self._window_rows(node, wanted)
+            case Over():
+                below = self._together_by(node.inputs[0], node.keys, node.keys)
+                return Placed(Task(build_step(node), [below.task], below.task.group), None)
             case Lasting():
                 return self._lasting(node, wanted)
             case Mined():

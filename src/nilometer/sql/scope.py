@@ -21,6 +21,7 @@ from nilometer.kernels.expression_types import field_place
 from nilometer.model.names import nearest
 from nilometer.sql.catalog import Relation
 from nilometer.sql.growth import copy_of
+from nilometer.sql.over_calls import HIDDEN
 from nilometer.sql.plan import RESULT_TIME
 from nilometer.sql.scalars import ColumnRef, ResolvedColumn, column, place_of
 
@@ -183,7 +184,9 @@ class Scope:
         """Names and meanings of all columns of a unit."""
         place = Place(self.sql, 0, 1)
         return [
-            StarColumn(unit.name, name, copy_of(tree, place)) for name, tree in unit.columns.items()
+            StarColumn(unit.name, name, copy_of(tree, place))
+            for name, tree in unit.columns.items()
+            if not name.startswith(HIDDEN)
         ]
 
     def star_of_all(self) -> list[StarColumn]:

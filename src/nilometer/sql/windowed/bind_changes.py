@@ -21,18 +21,21 @@ from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
+from nilometer.sql.over_calls import OverCall
 from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.window_call_parser import WindowCall
 from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
+from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.group_rows import Groups, key_item
 from nilometer.sql.windowed.order_rows import check_limits, own_column, read_ordering
 from nilometer.sql.windowed.refusals import (
     refuse_added_names,
+    require_comparable,
     require_comparable_rows,
     without_time,
 )
@@ -129,7 +132,7 @@ class ChangesBinder:
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
         binder = self._appending
         bound, scope = binder._appended(query, named, f"the input of {call.function}")
-        self._require_time(call, bound, scope)
+        self._require_time(call.args.get("time"), bound, scope)
         by = ExpressionBinder(scope, "PARTITION BY")
         partition = tuple(by.bind(one) for one in call.expressions)
         clause = WindowsClause(replace(bound, lifetimes=()), call.windows, partition)
@@ -142,10 +145,43 @@ class ChangesBinder:
                 )
         return clause, self.builder.window_rows(clause, bound.items)
 
-    def _require_time(self, call: WindowCall, bound: BoundQuery, scope: Scope) -> None:
+    def derive_over(self, call: OverCall, named: Named) -> Node:
+        """The node of rows and what windows say of them; its last column is their time."""
+        binder = OverBinder(self.sql, call)
+        functions = binder.functions()
+        given = call.args["input"].copy()
+        if isinstance(given, exp.Subquery) and not given.alias:
+            given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta["hidden"]]
+        asked = (*hidden, *binder.partition, *binder.arguments)
+        items = [exp.Star(), *(one.copy() for one in asked)]
+        query = exp.Select(expressions=items, from_=exp.From(this=given))
+        appending = self._appending
+        bound, scope = appending._appended(query, named, "what stands below OVER")
+        for order in call.meta.get("orders", ()):
+            self._require_ascending(order, bound, scope)
+        node = appending.derive_unit(bound, None)
+        over = binder.node(node, functions, RESULT_TIME_NAME)
+        for place, one in zip(over.keys, binder.partition, strict=True):
+            place_of_key = place_of(one, self.sql)
+            require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
+        return over
+
+    def _require_ascending(self, window: exp.Expr, bound: BoundQuery, scope: Scope) -> None:
+        order = window.args.get("order")
+        keys = [] if order is None else order.expressions
+        if len(keys) != 1 or keys[0].args.get("desc"):
+            raise SqlError(
+                "the rows of OVER are in the order of time",
+                place=place_of(window, self.sql),
+                detail="so that what is said of a row is known when it has come",
+                hint="write OVER (PARTITION BY k ORDER BY ts)",
+            )
+        self._require_time(keys[0].this, bound, scope)
+
+    def _require_time(self, named: exp.Expr | None, bound: BoundQuery, scope: Scope) -> None:
         """Refuse windows over anything but the time of the rows."""
         times = [source.time for source in bound.sources if not source.is_table]
-        named = call.args.get("time")
         if named is None:
             return
         found = ExpressionBinder(scope, "DESCRIPTOR").bind(named)

@@ -1,0 +1,200 @@
+"""OVER in the order of time: generated rows and statements, streamed or not, and DuckDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nilometer.errors import NilometerError
+from nilometer.local.database import LocalDatabase
+
+SECOND = 1_000_000
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("k", pa.int64()),
+        ("v", pa.float64()),
+        ("s", pa.string()),
+    ]
+)
+Row = tuple[int, int | None, float | None, str | None]
+OF_ROWS = (
+    "SELECT k, v, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS a, LAG(s, 2, 'none') OVER "
+    "(PARTITION BY k ORDER BY ts) AS b FROM S",
+    "SELECT ts, LEAD(v) OVER (PARTITION BY k ORDER BY ts) AS a, LEAD(k, 3) OVER (PARTITION BY k "
+    "ORDER BY ts) AS b, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS c FROM S",
+    "SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM S",
+    "SELECT ts, k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM S WHERE v > 0 "
+    "QUALIFY n <= 2",
+    "SELECT ts, SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) "
+    "AS a, COUNT(v) OVER (PARTITION BY k ORDER BY ts ROWS 1 PRECEDING) AS b, MAX(s) OVER "
+    "(PARTITION BY s ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS c FROM S",
+    "SELECT ts, FIRST_VALUE(v) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS a, "
+    "LAST_VALUE(s) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS b FROM S",
+    "SELECT x.k, x.d FROM (SELECT k, v - LAG(v) OVER (PARTITION BY k ORDER BY ts) AS d FROM S) x "
+    "WHERE x.d > 0",
+)
+OF_INSTANTS = (
+    "SELECT ts, k, RANK() OVER (PARTITION BY k ORDER BY ts) AS a, DENSE_RANK() OVER (PARTITION BY "
+    "k ORDER BY ts) AS b, COUNT(*) OVER (PARTITION BY k ORDER BY ts) AS c FROM S",
+    "SELECT ts, AVG(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '2' SECONDS "
+    "PRECEDING AND CURRENT ROW) AS a, MIN(s) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND "
+    "PRECEDING AND CURRENT ROW) AS b FROM S",
+    "SELECT ts, MEDIAN(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '3' SECONDS "
+    "PRECEDING AND CURRENT ROW) AS a FROM S WHERE s IS NOT NULL",
+)
+values = st.tuples(
+    st.sampled_from([None, 0, 1]),
+    st.sampled_from([None, 0.5, 1.0, -2.25, 7.0]),
+    st.sampled_from([None, "a", "b"]),
+)
+
+
+def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = list(zip(*given_rows, strict=True)) or [()] * len(SCHEMA)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def database(given_rows: Sequence[Row], buckets: int, lateness: int = 0) -> LocalDatabase:
+    db = LocalDatabase(buckets)
+    rows = pa.Table.from_batches([to_batch(given_rows)])
+    db.create_stream("S", rows, time="ts", lateness=lateness)
+    return db
+
+
+def plain(row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(
+        round(float(one), 9)
+        if isinstance(one, int | float)
+        else str(one.timestamp())
+        if hasattr(one, "timestamp")
+        else one
+        for one in row
+    )
+
+
+def judge(sql: str, given_rows: Sequence[Row]) -> Counter[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("S", pa.Table.from_batches([to_batch(given_rows)]))
+        return Counter(map(plain, connection.execute(sql).fetchall()))
+
+
+def answer(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in table.drop_columns("_time").columns]
+    return Counter(map(plain, zip(*columns, strict=True)))
+
+
+def check(statement: str, rows: list[Row], buckets: int, cuts: list[int]) -> None:
+    asked = judge(statement, rows)
+    assert answer(database(rows, buckets).sql(statement)) == asked
+    query = database([], buckets, lateness=2 * SECOND).query(statement)
+    ordered = sorted(rows, key=lambda row: row[0] // (2 * SECOND))
+    places = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    parts = []
+    for first, end in pairwise(places):
+        parts.append(query.feed({"S": to_batch(ordered[first:end])}))
+        query.restart()
+    # Four rows of other partitions end all that waits; LEAD does so only with rows of its own.
+    last: list[Row] = [(10**6 * SECOND + n, 99, None, "z") for n in range(4)]
+    parts.append(query.feed({"S": to_batch(last)}))
+    found = answer(pa.concat_tables(parts))
+    if "LEAD" not in statement:
+        assert Counter({r: n for r, n in found.items() if r in asked}) == asked
+
+
+@pytest.mark.parametrize("statement", OF_ROWS)
+@given(
+    st.lists(st.integers(0, 30), max_size=20, unique=True).flatmap(
+        lambda times: st.lists(values, min_size=len(times), max_size=len(times)).map(
+            lambda rest: [(t * SECOND // 2, *r) for t, r in zip(times, rest, strict=True)]
+        )
+    ),
+    st.integers(1, 2),
+    st.lists(st.integers(0, 20), max_size=3),
+)
+@settings(max_examples=20, deadline=None)
+def test_rows_before_and_behind(
+    statement: str, rows: list[Row], buckets: int, cuts: list[int]
+) -> None:
+    check(statement, rows, buckets, cuts)
+
+
+@pytest.mark.parametrize("statement", OF_INSTANTS)
+@given(
+    st.lists(st.tuples(st.integers(0, 12).map(lambda t: t * SECOND // 2), values), max_size=20).map(
+        lambda rows: [(time, *rest) for time, rest in rows]
+    ),
+    st.integers(1, 2),
+    st.lists(st.integers(0, 20), max_size=3),
+)
+@settings(max_examples=20, deadline=None)
+def test_rows_of_one_instant_stand_together(
+    statement: str, rows: list[Row], buckets: int, cuts: list[int]
+) -> None:
+    check(statement, rows, buckets, cuts)
+
+
+def test_a_row_that_looks_forward_comes_with_the_one_it_sees() -> None:
+    query = database([], 1).query(
+        "SELECT v, LEAD(v) OVER (PARTITION BY k ORDER BY ts) AS after FROM S"
+    )
+    first = query.feed({"S": to_batch([(0, 1, 1.0, "a"), (SECOND, 2, 2.0, "a")])})
+    assert first.num_rows == 0
+    query.restart()
+    second = query.feed({"S": to_batch([(2 * SECOND, 1, 3.0, "a"), (3 * SECOND, 3, 0.0, "a")])})
+    assert second.drop_columns("_time").to_pylist() == [{"v": 1.0, "after": 3.0}]
+    assert second["_time"].cast(pa.int64()).to_pylist() == [2 * SECOND]
+
+
+def test_no_more_is_kept_than_is_looked_at() -> None:
+    query = database([], 1).query(
+        "SELECT LAG(v, 2) OVER (PARTITION BY k ORDER BY ts) AS p, ROW_NUMBER() OVER "
+        "(PARTITION BY k ORDER BY ts) AS n FROM S"
+    )
+    found = []
+    for number in range(20):
+        part = [(number * 100 * SECOND + n * SECOND, n % 3, float(n), "a") for n in range(99)]
+        found.append(query.feed({"S": to_batch(part)}))
+        [program] = [bucket.operator for stage in query.stages for bucket in stage.buckets]
+        assert sum(ref.rows for one in program.stored for ref in one.refs) <= 30
+    assert max(pa.concat_tables(found)["n"].to_pylist()) == 660
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "hint"),
+    [
+        ("SELECT SUM(v) OVER (ORDER BY ts) FROM S", "no end in the past", "ROWS BETWEEN"),
+        (
+            "SELECT SUM(v) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM S",
+            "into the future",
+            "ROWS BETWEEN",
+        ),
+        ("SELECT LAG(v) OVER (ORDER BY v) FROM S", "v is not the time", "that is ts"),
+        ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM S", "in the order of time", "ORDER BY ts"),
+        ("SELECT LAG(v) OVER (PARTITION BY k) FROM S", "in the order of time", "ORDER BY ts"),
+        ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "cannot stand before OVER yet", "LAG"),
+        ("SELECT LAG(v, x) OVER (ORDER BY ts) FROM S", "a whole number of rows", "write 1"),
+        ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S GROUP BY k", "rows of one stream", "subq"),
+        ("SELECT SUM(s) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM S", "needs a number", "cast"),
+        (
+            "SELECT LAG(n) OVER (ORDER BY t) FROM (SELECT COUNT(*) AS n, MAX(ts) AS t "
+            "FROM S [ROWS 3] GROUP BY k) x",
+            "must be appended to",
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_kindly(statement: str, message: str, hint: str) -> None:
+    with pytest.raises(NilometerError, match=message) as caught:
+        database([], 1).sql(statement)
+    assert hint in (caught.value.hint or "")
