@@ -157,8 +157,8 @@ class ExpressionBinder:
                 message = "a subquery can stand in FROM only"
                 hint = "join with it instead"
             case exp.Window():
-                message = "OVER is not part of this dialect"
-                hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"
+                message = "OVER can stand in the list and in QUALIFY only"
+                hint = "compute it in a subquery: FROM (SELECT *, LAG(v) OVER (…) AS p FROM A) a"
             case exp.QueryTransform():
                 message = "TRANSFORM … USING is not part of this dialect"
                 hint = "register a function: db.create_function"

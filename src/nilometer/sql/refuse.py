@@ -45,7 +45,7 @@ _COLLECT: Final = "collect the rows, and let Spark do the rest"
 _LIST: Final = "write JOIN … ON, or list the streams in FROM"
 _HINTS: Final = {
     "laterals": "explode before the stream is created, or over the result",
-    "qualify": "conditions on rows stand in WHERE",
+    "qualify": "QUALIFY asks what OVER says; other conditions stand in WHERE",
     "by_name": "list the columns in the same order on both sides",
     "locks": "leave it out: streams are only read",
     "hint": "leave it out: a hint stands behind the first SELECT of a statement",
