@@ -170,6 +170,11 @@ def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
             "SELECT first(v) FROM (SELECT v FROM S [ROWS 3] EXCEPT SELECT v FROM S [ROWS 1]) x",
             "have no time by which they are ordered",
         ),
+        ("SELECT max_by(v) FROM S [ROWS 3]", "takes two arguments"),
+        ("SELECT max_by(v, k, 3) FROM S [ROWS 3]", "takes two arguments"),
+        ("SELECT mode() FROM S [ROWS 3]", "takes an argument"),
+        ("SELECT string_agg(s, s) FROM S [ROWS 3]", "is a constant"),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM S [ROWS 3]", "one column"),
         ("SELECT array_agg(s ORDER BY v, k DESC) FROM S [ROWS 3]", "goes one way"),
         (
             "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]",

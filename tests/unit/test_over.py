@@ -39,6 +39,8 @@ OF_ROWS = (
     "(PARTITION BY s ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS c FROM S",
     "SELECT ts, FIRST_VALUE(v) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS a, "
     "LAST_VALUE(s) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS b FROM S",
+    "SELECT ts, LAG(k, 1, 7) OVER (ORDER BY ts) AS a, SUM(v) FILTER (WHERE k > 0) OVER "
+    "(PARTITION BY s ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS b FROM S",
     "SELECT x.k, x.d FROM (SELECT k, v - LAG(v) OVER (PARTITION BY k ORDER BY ts) AS d FROM S) x "
     "WHERE x.d > 0",
 )
@@ -183,6 +185,9 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
         ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM S", "in the order of time", "ORDER BY ts"),
         ("SELECT LAG(v) OVER (PARTITION BY k) FROM S", "in the order of time", "ORDER BY ts"),
         ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "cannot stand before OVER yet", "LAG"),
+        ("SELECT LAG(v, 1, 'x') OVER (ORDER BY ts) FROM S", "of another type", ""),
+        ("SELECT max_by(v, k) OVER (ORDER BY ts ROWS 1 PRECEDING) FROM S", "before OVER yet", ""),
+        ("SELECT RANK(v) OVER (ORDER BY ts) FROM S", "before OVER yet", ""),
         ("SELECT LAG(v, x) OVER (ORDER BY ts) FROM S", "a whole number of rows", "write 1"),
         ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S GROUP BY k", "rows of one stream", "subq"),
         ("SELECT SUM(s) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM S", "needs a number", "cast"),

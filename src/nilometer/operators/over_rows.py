@@ -16,6 +16,7 @@ import pyarrow as pa
 from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
+from nilometer.kernels.expression_types import common_type
 from nilometer.kernels.order_codes import joint_codes, order_codes
 from nilometer.kernels.row_groups import RowGroups, row_groups
 from nilometer.model.expressions import Argument
@@ -320,7 +321,9 @@ def _offset(function: Offset, rows: _Ordered, shown: Int64s) -> pa.Array:
     column = rows.columns[function.column]
     if function.default is None:
         return column.take(pa.array(wanted, mask=~there))
-    both = pa.concat_arrays([column, rows.columns[function.default].cast(column.type)])
+    default = rows.columns[function.default]
+    kind = common_type(column.type, default.type)
+    both = pa.concat_arrays([column.cast(kind), default.cast(kind)])
     return both.take(pa.array(np.where(there, wanted, len(rows) + shown)))
 
 

@@ -116,6 +116,12 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
             is_text = isinstance(node, exp.GroupConcat)
             function = AggregateFunction.TEXT if is_text else AggregateFunction.LIST
             given = node.args.get("separator")
+            if given is not None and not (isinstance(given, exp.Literal) and given.is_string):
+                raise SqlError(
+                    "what stands between texts is a constant",
+                    place=place,
+                    hint="write string_agg(x, ', ')",
+                )
             separator = "" if given is None else str(given.name)
             chosen = where_known(value, pair(order, value, place), place)
             return AggregateNode(function, chosen, distinct, None, separator, reverse)

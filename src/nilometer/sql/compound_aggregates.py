@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.sql.placed_parser import written
 from nilometer.sql.plan import RESULT_TIME
 from nilometer.sql.scalars import column, place_of, put_at, rebuild
 
@@ -19,6 +20,7 @@ _ALL: Final = ("bool_and", "every")
 _SOME: Final = ("bool_or", "some", "any")
 _FIRSTS: Final = (exp.First, exp.FirstValue, exp.AnyValue)
 _LASTS: Final = (exp.Last, exp.LastValue)
+_OF_TWO: Final = (exp.ArgMax, exp.ArgMin, exp.Corr, exp.CovarPop, exp.CovarSamp)
 _OF_PAIRS: Final = {exp.CovarPop: exp.VariancePop, exp.CovarSamp: exp.Variance}
 
 
@@ -27,8 +29,21 @@ def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
     if isinstance(tree, exp.Filter):
         simpler = simplify_aggregate(tree.this, sql)
         return tree if simpler is tree.this else _filtered(simpler, tree.expression)
+    require_arguments(tree, sql)
     found = _simplify(tree, place_of(tree, sql))
     return tree if found is None else found
+
+
+def require_arguments(tree: exp.Expr, sql: str) -> None:
+    """Refuse max_by(x) and corr(): the parser leaves open what is not there."""
+    needed = ("this", "expression") if isinstance(tree, _OF_TWO) else ("this",)
+    inner = tree.this if isinstance(tree, exp.WithinGroup | exp.IgnoreNulls) else tree
+    if isinstance(inner, exp.Anonymous | exp.Count) or not isinstance(inner, exp.AggFunc):
+        return
+    too_many = isinstance(inner, exp.ArgMax | exp.ArgMin) and inner.args.get("count")
+    if too_many or any(inner.args.get(name) is None for name in needed):
+        takes = "two arguments" if len(needed) == 2 else "an argument"
+        raise SqlError(f"{written(inner)} takes {takes}", place=place_of(tree, sql))
 
 
 def _filtered(tree: exp.Expr, where: exp.Expr) -> exp.Expr:
@@ -103,7 +118,9 @@ def _distinct_rows(distinct: exp.Distinct, place: Place) -> exp.Expr:
 
 
 def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
-    (ordered,) = tree.expression.expressions
+    ordered, *others = tree.expression.expressions
+    if others:
+        raise SqlError("a percentile is taken in the order of one column", place=place)
     fraction = tree.this.this.copy()
     if ordered.args.get("desc"):
         fraction = exp.Literal.number(1 - float(fraction.name))

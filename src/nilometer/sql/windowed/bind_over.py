@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from nilometer.errors import DurationError, NotYetError, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.aggregate_types import aggregate_type
+from nilometer.kernels.expression_types import common_type, type_name
 from nilometer.model.time import parse_duration
 from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.over_rows import (
@@ -29,6 +30,10 @@ from nilometer.sql.types import TIMESTAMP
 _FRAME_HINT = (
     "write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW, "
     "or RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"
+)
+_FRAMED = (
+    *(exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile),
+    *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
 )
 _NUMBERED = {"row_number": "ROW_NUMBER", "rank": "RANK", "dense_rank": "DENSE_RANK"}
 
@@ -73,8 +78,9 @@ class OverBinder:
 
     def _function(self, window: exp.Window) -> OverFunction:
         inner = window.this
-        name = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
-        if name in _NUMBERED:
+        name = inner.name if isinstance(inner, exp.Anonymous) else inner.key
+        name = name.lower().replace("rownumber", "row_number").replace("denserank", "dense_rank")
+        if name in _NUMBERED and not inner.expressions:
             return Numbering(_NUMBERED[name])
         match inner:
             case exp.Lag() | exp.Lead():
@@ -82,8 +88,8 @@ class OverBinder:
             case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last():
                 last = isinstance(inner, exp.LastValue | exp.Last)
                 return Picked(self._argument(inner.this), last, self._frame(window))
-        is_simple = isinstance(inner, exp.AggFunc) and not isinstance(inner, exp.Ntile)
-        if not is_simple or simplify_aggregate(inner, self.sql) is not inner:
+        called = inner.this if isinstance(inner, exp.Filter) else inner
+        if type(called) not in _FRAMED or simplify_aggregate(inner, self.sql) is not inner:
             raise NotYetError(
                 f"{text_of(inner, self.sql)} cannot stand before OVER yet",
                 place=place_of(window, self.sql),
@@ -161,8 +167,18 @@ class OverBinder:
         self, function: OverFunction, kinds: list[pa.DataType], window: exp.Window
     ) -> pa.DataType:
         match function:
-            case Offset(column) | Picked(column):
+            case Picked(column):
                 return kinds[column]
+            case Offset(column, _, default):
+                other = kinds[column if default is None else default]
+                found = common_type(kinds[column], other)
+                if found is None:
+                    raise SqlTypeError(
+                        "what stands where there is no row is of another type than the column",
+                        place=place_of(window, self.sql),
+                        detail=f"{type_name(kinds[column])} and {type_name(other)}",
+                    )
+                return found
             case Numbering(kind):
                 return pa.int64() if kind == "COUNT" else pa.int32()
             case Framed(call):
