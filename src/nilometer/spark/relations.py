@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class SparkEngine:
     def __init__(self, frames: Mapping[str, HasExpressions]) -> None:
         self._frames = frames
 
-    @property
+    @cached_property
     def time_zone(self) -> str:
         """That of the session; logs are read by sessions of our own, in UTC."""
         for frame in self._frames.values():
