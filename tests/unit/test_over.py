@@ -146,6 +146,17 @@ def test_rows_of_one_instant_stand_together(
     check(statement, rows, buckets, cuts)
 
 
+def test_a_star_stands_for_what_there_is() -> None:
+    """Also for columns that are called as those which nobody has written."""
+    db = LocalDatabase()
+    names = ["ts", "over#x", "over#item 0"]
+    rows = pa.table([pa.array([0], SCHEMA.field("ts").type), [1], [2]], names=names)
+    db.create_stream("S", rows, time="ts")
+    assert db.sql("SELECT * FROM S").column_names == [*names, "_time"]
+    asked = "SELECT *, `over#x` + 1 AS y, LAG(`over#x`) OVER (ORDER BY ts) AS p FROM S"
+    assert db.sql(asked.replace("item 0", "z")).num_rows == 1
+
+
 def test_a_row_that_looks_forward_comes_with_the_one_it_sees() -> None:
     query = database([], 1).query(
         "SELECT v, LEAD(v) OVER (PARTITION BY k ORDER BY ts) AS after FROM S"
@@ -185,6 +196,11 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
         ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM S", "in the order of time", "ORDER BY ts"),
         ("SELECT LAG(v) OVER (PARTITION BY k) FROM S", "in the order of time", "ORDER BY ts"),
         ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "cannot stand before OVER yet", "LAG"),
+        ("SELECT LAG(v) OVER (ORDER BY ts) FROM S [RANGE 5 S]", "windows of its own", "leave"),
+        ("SELECT DISTINCT LAG(v) OVER (ORDER BY ts) FROM S", "is appended", "subquery"),
+        ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S ORDER BY k LIMIT 1", "is appended", "subq"),
+        ("SELECT LAG(v) OVER (ORDER BY ts) FROM TUMBLE(S, 1 S)", "is a stream", ""),
+        ("SELECT LAG(1) OVER (ORDER BY ts)", "FROM", ""),
         ("SELECT LAG(v, 1, 'x') OVER (ORDER BY ts) FROM S", "of another type", ""),
         ("SELECT max_by(v, k) OVER (ORDER BY ts ROWS 1 PRECEDING) FROM S", "before OVER yet", ""),
         ("SELECT RANK(v) OVER (ORDER BY ts) FROM S", "before OVER yet", ""),

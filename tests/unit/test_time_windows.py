@@ -253,6 +253,7 @@ def test_windows_can_be_written_in_several_ways(asked: str, same: str) -> None:
         ("SELECT * FROM HOP(S, 1 MS, 1 HOUR)", "at most 10,000 windows", "hop further"),
         ("SELECT * FROM TUMBLE(S PARTITION BY k, 1 S)", "the same for all rows", "group by"),
         ("SELECT * FROM TUMBLE(S, DESCRIPTOR(v), 1 S)", "v is not the time", "that is ts"),
+        ("SELECT * FROM TUMBLE(S [RANGE 5 S], 1 S)", "has windows of its own", "leave"),
         ("SELECT * FROM TUMBLE(T, 1 S)", "static tables have no time", None),
         ("SELECT * FROM TUMBLE(S, 1 S) W, S [RANGE 5 S] X", "other times", "EMIT CHANGES"),
         ("SELECT T.k FROM T LEFT JOIN TUMBLE(S, 1 S) W ON T.k = W.k", "between the ends", "EMIT"),

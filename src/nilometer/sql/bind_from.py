@@ -19,7 +19,7 @@ from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.derived_entries import appended_entry, derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.over_calls import OverCall
+from nilometer.sql.over_calls import HIDDEN, OverCall
 from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
 from nilometer.sql.scalars import ColumnRef, column, place_of
@@ -215,7 +215,8 @@ class FromBinder:
         columns = bound.unit.columns
         for one in named:
             columns = _renamed(one, columns, self.sql)
-        return replace(bound, unit=replace(bound.unit, columns=columns))
+        hidden = frozenset(named[0].meta.get(HIDDEN, ()))
+        return replace(bound, unit=replace(bound.unit, columns=columns, hidden=hidden))
 
     def _subquery(
         self,

@@ -7,11 +7,12 @@ from typing import ClassVar, Final
 
 from sqlglot import exp
 
-from nilometer.errors import SqlError
+from nilometer.errors import SqlError, SqlWindowError
 from nilometer.sql.scalars import conjuncts, place_of, put_at
 
-HIDDEN: Final = "over#"
-"""How columns begin for which no star stands: calls note in their meta which there are."""
+HIDDEN: Final = "hidden"
+"""Where entries and calls note columns that nobody has written: no star stands for them."""
+_PREFIX: Final = "over#"
 
 
 class OverCall(exp.Expression, exp.Func):
@@ -26,9 +27,21 @@ def put_over(tree: exp.Query, sql: str) -> exp.Query:
         return tree
     copied = tree.copy()
     for select in list(copied.find_all(exp.Select)):
-        if any(True for _ in _windows(select)):
+        if select.args.get("from_") is not None and any(True for _ in _windows(select)):
             _put(select, sql)
     return copied
+
+
+def refuse_window(entry: exp.Expr, what: str, sql: str) -> None:
+    """Refuse a window behind a stream that says nothing where others cut its time."""
+    alias = entry.args.get("alias")
+    window = None if alias is None else alias.args.get("stream_window")
+    if window is not None:
+        raise SqlWindowError(
+            f"{what} has windows of its own",
+            place=place_of(window, sql),
+            hint="leave the one behind the stream out",
+        )
 
 
 def _windows(select: exp.Select) -> Iterator[exp.Window]:
@@ -49,14 +62,24 @@ def _put(select: exp.Select, sql: str) -> None:
                 place=place_of(found[0], sql),
                 hint="join and group in a subquery: FROM (SELECT … FROM A, B …) AS S",
             )
+    for clause in ("distinct", "order", "limit", "offset"):
+        if select.args.get(clause):
+            raise SqlError(
+                "what OVER says of rows is appended, one row after the other",
+                place=place_of(found[0], sql),
+                detail=f"{clause.upper()} asks for an answer that changes",
+                hint="put OVER into a subquery with a window: "
+                "FROM (SELECT *, LAG(v) OVER (…) AS p FROM A) a [RANGE 1 HOUR]",
+            )
     entry = select.args["from_"].this
+    refuse_window(entry, "OVER", sql)
     alias = entry.alias_or_name or "input"
     orders = [one.copy() for one in found]
     given, hidden = _given(select, entry, alias, sql)
     for number, windows in enumerate(_by_partition(found)):
         call = OverCall(this="OVER", input=given, expressions=[one.copy() for one in windows])
         call.meta.update(entry.meta)
-        call.meta["hidden"] = list(hidden)
+        call.meta[HIDDEN] = list(hidden)
         if not number:
             call.meta["orders"] = orders
         given = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
@@ -67,6 +90,7 @@ def _put(select: exp.Select, sql: str) -> None:
             call.expressions[place].meta["name"] = name
             shown = exp.column(exp.to_identifier(name, quoted=True))
             one.replace(put_at(shown, place_of(one, sql)))
+        given.meta[HIDDEN] = list(hidden)
     entry.replace(given)
     _qualify(select)
 
@@ -82,7 +106,7 @@ def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[e
         if isinstance(value, exp.Column | exp.Star | exp.Literal) or value.is_star:
             continue
         if value.find(exp.Window) is None and value.find(exp.Column) is not None:
-            name = exp.to_identifier(f"{HIDDEN}item {number}", quoted=True)
+            name = exp.to_identifier(f"{_PREFIX}item {number}", quoted=True)
             listed.append(exp.Alias(this=value.copy(), alias=name.copy()))
             value.replace(put_at(exp.column(name), place_of(value, sql)))
     if where is None and not listed:
@@ -93,11 +117,12 @@ def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[e
     select.set("where", None)
     given = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))
     given.meta.update(entry.meta)
+    given.meta[HIDDEN] = [one.alias for one in listed]
     return given, [one.alias for one in listed]
 
 
 def column_name(partition: int, number: int) -> str:
-    return f"{HIDDEN}{partition}.{number}"
+    return f"{_PREFIX}{partition}.{number}"
 
 
 def _by_partition(windows: list[exp.Window]) -> list[list[exp.Window]]:

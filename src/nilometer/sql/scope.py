@@ -21,7 +21,6 @@ from nilometer.kernels.expression_types import field_place
 from nilometer.model.names import nearest
 from nilometer.sql.catalog import Relation
 from nilometer.sql.growth import copy_of
-from nilometer.sql.over_calls import HIDDEN
 from nilometer.sql.plan import RESULT_TIME
 from nilometer.sql.scalars import ColumnRef, ResolvedColumn, column, place_of
 
@@ -53,6 +52,8 @@ class Unit:
     """The stream, table or named query that it is; None for a subquery in brackets."""
     is_derived: bool = False
     """Whether it is a query whose answer changes."""
+    hidden: frozenset[str] = frozenset()
+    """Columns for which no star stands, because nobody has written them."""
 
     @property
     def nameable(self) -> list[str]:
@@ -186,7 +187,7 @@ class Scope:
         return [
             StarColumn(unit.name, name, copy_of(tree, place))
             for name, tree in unit.columns.items()
-            if not name.startswith(HIDDEN)
+            if name not in unit.hidden
         ]
 
     def star_of_all(self) -> list[StarColumn]:

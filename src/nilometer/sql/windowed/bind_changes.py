@@ -21,7 +21,7 @@ from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.over_calls import OverCall
+from nilometer.sql.over_calls import HIDDEN, OverCall, refuse_window
 from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
@@ -127,6 +127,7 @@ class ChangesBinder:
     def derive_windows(self, call: WindowCall, named: Named) -> tuple[WindowsClause, Node]:
         """The windows of a query, and the node of all its columns in them."""
         given = call.args["input"].copy()
+        refuse_window(given, call.function, self.sql)
         if isinstance(given, exp.Subquery) and not given.alias:
             given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
@@ -152,7 +153,7 @@ class ChangesBinder:
         given = call.args["input"].copy()
         if isinstance(given, exp.Subquery) and not given.alias:
             given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
-        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta["hidden"]]
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
         asked = (*hidden, *binder.partition, *binder.arguments)
         items = [exp.Star(), *(one.copy() for one in asked)]
         query = exp.Select(expressions=items, from_=exp.From(this=given))
@@ -221,6 +222,9 @@ class ChangesBinder:
             raise SqlError(
                 f"{what} is a stream: static tables have no time",
                 place=place_of(query, self.sql),
+                detail="rows in windows of time come when these end, for that instant"
+                if any(source.in_windows is not None for source in bound.sources)
+                else None,
             )
         return bound, scope
 
