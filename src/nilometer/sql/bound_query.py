@@ -53,6 +53,9 @@ class Deriver(Protocol):
     def is_plain(self, tree: exp.Expr) -> bool:
         """Whether a query can be dissolved into the one that reads it."""
 
+    def has_plain_rows(self, tree: exp.Expr) -> bool:
+        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+
     def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
         """The node of a query."""
 

@@ -23,6 +23,7 @@ from nilometer.sql.put_in_windows import put_in_windows
 from nilometer.sql.query_text import Statement
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
+from nilometer.sql.subqueries import put_subqueries
 from nilometer.sql.unite_plans import unite_plans
 from nilometer.sql.windowed.bind_changes import bind_changes
 
@@ -33,6 +34,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
         with bounded():
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
+            tree = put_subqueries(tree, statement.sql, catalog.functions)
             tree = put_over(put_in_windows(tree, statement.sql, catalog), statement.sql)
             if isinstance(chosen, ChosenAlgorithm):
                 return _compile(tree, statement.sql, catalog, buckets, chosen)

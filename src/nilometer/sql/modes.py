@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sqlglot import exp
 
@@ -16,6 +17,7 @@ from nilometer.sql.mining_errors import blamed
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.placed_parser import operator_place, written
 from nilometer.sql.scalars import place_of
+from nilometer.sql.subqueries import subquery_columns
 from nilometer.sql.window_call_parser import WindowCall
 
 FOLDED = "folded"
@@ -125,8 +127,7 @@ class Reasons:
 
     def of_select(self, tree: exp.Select) -> Reason | None:
         """The first clause of a query itself that takes rows back."""
-        found = (*self._clauses(tree), *self._aggregates(tree), *self._joins(tree))
-        return next(iter((*found, *self._subqueries(tree))), None)
+        return next(chain(self._of_rows(tree), self._subqueries(tree)), None)
 
     def is_plain(self, tree: exp.Expr) -> bool:
         """Whether a query can be dissolved into the one that reads it."""
@@ -134,6 +135,16 @@ class Reasons:
         if not isinstance(tree, exp.Select) or FOLDED in tree.meta:
             return False
         return self.of_select(tree) is None
+
+    def has_plain_rows(self, tree: exp.Expr) -> bool:
+        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+        tree = unwrap(tree)
+        if not isinstance(tree, exp.Select) or FOLDED in tree.meta:
+            return False
+        return next(self._of_rows(tree), None) is None
+
+    def _of_rows(self, tree: exp.Select) -> Iterator[Reason]:
+        return chain(self._clauses(tree), self._aggregates(tree), self._joins(tree))
 
     def _clauses(self, tree: exp.Expr) -> Iterator[Reason]:
         for key, name in _CLAUSES.items():
@@ -158,6 +169,8 @@ class Reasons:
                 yield Reason(f"{name} JOIN", place_of(join, self.sql))
 
     def _subqueries(self, tree: exp.Select) -> Iterator[Reason]:
+        for one in subquery_columns(tree):
+            yield Reason("a subquery", place_of(one, self.sql))
         where = tree.args.get("where")
         for node in where.walk() if where is not None else ():
             if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):

@@ -32,6 +32,7 @@ from nilometer.sql.dialect import Emit
 from nilometer.sql.modes import unwrap
 from nilometer.sql.scalars import place_of, put_at, text_of
 from nilometer.sql.scope import find
+from nilometer.sql.subqueries import subquery_columns
 from nilometer.sql.window_call_parser import WindowCall
 
 _SECOND: Final = 1_000_000
@@ -83,7 +84,8 @@ def _put_instants(tree: exp.Query, catalog: Catalog) -> bool:
     named = {query.alias.lower() for query in tree.find_all(exp.CTE)}
     streams = [entry for entry in entries if not _is_static(entry, catalog, named)]
     where = select.args.get("where")
-    queries = [] if where is None else list(where.find_all(exp.Select))
+    asked = [*([] if where is None else [where]), *subquery_columns(select)]
+    queries = [query for one in asked for query in one.find_all(exp.Select)]
     if len(streams) != 1 or not (queries or any(join.side for join in joins)):
         return False
     kept = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}

@@ -26,6 +26,7 @@ _ALLOWED: Final = {
     "limit",
     "offset",
     "expression",
+    "subqueries",
 }
 _ELSEWHERE: Final = {
     "kind": "SELECT AS STRUCT",

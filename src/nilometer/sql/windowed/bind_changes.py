@@ -95,6 +95,10 @@ class ChangesBinder:
         """Whether a query in FROM can be dissolved into the one that reads it."""
         return self.reasons.is_plain(tree)
 
+    def has_plain_rows(self, tree: exp.Expr) -> bool:
+        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+        return self.reasons.has_plain_rows(tree)
+
     def derive(self, tree: exp.Expr, named: Named) -> Node:
         """The node of a query in FROM that cannot be dissolved."""
         if id(tree) not in self._nodes:

@@ -7,24 +7,18 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from nilometer.errors import SqlError, UnknownNameError
-from nilometer.operators.change_specs import SetFunction
+from nilometer.errors import AmbiguousNameError
 from nilometer.sql.bind_from import FromBinder
-from nilometer.sql.bind_select import items_of
+from nilometer.sql.bind_select import where_conditions
 from nilometer.sql.bound_query import BoundQuery, Deriver
-from nilometer.sql.changes_plan import Counted, Node
-from nilometer.sql.derived import columns_of_source, derived_source
-from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.modes import unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.refuse import refuse_query
-from nilometer.sql.scalars import Scalar, place_of
-from nilometer.sql.scope import Scope
+from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.subqueries import subquery_columns
 from nilometer.sql.windowed.build_nodes import NodeBuilder
-from nilometer.sql.windowed.exists import ExistsTest
 from nilometer.sql.windowed.from_parts import FromParts
 from nilometer.sql.windowed.held_units import Held, merge, wanted_by
-from nilometer.sql.windowed.refusals import require_comparable_rows
+from nilometer.sql.windowed.subquery_rows import Around, InnerRows, SubqueryBinder
 
 Named = Mapping[str, exp.CTE]
 
@@ -38,85 +32,64 @@ class RowsBinder:
     query: Callable[[exp.Expr, str | None, Named], BoundQuery]
     deriver: Deriver
 
-    def bind(
-        self, tree: exp.Select, prefix: str | None, named: Named, outer: Scope | None = None
-    ) -> tuple[BoundQuery, Scope]:
+    def bind(self, tree: exp.Select, prefix: str | None, named: Named) -> tuple[BoundQuery, Scope]:
         """The rows, and the names that the rest of the query can use."""
+        inner = self._bind(tree, prefix, named, None)
+        return inner.rows, inner.scope
+
+    def _bind_inner(self, tree: exp.Select, named: Named, around: Around) -> InnerRows:
+        """The rows of a query inside an expression, which may use names around it."""
+        refuse_query(tree, self.sql)
+        return self._bind(tree, None, {**named, **named_queries(tree, self.sql)}, around)
+
+    def _bind(
+        self, tree: exp.Select, prefix: str | None, named: Named, around: Around | None
+    ) -> InnerRows:
         binder = FromBinder(self.sql, self.builder.catalog, prefix, named, self.query, self.deriver)
+        outer = None if around is None else around.scope
         parts = FromParts(self.sql, self.builder, tree, list(binder.entries(tree)), outer)
         sources = [tuple(binder.sources(e, parts.scope)) for e in parts.entries]
-        plain, tests = parts.where()
+        plain, tests, later = parts.where()
         joins = tree.args.get("joins") or ()
         if any(join.args.get("side") for join in joins):
             held = parts.joined(sources, plain)
         else:
             held = parts.listed(sources, plain)
-        scope = parts.scope_over(held.units)
+        columns = subquery_columns(tree)
+        if not tests and not columns:
+            return InnerRows(held.rows, parts.scope_over(held.units))
+        wanted, before = wanted_by(tree, with_times=False), 0
+        if around is not None:
+            self._refuse_same_names(around.held.units, parts)
+            wanted, before = wanted.and_also(around.wanted), len(around.held.units)
+            rows = merge(around.held.rows, held.rows, ())
+            held = Held(rows, (*around.held.units, *held.units))
+
+        def scope_now() -> Scope:
+            scope = parts.scope_over(held.units[before:])
+            if around is None:
+                return scope
+            return replace(scope, outer=replace(around.scope, units=held.units[:before]))
+
+        asking = SubqueryBinder(
+            self.sql, self.builder, self.deriver, self._bind_inner, wanted, named
+        )
         for test in tests:
-            held = self._tested(tree, held, test, scope, named)
-            scope = parts.scope_over(held.units)
-        return held.rows, scope
+            held = asking.choose(held, test, scope_now())
+        for one in columns:
+            held = asking.add(held, one, scope_now())
+        scope = scope_now()
+        conditions = (*held.rows.conditions, *where_conditions(later, scope))
+        rows = replace(held.rows, conditions=conditions)
+        return InnerRows(rows, scope, held.units[:before] if around is not None else None)
 
-    def _tested(
-        self, tree: exp.Select, held: Held, test: ExistsTest, scope: Scope, named: Named
-    ) -> Held:
-        """The rows that pass EXISTS."""
-        place = place_of(test.tree, self.sql)
-        wanted = wanted_by(tree, with_times=False)
-        node = self.builder.build(held.rows, wanted.items(held.units))
-        require_comparable_rows(node.columns, place, "a query with EXISTS")
-        own = wanted.derive(held.units, node, place)
-        around = replace(scope, units=own.units)
-        inner = self._partners(test, around, named)
-        partners = self.builder.build(merge(own.rows, inner, ()), wanted.items(own.units))
-        function = SetFunction.WITHOUT if test.negated else SetFunction.WITH
-        passed = Counted(function, (node, partners), node.columns)
-        return wanted.derive(held.units, passed, place)
-
-    def _partners(self, test: ExistsTest, around: Scope, named: Named) -> BoundQuery:
-        """The rows of the query inside EXISTS, with its conditions on those around it."""
-        query = unwrap(test.query)
-        if isinstance(query, exp.Select) and query.args.get("distinct") is not None:
-            query = query.copy()
-            query.set("distinct", None)
-        if not self.deriver.is_plain(query):
-            node = self._uncorrelated(query, named)
-            source = derived_source("the subquery", node, place_of(test.tree, self.sql))
-            columns = list(columns_of_source(source).values())
-            rows = BoundQuery((source,), (), (), (), None)
-            return self._with_value(test, around, rows, columns)
-        assert isinstance(query, exp.Select)
-        refuse_query(query, self.sql)
-        named = {**named, **named_queries(query, self.sql)}
-        rows, scope = self.bind(query, None, named, around)
-        if test.value is None:
-            return rows
-        listed = [item.value.tree for item in items_of(query, ExpressionBinder(scope, "SELECT"))]
-        return self._with_value(test, around, rows, listed)
-
-    def _uncorrelated(self, query: exp.Expr, named: Named) -> Node:
-        """The node of a query inside EXISTS that stands alone."""
-        try:
-            return self.deriver.derive(query, named)
-        except UnknownNameError as error:
-            hint = "inside EXISTS, only a plain SELECT … FROM … WHERE can use the names around it"
-            raise UnknownNameError(
-                error.message, place=error.place, detail=error.detail, hint=error.hint or hint
-            ) from None
-
-    def _with_value(
-        self, test: ExistsTest, around: Scope, rows: BoundQuery, columns: Sequence[exp.Expr]
-    ) -> BoundQuery:
-        """The rows whose only column is the value before IN."""
-        if test.value is None:
-            return rows
-        place = place_of(test.tree, self.sql)
-        if len(columns) != 1:
-            raise SqlError(
-                f"IN compares with one column, got {len(columns)}",
-                place=place,
-                hint="select one column in the subquery",
-            )
-        value = ExpressionBinder(around, "WHERE").bind(test.value)
-        equal = exp.EQ(this=value.tree, expression=columns[0].copy())
-        return replace(rows, conditions=(*rows.conditions, Scalar(equal, place)))
+    def _refuse_same_names(self, around: Sequence[Unit], parts: FromParts) -> None:
+        """Refuse a name that stands for two things in what is asked of one row."""
+        taken = {unit.name.lower() for unit in around}
+        for entry in parts.entries:
+            if entry.unit.name.lower() in taken:
+                raise AmbiguousNameError(
+                    f"{entry.unit.name} also names what stands around this query",
+                    place=entry.place,
+                    hint=f"give it another name: {entry.unit.origin or '(SELECT …)'} AS other",
+                )

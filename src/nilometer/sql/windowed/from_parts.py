@@ -15,6 +15,7 @@ from nilometer.sql.changes_plan import Lifetime
 from nilometer.sql.plan import Source
 from nilometer.sql.scalars import Scalar, conjuncts, place_of
 from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.subqueries import names_subquery
 from nilometer.sql.windowed.build_nodes import NodeBuilder, at_most
 from nilometer.sql.windowed.exists import ExistsTest, read_exists
 from nilometer.sql.windowed.held_units import Held, merge, unit_time, wanted_by
@@ -66,17 +67,21 @@ class FromParts:
     def _joins(self) -> list[exp.Join]:
         return self.tree.args.get("joins") or []
 
-    def where(self) -> tuple[list[exp.Expr], list[ExistsTest]]:
-        """The conditions of WHERE, and those that ask whether rows exist."""
+    def where(self) -> tuple[list[exp.Expr], list[ExistsTest], list[exp.Expr]]:
+        """The conditions of WHERE, those that ask whether rows exist, and those asked last.
+
+        The last ones name what subqueries say of the rows.
+        """
         where = self.tree.args.get("where")
-        plain, tests = [], []
+        plain, tests, later = [], [], []
         for condition in conjuncts(where.this) if where is not None else ():
-            test = read_exists(condition, self.sql)
-            if test is None:
+            found = list(read_exists(condition))
+            tests += found
+            if names_subquery(condition):
+                later.append(condition)
+            elif not found:
                 plain.append(condition)
-            else:
-                tests.append(test)
-        return plain, tests
+        return plain, tests, later
 
     def listed(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> Held:
         """All entries joined."""

@@ -37,6 +37,14 @@ class Wanted:
     with_times: bool
     """Whether windows between streams ask for their times."""
 
+    def and_also(self, other: Wanted) -> Wanted:
+        """What either of two queries may name."""
+        return Wanted(
+            self.names | other.names,
+            self.has_star or other.has_star,
+            self.with_times or other.with_times,
+        )
+
     def items(self, units: Sequence[Unit]) -> list[Item]:
         """These columns of some units, as columns of one node."""
         return [Item(name, Scalar(tree, _ANYWHERE)) for name, tree in self._columns(units)]
