@@ -62,7 +62,24 @@ class FromBinder:
             taken.add(one.unit.name.lower())
         self._require_few(sum(len(one.bound.sources) for one in bound), trees[-1])
         self._refuse_rows_inside(bound)
+        self._name_common(tree, bound)
         return iter(bound)
+
+    def _name_common(self, tree: exp.Select, entries: list[Entry]) -> None:
+        """Write down what NATURAL JOIN is USING: the columns that both sides have."""
+        for number, join in enumerate(tree.args.get("joins") or (), start=1):
+            if str(join.args.get("method") or "").upper() != "NATURAL":
+                continue
+            seen = {name.lower() for one in entries[:number] for name in one.unit.columns}
+            own = entries[number].unit.columns
+            common = [name for name in own if name.lower() in seen]
+            if not common:
+                raise SqlError(
+                    "the sides of a NATURAL JOIN have no column in common",
+                    place=place_of(join, self.sql),
+                    hint="write JOIN … ON, or CROSS JOIN",
+                )
+            join.set("using", [exp.to_identifier(name) for name in common])
 
     def _static(self, tree: exp.Select, entries: list[exp.Expr]) -> set[int]:
         """The entries (by id) that are sensor tables of which only static columns are needed."""

@@ -58,12 +58,20 @@ def _using(name: exp.Identifier, scope: Scope) -> Scalar:
 
 
 def items_of(tree: exp.Select, binder: ExpressionBinder) -> Iterator[Item]:
-    """The columns of a query's list, stars spelled out."""
+    """The columns of a query's list, stars spelled out.
+
+    A column may name those before it, unless FROM has one of that name.
+    """
+    known = {name.lower() for unit in binder.scope.units for name in unit.columns}
+    before: dict[str, exp.Expr] = {}
     for expression in tree.expressions:
         starred = binder.starred(expression)
         if starred is None:
-            value = binder.bind(expression.unalias())
-            yield Item(_item_name(expression, value), value)
+            value = replace(binder, aliases=before).bind(expression.unalias())
+            name = _item_name(expression, value)
+            if isinstance(expression, exp.Alias) and name.lower() not in known:
+                before[name.lower()] = value.tree
+            yield Item(name, value)
             continue
         place = place_of(expression, binder.scope.sql)
         for one in starred:

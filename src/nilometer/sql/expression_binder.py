@@ -44,7 +44,11 @@ class ExpressionBinder:
         """The expression with every name resolved."""
         self._refuse(tree)
         place = place_of(tree, self.scope.sql)
-        return Scalar(self._resolve(tree), place)
+        bound = self._resolve(tree)
+        if self.aliases:  # which may stand for aggregates
+            for call in aggregates_in(bound, self.functions or ()):
+                self._refuse_nested(call)
+        return Scalar(bound, place)
 
     def _resolve(self, tree: exp.Expr) -> exp.Expr:
         match tree:
@@ -66,7 +70,25 @@ class ExpressionBinder:
                 raise self._misplaced_star(tree)
             case exp.Struct():
                 return self._struct(tree)
+            case exp.In() if isinstance(tree.this, exp.Tuple) and not tree.args.get("query"):
+                return self._resolve(self._one_of(tree))
         return rebuild(tree, self._resolve)
+
+    def _one_of(self, tree: exp.In) -> exp.Expr:
+        """(a, b) IN ((1, 2), (3, 4)) as comparisons of single values."""
+        values, found = tree.this.expressions, []
+        for one in tree.expressions:
+            others = one.expressions if isinstance(one, exp.Tuple) else [one]
+            if len(others) != len(values):
+                raise SqlError(
+                    f"IN compares {len(values)} values with {len(others)}",
+                    place=place_of(tree, self.scope.sql),
+                    hint="write (a, b) IN ((1, 2), (3, 4))",
+                )
+            pairs = zip(values, others, strict=True)
+            equal = [exp.EQ(this=a.copy(), expression=b.copy()) for a, b in pairs]
+            found.append(exp.and_(*equal, copy=False))
+        return exp.Paren(this=exp.or_(*found, copy=False))
 
     def _struct(self, tree: exp.Struct) -> exp.Expr:
         """struct(A.*, b AS x) with the names of its fields spelled out, as Spark gives them."""

@@ -101,11 +101,15 @@ def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[e
     What is computed of a row alone is computed there, where all of Spark's functions are.
     """
     where, listed = select.args.get("where"), []
+    said: set[str] = set()
     for number, item in enumerate(select.expressions):
         value = item.unalias()
+        if value.find(exp.Window) is not None or _names_any(value, said):
+            said.add(item.alias.lower())
+            continue
         if isinstance(value, exp.Column | exp.Star | exp.Literal) or value.is_star:
             continue
-        if value.find(exp.Window) is None and value.find(exp.Column) is not None:
+        if value.find(exp.Column) is not None:
             name = exp.to_identifier(f"{_PREFIX}item {number}", quoted=True)
             listed.append(exp.Alias(this=value.copy(), alias=name.copy()))
             value.replace(put_at(exp.column(name), place_of(value, sql)))
@@ -119,6 +123,12 @@ def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[e
     given.meta.update(entry.meta)
     given.meta[HIDDEN] = [one.alias for one in listed]
     return given, [one.alias for one in listed]
+
+
+def _names_any(tree: exp.Expr, names: set[str]) -> bool:
+    """Whether an expression names one of these columns of the list."""
+    columns = tree.find_all(exp.Column)
+    return any(one.name.lower() in names for one in columns if not one.table)
 
 
 def column_name(partition: int, number: int) -> str:

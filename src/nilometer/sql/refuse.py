@@ -85,21 +85,16 @@ def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
 
 def _refuse_join(join: exp.Join, sql: str) -> None:
     place = place_of(join, sql)
-    side, kind, method = (str(join.args.get(part) or "") for part in ("side", "kind", "method"))
-    if method == "NATURAL":
+    kind, method = (str(join.args.get(part) or "") for part in ("kind", "method"))
+    if kind.upper() in ("SEMI", "ANTI"):  # those that can be conditions of WHERE are
         raise SqlError(
-            "NATURAL JOIN is not part of this dialect",
+            f"{kind.upper()} JOIN cannot stand beside RIGHT and FULL JOIN",
             place=place,
-            hint="name the columns: JOIN … USING (k)",
-        )
-    if kind.upper() in ("SEMI", "ANTI"):
-        raise SqlError(
-            f"{' '.join(filter(None, (side, kind))).upper()} JOIN is not part of this dialect",
-            place=place,
-            hint=f"write WHERE {'NOT ' * (kind.upper() == 'ANTI')}EXISTS (SELECT …)",
+            hint="put it into a subquery: FROM (SELECT … SEMI JOIN …) a RIGHT JOIN …",
         )
     known = {"this", "on", "using", "kind", "side", "method"}
     extras = [name for name, value in join.args.items() if value and name not in known]
-    if method or extras or kind.upper() not in ("", "INNER", "CROSS", "OUTER"):
+    is_known = kind.upper() in ("", "INNER", "CROSS", "OUTER") and method in ("", "NATURAL")
+    if extras or not is_known:
         name = " ".join(filter(None, (method, kind, *extras))).upper()
         raise SqlError(f"{name} JOIN is not part of this dialect", place=place, hint=_LIST)

@@ -13,6 +13,7 @@ from sqlglot import exp
 from nilometer.sql.aggregate_calls import is_aggregate
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.scalars import conjuncts, place_of, put_at, text_of
+from nilometer.sql.semi_joins import is_semi_join, put_semi_joins
 from nilometer.sql.window_call_parser import WindowCall
 
 _PREFIX: Final = "subquery#"
@@ -41,9 +42,11 @@ class SubqueryColumn(exp.Expression):
 
 def put_subqueries(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Query:
     """The query with the subqueries inside expressions as columns of the rows around them."""
-    if not any(_is_subquery(node) for node in tree.walk()):
+    if not any(_is_subquery(node) or is_semi_join(node) for node in tree.walk()):
         return tree
     copied = tree.copy()
+    for select in list(copied.find_all(exp.Select)):
+        put_semi_joins(select, sql)
     numbers = count()
     for select in list(copied.find_all(exp.Select)):
         if select.args.get("from_") is not None:

@@ -32,6 +32,7 @@ from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.group_rows import Groups, key_item
+from nilometer.sql.windowed.grouping_sets import GroupingSets, read_sets
 from nilometer.sql.windowed.order_rows import check_limits, own_column, read_ordering
 from nilometer.sql.windowed.refusals import (
     refuse_added_names,
@@ -292,8 +293,8 @@ class ChangesBinder:
         items = list(items_of(tree, binder))
         if is_outermost:
             refuse_added_names(items)
-        keys = self._keys(tree, items, scope)
-        groups = Groups(self.sql, self.catalog, keys, has_time=_has_time(rows))
+        keys, sets = self._keys(tree, items, scope)
+        groups = Groups(self.sql, self.catalog, keys, has_time=_has_time(rows), sets=sets)
         in_order = replace(binder, clause="ORDER BY", aliases=_aliases(items, scope))
         ordering = read_ordering(tree, items, in_order.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden
@@ -303,19 +304,28 @@ class ChangesBinder:
         distinct = self._distinct(tree, node, hidden)
         return distinct if ordering is None else ordering.apply(distinct, self.sql)
 
-    def _keys(self, tree: exp.Select, items: Sequence[Item], scope: Scope) -> list[Item]:
+    def _keys(
+        self, tree: exp.Select, items: Sequence[Item], scope: Scope
+    ) -> tuple[list[Item], GroupingSets | None]:
         """The keys of GROUP BY: expressions, columns of the list, or their numbers."""
         group = tree.args.get("group")
         if group is None:
-            return []
-        _refuse_group(group, self.sql)
-        binder = ExpressionBinder(scope, "GROUP BY")
-        keys: dict[str, Item] = {}
-        for key in group.expressions:
-            scalar = self._key(key, items, scope, binder)
-            item = key_item(scalar)
-            keys.setdefault(item.name, item)
-        return list(keys.values())
+            return [], None
+        if group.args.get("all"):
+            found = [[item.value for item in items if not self._aggregates(item)]]
+        else:
+            binder = ExpressionBinder(scope, "GROUP BY")
+            sets = read_sets(group, self.sql)
+            found = [[self._key(key, items, scope, binder) for key in one] for one in sets]
+        named = [{item.name: item for item in map(key_item, one)} for one in found]
+        keys = {name: item for one in named for name, item in one.items()}
+        if len(named) == 1:
+            return list(keys.values()), None
+        several = GroupingSets(tuple(map(frozenset, named)))
+        return [*keys.values(), several.key], several
+
+    def _aggregates(self, item: Item) -> bool:
+        return any(True for _ in aggregates_in(item.value.tree, self.catalog.functions))
 
     def _key(
         self, key: exp.Expr, items: Sequence[Item], scope: Scope, binder: ExpressionBinder
@@ -392,26 +402,3 @@ def _aliases(items: Sequence[Item], scope: Scope) -> dict[str, exp.Expr]:
     """Columns of the list that may be named in HAVING and ORDER BY: columns of FROM come first."""
     known = _known(scope)
     return {i.name.lower(): i.value.tree for i in items if i.name.lower() not in known}
-
-
-def _refuse_group(group: exp.Expr, sql: str) -> None:
-    special: list[exp.Expr] = [
-        one
-        for one in group.expressions
-        if isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets)
-    ]
-    for key in ("rollup", "cube", "grouping_sets", "totals"):
-        special += [one for one in group.args.get(key) or () if isinstance(one, exp.Expr)]
-    if special:
-        raise SqlError(
-            f"{special[0].key.upper().replace('GROUPINGSETS', 'GROUPING SETS')} "
-            "is not part of this dialect",
-            place=place_of(group, sql),
-            hint="write a query for each grouping, and put them together with UNION ALL",
-        )
-    if group.args.get("all") or not group.expressions:
-        raise SqlError(
-            "GROUP BY ALL is not part of this dialect",
-            place=place_of(group, sql),
-            hint="name the columns",
-        )

@@ -31,6 +31,7 @@ from nilometer.sql.scalars import (
     rebuild,
     show,
 )
+from nilometer.sql.windowed.grouping_sets import SET_NUMBER, GroupingSets
 from nilometer.sql.windowed.refusals import require_comparable
 from nilometer.sql.windowed.row_expressions import RowExpressions
 
@@ -59,12 +60,16 @@ class Groups:
     calls: list[_Call] = field(default_factory=list)
     has_time: bool = True
     """Whether rows have a time by which they are ordered."""
+    sets: GroupingSets | None = None
+    """The sets of keys, if there are several."""
 
     def rewrite(self, scalar: Scalar) -> Scalar:
         """An expression over the keys and aggregates of groups."""
         return Scalar(self._rewrite(scalar.tree), scalar.place)
 
     def _rewrite(self, tree: exp.Expr) -> exp.Expr:
+        if isinstance(tree, exp.Grouping | exp.GroupingId):
+            return self._grouping(tree)
         if is_aggregate(tree, self.catalog.functions):
             simpler = simplify_aggregate(tree, self.sql)
             if simpler is not tree:
@@ -79,6 +84,21 @@ class Groups:
             return over_keys
         self.keys.append(Item(_text(tree), Scalar(tree, place_of(tree, self.sql))))
         return self._over_keys(tree)
+
+    def _grouping(self, tree: exp.Expr) -> exp.Expr:
+        """GROUPING(k), GROUPING_ID(a, b): which keys the group of a row leaves out."""
+        known = [key.name for key in self.keys if key.name != SET_NUMBER]
+        names = [_text(one) for one in tree.expressions] or known
+        unknown = next((name for name in names if name not in known), None)
+        place = place_of(tree, self.sql)
+        if self.sets is None or unknown is not None:
+            what = "GROUPING SETS, ROLLUP or CUBE" if self.sets is None else "GROUP BY"
+            raise SqlError(
+                f"{tree.sql_name()} asks for keys of {what}",
+                place=place,
+                detail=None if unknown is None else f"{unknown} is none of its keys",
+            )
+        return put_at(exp.Paren(this=self.sets.left_out(names, GROUPS)), place)
 
     def _over_keys(self, tree: exp.Expr) -> exp.Expr:
         """An expression without aggregates, its parts that are keys replaced."""
@@ -153,6 +173,8 @@ class Groups:
     ) -> Aggregate:
         """The node, once all expressions have been rewritten; `build` gives what is below."""
         below = build([*self.keys, *self.arguments])
+        if self.sets is not None:
+            below = self.sets.expand(below, self.keys)
         for key, one in zip(self.keys, below.columns, strict=False):
             require_comparable(one.kind, key.value.place, "a key of GROUP BY")
         calls = [self._placed(one.call) for one in self.calls]
