@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tests.change_aggregates import aggregate_calls
-from tests.change_sources import AT, Block, Source, blocks, plain_sources
+from tests.change_sources import (
+    AT,
+    Block,
+    Source,
+    blocks,
+    expressions_of,
+    plain_sources,
+    tests_of,
+)
+from tests.change_subqueries import subqueries
 
 KINDS = ("long", "int", "double", "decimal", "text", "bool", "time")
 __all__ = ["AT", "ChangeCase", "change_cases"]
@@ -58,7 +67,8 @@ def change_cases(draw: st.DrawFn) -> ChangeCase:
 @st.composite
 def _queries(draw: st.DrawFn, depth: int, exact: bool, kinds: tuple[str, ...] = ()) -> Query:
     """A query with columns of the given kinds, or of any; exact: see `aggregate_calls`."""
-    form = draw(st.sampled_from(("select", "select", "group", "group", "group", "set", "top")))
+    forms = ("select", "select", "group", "group", "group", "set", "top", "asked", "first")
+    form = draw(st.sampled_from(forms))
     if form == "group" and not _can_group(kinds):
         form = "select"
     if form == "set":
@@ -67,6 +77,10 @@ def _queries(draw: st.DrawFn, depth: int, exact: bool, kinds: tuple[str, ...] = 
         return draw(_top_rows(depth, kinds))
     if form == "group":
         return draw(_groups(depth, exact, kinds))
+    if form == "asked":
+        return draw(_with_subqueries(depth, kinds))
+    if form == "first":
+        return draw(_first_rows(depth, kinds))
     return draw(_selects(depth, kinds))
 
 
@@ -138,17 +152,85 @@ def _groups(draw: st.DrawFn, depth: int, exact: bool, kinds: tuple[str, ...]) ->
     if not kinds and draw(st.integers(0, 3)) == 0:
         written.append(("COUNT(*) * 2 - 1", "long"))
         asked.append(("COUNT(*) * 2 - 1", "long"))
-    tail = f" GROUP BY {', '.join(text for text, _ in keys)}" if keys else ""
+    by = ", ".join(text for text, _ in keys)
+    having = ""
     if draw(st.integers(0, 3)) == 0:
         tests = ["COUNT(*) > 1", "COUNT(*) < 3", "COUNT(*) <> 2"]
         tests += [f"{text} > 0" for text, kind in keys if kind in ("long", "int")]
-        tail += f" HAVING {draw(st.sampled_from(tests))}"
+        having = draw(st.sampled_from(tests))
+    tail = (f" GROUP BY {by}" if keys else "") + (f" HAVING {having}" if having else "")
+    plain = tail
+    if keys and draw(st.integers(0, 2)) == 0:
+        sets = draw(st.sampled_from((f"ROLLUP ({by})", f"CUBE ({by})", _sets(keys))))
+        tail = f" GROUP BY {sets}" + (f" HAVING {having}" if having else "")
+        # As in Spark, and unlike DuckDB, there is no sum of nothing.
+        plain = f" GROUP BY {sets} HAVING COUNT(*) > 0" + (f" AND {having}" if having else "")
+        if not kinds:
+            written.append((f"GROUPING({keys[0][0]})", "int"))
+            asked.append((f"GROUPING({keys[0][0]})", "int"))
     return Query(
         f"SELECT {_listed(written)} FROM {block.sql}{tail}",
-        f"SELECT {_listed(asked)} FROM {block.oracle}{tail}",
+        f"SELECT {_listed(asked)} FROM {block.oracle}{plain}",
         tuple(kind for _, kind in written),
         block.streams,
         block.longest,
+    )
+
+
+def _sets(keys: Sequence[tuple[str, str]]) -> str:
+    """All keys, the first of them, and the first of them again."""
+    return f"GROUPING SETS (({', '.join(text for text, _ in keys)}), ({keys[0][0]}), {keys[0][0]})"
+
+
+@st.composite
+def _with_subqueries(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
+    """Rows of one source, and what subqueries say of each."""
+    source = draw(plain_sources(stream_only=True) if kinds else _sources(depth))
+    asked = [draw(subqueries(source.columns)) for _ in range(draw(st.sampled_from((1, 1, 2))))]
+    offered = [(text, text, kind) for text, kind in expressions_of([source.columns])]
+    told = [(one.sql, one.oracle, one.kind) for one in asked]
+    if kinds:
+        fitting = ([one for one in offered if one[2] == kind] for kind in kinds)
+        items = [draw(st.sampled_from(those)) for those in fitting]
+    else:
+        items = [draw(st.sampled_from(offered)), draw(st.sampled_from(told))]
+    first = asked[0]
+    test = draw(tests_of([source.columns]))
+    form = draw(
+        st.sampled_from(("", " WHERE {0} OR {1}", " WHERE NOT ({0} AND {1})", " WHERE {1}"))
+    )
+    parts = (f"{one} > 0" if first.kind == "long" else one for one in (first.sql, first.oracle))
+    written, plain = (form.format(f"({test})", part) for part in parts)
+    return Query(
+        f"SELECT {_listed([(sql, '') for sql, _, _ in items])} "
+        f"FROM {source.sql} a{source.window}{written}",
+        f"SELECT {_listed([(oracle, '') for _, oracle, _ in items])} FROM {source.oracle} a{plain}",
+        tuple(kind for _, _, kind in items),
+        source.streams.union(*(one.inner.streams for one in asked)),
+        max(source.longest, *(one.inner.longest for one in asked)),
+    )
+
+
+@st.composite
+def _first_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
+    """The first rows of each partition of a query's rows."""
+    chosen = kinds or tuple(draw(st.lists(st.sampled_from(KINDS), min_size=2, max_size=3)))
+    query = draw(_selects(depth, chosen))
+    columns = [f"c{i}" for i in range(len(query.kinds))]
+    partition = draw(st.sampled_from(("", "PARTITION BY c0 ")))
+    key, down = draw(st.sampled_from(columns)), draw(st.booleans())
+    order = " DESC NULLS LAST" if down else " NULLS FIRST"
+    ordered = ", ".join(f"{one}{order}" for one in (key, *columns))
+    count = draw(st.integers(1, 3))
+    written = f"ROW_NUMBER() OVER ({partition}ORDER BY {key}{' DESC' * down})"
+    plain = f"row_number() OVER ({partition}ORDER BY {ordered})"
+    listed = ", ".join(columns)
+    return replace(
+        query,
+        sql=f"SELECT {listed} FROM ({query.sql}) a QUALIFY {written} <= {count}",
+        oracle=f"SELECT {listed} FROM (SELECT *, {plain} AS _n FROM ({query.oracle})) "
+        f"WHERE _n <= {count}",
+        appends=False,
     )
 
 

@@ -109,9 +109,9 @@ def blocks(draw: st.DrawFn, sources: st.SearchStrategy[Source], needs_stream: bo
     named = [f"{s.sql} {n}{s.window}" for s, n in zip(chosen, _NAMES, strict=False)]
     plain = [f"{s.oracle} {n}" for s, n in zip(chosen, _NAMES, strict=False)]
     return Block(
-        ", ".join(named) + _where(tests),
-        ", ".join(plain) + _where(asked),
-        _expressions([one.columns for one in chosen]),
+        ", ".join(named) + where(tests),
+        ", ".join(plain) + where(asked),
+        expressions_of([one.columns for one in chosen]),
         streams,
         longest,
         appends=form != "exists" and all(one.appends for one in chosen),
@@ -140,11 +140,11 @@ def _network_joins(draw: st.DrawFn) -> Block:
         for window in network.windows
         for bound in window.bounds(network.streams)
     ]
-    where = _where(tests)
+    asked = where(tests)
     return Block(
-        ", ".join(written) + (where + clause if draw(st.booleans()) else clause + where),
-        ", ".join(plain) + _where([*tests, *bounds]),
-        _expressions([STREAM] * n),
+        ", ".join(written) + (asked + clause if draw(st.booleans()) else clause + asked),
+        ", ".join(plain) + where([*tests, *bounds]),
+        expressions_of([STREAM] * n),
         frozenset(relations),
         max(stays),
         appends=True,
@@ -172,16 +172,16 @@ def _window_clause(draw: st.DrawFn, windows: Sequence[Window]) -> str:
 @st.composite
 def _outer_joins(draw: st.DrawFn, left: Source, right: Source) -> Block:
     kind = draw(st.sampled_from(("LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN")))
-    on = [draw(_equalities("a", left.columns, "b", right.columns))]
+    on = [draw(equalities("a", left.columns, "b", right.columns))]
     if draw(st.integers(0, 2)) == 0:
-        on.append(draw(_tests([left.columns, right.columns])))
-    where = [draw(_tests([left.columns]))] if draw(st.integers(0, 3)) == 0 else []
+        on.append(draw(tests_of([left.columns, right.columns])))
+    asked = [draw(tests_of([left.columns]))] if draw(st.integers(0, 3)) == 0 else []
     join = f" {kind} "
-    tail = f" ON {' AND '.join(on)}{_where(where)}"
+    tail = f" ON {' AND '.join(on)}{where(asked)}"
     return Block(
         f"{left.sql} a{left.window}{join}{right.sql} b{right.window}{tail}",
         f"{left.oracle} a{join}{right.oracle} b{tail}",
-        _expressions([left.columns, right.columns]),
+        expressions_of([left.columns, right.columns]),
         left.streams | right.streams,
         max(left.longest, right.longest),
         appends=False,
@@ -191,14 +191,14 @@ def _outer_joins(draw: st.DrawFn, left: Source, right: Source) -> Block:
 @st.composite
 def _exists(draw: st.DrawFn, outer: Source) -> tuple[str, str, Source]:
     inner = draw(plain_sources())
-    tests = [draw(_equalities("a", outer.columns, "e", inner.columns))]
+    tests = [draw(equalities("a", outer.columns, "e", inner.columns))]
     numbers = [name for name, kind in inner.columns if kind in ("long", "int")]
     if draw(st.integers(0, 2)) == 0:
         tests.append(f"e.{draw(st.sampled_from(numbers))} > {draw(st.integers(0, 2))}")
     word = draw(st.sampled_from(("EXISTS", "NOT EXISTS")))
-    where = _where(tests)
-    sql = f"{word} (SELECT 1 FROM {inner.sql} e{inner.window}{where})"
-    return sql, f"{word} (SELECT 1 FROM {inner.oracle} e{where})", inner
+    asked = where(tests)
+    sql = f"{word} (SELECT 1 FROM {inner.sql} e{inner.window}{asked})"
+    return sql, f"{word} (SELECT 1 FROM {inner.oracle} e{asked})", inner
 
 
 @st.composite
@@ -208,14 +208,14 @@ def _conditions(draw: st.DrawFn, columns: Sequence[Columns]) -> list[str]:
     for i in range(1, len(columns)):
         if i > 1 or draw(st.integers(0, 5)):
             other = draw(st.integers(0, i - 1))
-            found.append(draw(_equalities(_NAMES[other], columns[other], _NAMES[i], columns[i])))
+            found.append(draw(equalities(_NAMES[other], columns[other], _NAMES[i], columns[i])))
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
-        found.append(draw(_tests(columns)))
+        found.append(draw(tests_of(columns)))
     return found
 
 
 @st.composite
-def _equalities(draw: st.DrawFn, a: str, left: Columns, b: str, right: Columns) -> str:
+def equalities(draw: st.DrawFn, a: str, left: Columns, b: str, right: Columns) -> str:
     whole = ("long", "int")
     pairs = [
         (one, other)
@@ -231,7 +231,7 @@ def _equalities(draw: st.DrawFn, a: str, left: Columns, b: str, right: Columns) 
 
 
 @st.composite
-def _tests(draw: st.DrawFn, columns: Sequence[Columns]) -> str:
+def tests_of(draw: st.DrawFn, columns: Sequence[Columns]) -> str:
     """A condition on one or two of the sources."""
     named = [(f"{n}.{c}", kind) for n, own in zip(_NAMES, columns, strict=False) for c, kind in own]
     text, kind = draw(st.sampled_from(named))
@@ -252,7 +252,7 @@ def _tests(draw: st.DrawFn, columns: Sequence[Columns]) -> str:
     return draw(st.sampled_from(forms))
 
 
-def _expressions(columns: Sequence[Columns]) -> tuple[tuple[str, str], ...]:
+def expressions_of(columns: Sequence[Columns]) -> tuple[tuple[str, str], ...]:
     """All columns, and some values made of them."""
     named = [(f"{n}.{c}", kind) for n, own in zip(_NAMES, columns, strict=False) for c, kind in own]
     first: dict[str, str] = {}
@@ -274,5 +274,5 @@ def _all_streams(sources: Sequence[Source]) -> frozenset[str]:
     return frozenset().union(*(one.streams for one in sources))
 
 
-def _where(tests: Sequence[str]) -> str:
+def where(tests: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(tests)}" if tests else ""

@@ -75,7 +75,10 @@ class OrderedArgument:
             return self._percentile(last, call.fraction, some)
         if call.function in _WHOLE:
             return self._whole(call)
-        ranks = last if call.function in _LARGEST else np.zeros_like(last)
+        some = self.counts > call.rank
+        ranks = np.minimum(call.rank, last)
+        if call.function in _LARGEST:
+            ranks = last - ranks
         keys, _ = self._values(Ranks(self.counts, ranks, ranks, spread=0.0))
         found = self.content.values(keys, some)
         return _last_field(found) if call.function in _BY else found

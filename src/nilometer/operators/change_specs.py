@@ -62,6 +62,8 @@ class AggregateCall:
     """What stands between the texts of STRING_AGG."""
     reverse: bool = False
     """Whether lists and texts begin with the last value in their order."""
+    rank: int = 0
+    """Of MIN_BY and MAX_BY: how many values come before the one that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ import pyarrow.types as pat
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.kernels.indexes import TimeIndex
+from nilometer.kernels.order_codes import order_codes
 from nilometer.kernels.order_keys import has_order_keys, order_keys, values_of_keys
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.value_runs import GroupRuns, ValueRun, make_run
@@ -165,9 +166,10 @@ def _rank_structs(values: pa.Array) -> tuple[Int64s, pa.Array]:
     distinct = values.take(pa.array(groups.firsts))
     columns: dict[str, pa.Array] = {}
     for number, one in enumerate(distinct.flatten()):
-        columns[f"known {number}"] = one.is_valid().cast(pa.int8())
-        if pat.is_nested(one.type):  # it is never compared: what orders stands before it
+        if pat.is_nested(one.type):
+            columns[f"value {number}"] = pa.array(order_codes(one))
             continue
+        columns[f"known {number}"] = one.is_valid().cast(pa.int8())
         filled = one.fill_null(_anything(one.type)) if one.null_count else one
         has_keys = has_order_keys(one.type)
         columns[f"value {number}"] = pa.array(order_keys(filled)) if has_keys else filled

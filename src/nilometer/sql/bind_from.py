@@ -19,7 +19,7 @@ from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.derived_entries import appended_entry, derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.over_calls import HIDDEN, OverCall
+from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall
 from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
 from nilometer.sql.scalars import ColumnRef, column, place_of
@@ -178,6 +178,8 @@ class FromBinder:
             return self._with_names(self._function(entry, entry.this, alone), entry)
         if isinstance(entry.this, OverCall):
             return self._with_names(self._over(entry, entry.this, alone), entry)
+        if isinstance(entry.this, TopCall):
+            return self._with_names(self._top(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
             return self._with_names(self._in_windows(entry, entry.this, alone), entry)
         refuse_entry(entry, self.sql)
@@ -211,6 +213,13 @@ class FromBinder:
         node = self.deriver.derive_over(call, self.named)
         full = self._full_name(entry.alias, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _top(self, entry: exp.Expr, call: TopCall, alone: bool) -> Entry:
+        assert self.deriver is not None
+        unit = Unit(entry.alias, {}, (), {}, entry.alias)
+        found = Entry(unit, _NOTHING, None, place_of(entry, self.sql))
+        node = self.deriver.derive_top(call, self.named)
+        return derived_entry(found, self._full_name(entry.alias, alone), node, self.sql)
 
     def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
         refuse_extras(entry, self.sql)

@@ -15,7 +15,7 @@ from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.growth import bounded
 from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
 from nilometer.sql.inline_queries import inline_queries
-from nilometer.sql.modes import choose_mode, is_union_all, unwrap
+from nilometer.sql.modes import Reasons, choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.over_calls import OverCall, put_over
 from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
@@ -35,7 +35,9 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
             tree = put_subqueries(tree, statement.sql, catalog.functions)
-            tree = put_over(put_in_windows(tree, statement.sql, catalog), statement.sql)
+            tree = put_in_windows(tree, statement.sql, catalog)
+            reasons = Reasons(statement.sql, catalog.functions)
+            tree = put_over(tree, statement.sql, reasons.of_rows_of)
             if isinstance(chosen, ChosenAlgorithm):
                 return _compile(tree, statement.sql, catalog, buckets, chosen)
             plan = _compile(tree, statement.sql, catalog, buckets)

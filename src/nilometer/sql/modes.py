@@ -15,6 +15,7 @@ from nilometer.sql.call_parser import TableCall
 from nilometer.sql.dialect import Emit
 from nilometer.sql.mining_errors import blamed
 from nilometer.sql.named_queries import named_queries
+from nilometer.sql.over_calls import TopCall
 from nilometer.sql.placed_parser import operator_place, written
 from nilometer.sql.scalars import place_of
 from nilometer.sql.subqueries import subquery_columns
@@ -186,6 +187,8 @@ class Reasons:
                 yield self._of_entry(entry.this, named)
             elif isinstance(entry.this, TableCall):
                 yield self._of_call(entry.this)
+            elif isinstance(entry.this, TopCall):
+                yield Reason("ROW_NUMBER()", place_of(entry.this, self.sql))
             elif isinstance(entry, exp.Table) and entry.name.lower() in named:
                 name = entry.name.lower()
                 query = named[name]
@@ -193,6 +196,26 @@ class Reasons:
                     others = {other: q for other, q in named.items() if other != name}
                     self._known[id(query)] = self._of_entry(query.this, others)
                 yield self._known[id(query)]
+
+    def of_rows_of(self, entry: exp.Expr) -> bool:
+        """Whether the rows of an entry of FROM come and go, as far as its tree tells."""
+        alias = entry.args.get("alias")
+        if alias is not None and alias.args.get("stream_window") is not None:
+            return True
+        if isinstance(entry, exp.Subquery):
+            return self._of_entry(entry.this, {}) is not None
+        if isinstance(entry, exp.Table) and isinstance(entry.this, exp.Identifier):
+            return self._of_named(entry)
+        return isinstance(entry.this, WindowCall)
+
+    def _of_named(self, entry: exp.Table) -> bool:
+        """The same of a query that some WITH around the entry names."""
+        around: exp.Expr | None = entry
+        while (around := around.parent if around is not None else None) is not None:
+            named = named_queries(around, self.sql)
+            if entry.name.lower() in named:
+                return self._of_entry(named[entry.name.lower()].this, {}) is not None
+        return False
 
     def _of_call(self, call: TableCall) -> Reason | None:
         """A function that answers takes back what does not hold any more."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
 from sqlglot import exp
 
 from nilometer.errors import SqlError, SqlWindowError
+from nilometer.sql.dialect import StreamWindow
+from nilometer.sql.rank_limits import find_limit
 from nilometer.sql.scalars import conjuncts, place_of, put_at
 
 HIDDEN: Final = "hidden"
 """Where entries and calls note columns that nobody has written: no star stands for them."""
+RANK: Final = "over#rank"
+"""The column of ROW_NUMBER() where rows come and go."""
 _PREFIX: Final = "over#"
+_JOINED: Final = ("group", "having", "joins", "windows")
 
 
 class OverCall(exp.Expression, exp.Func):
@@ -21,14 +26,36 @@ class OverCall(exp.Expression, exp.Func):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "input": True, "expressions": True}
 
 
-def put_over(tree: exp.Query, sql: str) -> exp.Query:
-    """The query with all that stands before OVER as columns of its stream."""
+class TopCall(exp.Expression, exp.Func):
+    """The first rows of each partition of an entry of FROM, in the order of some values."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "input": True,
+        "partition": False,
+        "order": True,
+        "limit": True,
+    }
+
+
+def put_over(tree: exp.Query, sql: str, changes: Callable[[exp.Expr], bool]) -> exp.Query:
+    """The query with all that stands before OVER as columns of its stream.
+
+    `changes` tells whether the rows of an entry of FROM come and go.
+    """
     if tree.find(exp.Window) is None:
         return tree
     copied = tree.copy()
     for select in list(copied.find_all(exp.Select)):
-        if select.args.get("from_") is not None and any(True for _ in _windows(select)):
-            _put(select, sql)
+        if select.args.get("from_") is None:
+            continue
+        found = list(_windows(select))
+        entry = select.args["from_"].this
+        is_number = any(isinstance(one.this, exp.RowNumber) for one in found)
+        if is_number and (changes(entry) or _is_ranked(select, entry, found)):
+            _put_top(select, found, sql)
+        elif found:
+            _put(select, found, sql)
     return copied
 
 
@@ -53,15 +80,76 @@ def _windows(select: exp.Select) -> Iterator[exp.Window]:
                 yield found
 
 
-def _put(select: exp.Select, sql: str) -> None:
-    found = list(_windows(select))
-    for clause in ("group", "having", "joins", "windows"):
+def _is_ranked(select: exp.Select, entry: exp.Expr, found: list[exp.Window]) -> bool:
+    """Whether rows of windows are numbered by their values, and few of them are asked for."""
+    terms = found[0].args["order"].expressions if found[0].args.get("order") else []
+    by_time = len(terms) == 1 and isinstance(terms[0].this, exp.Column) and terms[0].this.name
+    is_number = isinstance(found[0].this, exp.RowNumber) and bool(terms)
+    has_window = entry.find(StreamWindow) is not None or any(
+        one.args.get("windows") for one in entry.find_all(exp.Select)
+    )
+    if not is_number or not has_window or find_limit(select, found) is None:
+        return False
+    return by_time != "_time" or bool(terms[0].args.get("desc"))
+
+
+def _put_top(select: exp.Select, found: list[exp.Window], sql: str) -> None:
+    """Rows that come and go are ranked as far as somebody looks."""
+    place = place_of(found[0], sql)
+    if len({one.sql() for one in found}) > 1 or not isinstance(found[0].this, exp.RowNumber):
+        raise SqlError(
+            "of rows that come and go, OVER says ROW_NUMBER() only",
+            place=place,
+            hint="for LAG, sums and the like leave the window behind the stream out: "
+            "FROM Readings, and ROWS or RANGE inside OVER",
+        )
+    _refuse_clauses(select, found[0], sql, _JOINED)
+    limit = find_limit(select, found)
+    if limit is None:
+        raise SqlError(
+            "ROW_NUMBER() needs a largest number: all rows would change with each that comes",
+            place=place,
+            hint="write QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) <= 3",
+        )
+    window, entry = found[0], select.args["from_"].this
+    order = window.args.get("order")
+    if order is None:
+        raise SqlError("ROW_NUMBER() needs an ORDER BY", place=place)
+    alias = entry.alias_or_name or "input"
+    given, hidden = _given(select, entry, alias, sql)
+    call = TopCall(
+        this="ROW_NUMBER",
+        input=given,
+        partition=[one.copy() for one in window.args.get("partition_by") or ()],
+        order=[one.copy() for one in order.expressions],
+        limit=max(limit, 1),
+    )
+    call.meta.update(entry.meta)
+    call.meta[HIDDEN] = list(hidden)
+    call.meta["start"], call.meta["end"] = place.start, place.end - 1
+    shown = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    shown.meta.update(entry.meta)
+    shown.meta[HIDDEN] = [*hidden, RANK]
+    for one in found:
+        one.replace(put_at(exp.column(exp.to_identifier(RANK, quoted=True)), place_of(one, sql)))
+    entry.replace(shown)
+    _qualify(select)
+
+
+def _refuse_clauses(
+    select: exp.Select, window: exp.Window, sql: str, clauses: tuple[str, ...]
+) -> None:
+    for clause in clauses:
         if select.args.get(clause):
             raise SqlError(
                 "OVER looks at the rows of one stream",
-                place=place_of(found[0], sql),
+                place=place_of(window, sql),
                 hint="join and group in a subquery: FROM (SELECT … FROM A, B …) AS S",
             )
+
+
+def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
+    _refuse_clauses(select, found[0], sql, _JOINED)
     for clause in ("distinct", "order", "limit", "offset"):
         if select.args.get(clause):
             raise SqlError(

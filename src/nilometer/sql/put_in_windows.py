@@ -28,8 +28,8 @@ from nilometer.model.time_windows import (
     TimeWindows,
 )
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.dialect import Emit
-from nilometer.sql.modes import unwrap
+from nilometer.sql.dialect import Emit, StreamWindow
+from nilometer.sql.modes import Reasons, unwrap
 from nilometer.sql.scalars import place_of, put_at, text_of
 from nilometer.sql.scope import find
 from nilometer.sql.subqueries import subquery_columns
@@ -65,11 +65,20 @@ def put_in_windows(tree: exp.Query, sql: str, catalog: Catalog) -> exp.Query:
         changed |= _put_sliding(entry)
     for select in list(copied.find_all(exp.Select)):
         changed |= _GroupedWindows(select, sql, catalog).put()
-    changed |= _put_instants(copied, catalog)
+    changed |= _put_instants(copied, catalog, Reasons(sql, catalog.functions))
     return copied if changed else tree
 
 
-def _put_instants(tree: exp.Query, catalog: Catalog) -> bool:
+def _comes_and_goes(entry: exp.Expr, reasons: Reasons) -> bool:
+    """Whether a query in FROM takes rows back, or would if it stood alone."""
+    if not isinstance(entry, exp.Subquery):
+        return False
+    alone = [one for one in entry.find_all(exp.Select) if not one.args.get("joins")]
+    windows = (one.args["from_"].find(StreamWindow) for one in alone if one.args.get("from_"))
+    return reasons.of_query(entry.this, {}) is not None or any(windows)
+
+
+def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     """Put a stream into windows of an instant, if it meets static tables alone.
 
     Then outer joins, EXISTS and IN say something of each row by itself: results are appended.
@@ -99,7 +108,7 @@ def _put_instants(tree: exp.Query, catalog: Catalog) -> bool:
     alias = entry.args.get("alias")
     if isinstance(entry.this, exp.Func) or entry.name.lower() in named:
         return False
-    if (alias is not None and alias.args.get("stream_window")) or entry.find(exp.AggFunc):
+    if (alias is not None and alias.args.get("stream_window")) or _comes_and_goes(entry, reasons):
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True

@@ -21,7 +21,7 @@ from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.over_calls import HIDDEN, OverCall, refuse_window
+from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall, refuse_window
 from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
@@ -31,6 +31,7 @@ from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
 from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
+from nilometer.sql.windowed.first_rows import first_rows
 from nilometer.sql.windowed.group_rows import Groups, key_item
 from nilometer.sql.windowed.grouping_sets import GroupingSets, read_sets
 from nilometer.sql.windowed.order_rows import check_limits, own_column, read_ordering
@@ -131,10 +132,8 @@ class ChangesBinder:
 
     def derive_windows(self, call: WindowCall, named: Named) -> tuple[WindowsClause, Node]:
         """The windows of a query, and the node of all its columns in them."""
-        given = call.args["input"].copy()
+        given = _named_input(call)
         refuse_window(given, call.function, self.sql)
-        if isinstance(given, exp.Subquery) and not given.alias:
-            given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
         binder = self._appending
         bound, scope = binder._appended(query, named, f"the input of {call.function}")
@@ -155,9 +154,7 @@ class ChangesBinder:
         """The node of rows and what windows say of them; its last column is their time."""
         binder = OverBinder(self.sql, call)
         functions = binder.functions()
-        given = call.args["input"].copy()
-        if isinstance(given, exp.Subquery) and not given.alias:
-            given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+        given = _named_input(call)
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
         asked = (*hidden, *binder.partition, *binder.arguments)
         items = [exp.Star(), *(one.copy() for one in asked)]
@@ -172,6 +169,19 @@ class ChangesBinder:
             place_of_key = place_of(one, self.sql)
             require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
         return over
+
+    def derive_top(self, call: TopCall, named: Named) -> Node:
+        """The node of the first rows of each partition; its last column is their number."""
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
+        terms, partition = call.args["order"], call.args["partition"]
+        asked = (*hidden, *partition, *(term.this for term in terms))
+        query = exp.Select(
+            expressions=[exp.Star(), *(one.copy() for one in asked)],
+            from_=exp.From(this=_named_input(call)),
+        )
+        query.meta.update(call.meta)
+        node = self.relation(query, named)
+        return first_rows(node, call, self.sql)
 
     def _require_ascending(self, window: exp.Expr, bound: BoundQuery, scope: Scope) -> None:
         order = window.args.get("order")
@@ -383,6 +393,14 @@ class ChangesBinder:
             return node
         below = self.builder.compute(source, (), [*items, *ordering.hidden])
         return ordering.apply(below, self.sql)
+
+
+def _named_input(call: exp.Expr) -> exp.Expr:
+    """The input of a table function, under a name."""
+    given: exp.Expr = call.args["input"].copy()
+    if isinstance(given, exp.Subquery) and not given.alias:
+        given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+    return given
 
 
 def _has_time(rows: BoundQuery) -> bool:
