@@ -175,7 +175,7 @@ def check_against(case: ChangeCase, data: ChangeData, changes: Sequence[Change])
                 found[canonical(rows[key])] += count
         if is_same(found, right):
             continue
-        alone = plain_answer(case, data, at) if may_lose_rows(case.oracle) else right
+        alone = plain_answer(case, data, at)  # all instants at once are too much for DuckDB, rarely
         assert is_same(found, alone), f"at {at}: found {dict(found)}, right is {dict(alone)}"
 
 

@@ -214,9 +214,7 @@ def test_first_rows_of_each_window(db: LocalDatabase) -> None:
         ),
     ],
 )
-def test_what_cannot_be_asked_is_said(
-    db: LocalDatabase, sql: str, said: str, hint: str
-) -> None:
+def test_what_cannot_be_asked_is_said(db: LocalDatabase, sql: str, said: str, hint: str) -> None:
     with pytest.raises(NilometerError) as error:
         db.sql(sql.replace("[]", "[RANGE 1 HOUR]"))
     assert said in error.value.message
