@@ -15,6 +15,7 @@ from nilometer.errors import (
     UnknownNameError,
 )
 from nilometer.sql.aggregate_calls import aggregates_in, is_aggregate
+from nilometer.sql.explosive_functions import guard_patterns, require_bounded
 from nilometer.sql.function_kinds import GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.growth import copy_of
 from nilometer.sql.placed_parser import written
@@ -44,7 +45,9 @@ class ExpressionBinder:
         """The expression with every name resolved."""
         self._refuse(tree)
         place = place_of(tree, self.scope.sql)
-        return Scalar(self._resolve(tree), place)
+        resolved = self._resolve(tree)
+        require_bounded(resolved, place, self.functions or ())
+        return Scalar(guard_patterns(resolved, place), place)
 
     def _resolve(self, tree: exp.Expr) -> exp.Expr:
         match tree:
