@@ -46,6 +46,12 @@ def test_the_rest_is_shown(text: str) -> None:
     assert shown_text(text) == text
 
 
+def test_hostile_texts_are_shown_while_one_waits() -> None:
+    """What takes the square of their length would take hours."""
+    for text in ("?", "://", "://a:", "?a=", "&#;", "@:", "?a"):
+        assert shown_text(text * 1_000_000)
+
+
 def test_names_of_files_are_shown() -> None:
     assert shown_options({"key": "tls/client.key"}) == {"key": "tls/client.key"}
 

@@ -167,7 +167,11 @@ def _make(folder: Path) -> None:
 
 def _take(file: Path, what: str) -> int:
     """Hold a folder or a catalog, so that no other process runs the same queries and sensors."""
-    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        hint = "it needs a folder that this user may write to"
+        raise InputError(f"{what} cannot be opened", detail=str(error), hint=hint) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -30,7 +30,7 @@ _PARAMETERS: Final = re.compile(
 )
 """Of queries in URLs; options of such names may be names of files."""
 _ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s'\"]*(?=@)")
-_QUERY: Final = re.compile(r"(?<=[?&;#])([^=&;#\s]+)=([^&;#\s'\"]*)")
+_QUERY: Final = re.compile(r"(?<=[?&;#])([^=&;#?\s]+)=([^&;#\s'\"]*)")
 _ADDRESS: Final = "address"
 _REFERENCE: Final = re.compile(r"secret\('([A-Za-z][A-Za-z0-9_]*)'\)")
 VARIABLE: Final = "NILOMETER_SECRET_"
