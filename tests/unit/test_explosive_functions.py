@@ -47,6 +47,8 @@ from tests.unit.test_unsafe_functions import plan_of
         "format_string('%5.2f of %s', v, s)",
         "round(v, 2)",
         "round(v)",
+        "format_number(v, '#,###.00')",
+        "format_string('1.20000 is %s', s)",
     ],
 )
 def test_what_is_usual_is_computed(expression: str) -> None:

@@ -75,6 +75,7 @@ _FORMATS: Final = {
     "printf": "printf",
 }
 _WIDTHS: Final = re.compile(r"%[^a-zA-Z%]*?(\d{1,20})")
+_PRECISIONS: Final = re.compile(r"%[^a-zA-Z%]*?\.(\d{1,20})")
 _CHOOSING: Final = (
     *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Paren, exp.Cast),
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Not, exp.And, exp.Or),
@@ -171,7 +172,7 @@ def _refuse_count(name: str, place: int, arguments: list[exp.Expr]) -> _Refusal 
 
 def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
     most = _most(decimals)
-    if most is not None and most <= _MOST_DECIMALS:
+    if _text(decimals) is not None or (most is not None and most <= _MOST_DECIMALS):
         return None
     return (
         f"numbers are rounded to at most {_MOST_DECIMALS} places",
@@ -217,7 +218,7 @@ def _refuse_format(name: str, given: exp.Expr) -> _Refusal | None:
     if text is None:
         return f"the format of {name} must be a text in the statement", None, hint
     widths = [int(one) for one in _WIDTHS.findall(text)]
-    widths += [int(one) for one in re.findall(r"\.(\d{1,20})", text)]
+    widths += [int(one) for one in _PRECISIONS.findall(text)]
     if any(one > _MOST_WIDTH for one in widths):
         return f"{name} writes at most {_MOST_WIDTH} characters for a value", None, hint
     return None
