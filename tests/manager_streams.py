@@ -168,12 +168,11 @@ class Site:
 
     @contextmanager
     def manager(self, *declarations: Declaration, **options: Any) -> Iterator[StreamManager]:
-        options = {"find_type": self.lines.find, **options}
+        options = {"find_type": self.lines.find, "clock": self._time, **options}
         made = StreamManager(
             self.locate,
             self.sensors,
             self.select,
-            clock=self._time,
             settings=self.settings,
             status_file=self.folder / "status.json",
             **options,

@@ -138,7 +138,8 @@ def make_certificates(folder: Path, host: str = HOST) -> Tls:
     authority, authority_key = folder / "authority.pem", folder / "authority.key"
     request, certificate, key = folder / "broker.csr", folder / "broker.pem", folder / "broker.key"
     extensions = folder / "extensions.cnf"
-    extensions.write_text(f"subjectAltName=IP:{host}\n")
+    kind = "IP" if host[-1].isdecimal() else "DNS"
+    extensions.write_text(f"subjectAltName={kind}:{host}\n")
     new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     for arguments in (
         ["req", "-x509", *new_key, "-keyout", authority_key, "-out", authority, "-days", "2",

@@ -131,6 +131,8 @@ class StoredOnly:
     def is_declared(self, name: str) -> bool:
         return name.lower() in {one.name.lower() for one in self.catalog.declarations()}
 
+    clock_ahead = 0
+
     def streams(self) -> list[Any]:
         zero = dict.fromkeys(("sensors", "connected", "readers", "rows", "stored_bytes"), 0)
         none = dict.fromkeys(("watermark", "held_by", "error"))

@@ -18,6 +18,7 @@ from nilometer.operators.chunk_codec import (
 )
 from nilometer.spark.state import SparkChunkStore
 from tests.cases import LAYOUT, to_batch
+from tests.small_disk import small_disk
 
 
 def a_chunk(kernel: Kernel = Kernel.HASH, size: int = 100) -> Chunk:
@@ -171,3 +172,23 @@ def test_files_that_no_state_refers_to_are_swept(tmp_path: Path) -> None:
     store.sweep([kept])
     assert {file.name for file in tmp_path.iterdir()} == {f"{kept.id}.chunk", "new.part"}
     assert orphan.id != kept.id
+
+
+def test_a_disk_without_room_for_copies_costs_time_only(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        state, folder = FakeState(), disk.folder / "chunks"
+        disk.fill()
+        refs = [a_store(state, folder).add(a_chunk(), 0) for _ in range(3)]
+        store = a_store(state, folder)
+        store.sweep(refs[:2])
+        for ref in refs:
+            assert_same(store.load(ref, LAYOUT, Kernel.HASH), a_chunk())
+        assert state.reads == 3
+        disk.empty()
+        store = a_store(state, folder)
+        for _ in range(2):
+            assert_same(store.load(refs[0], LAYOUT, Kernel.HASH), a_chunk())
+        assert state.reads == 4
+        disk.fill()
+        assert_same(store.load(refs[1], LAYOUT, Kernel.HASH), a_chunk())
+        assert [file.suffix for file in folder.iterdir()] == [".chunk"]  # no half of one

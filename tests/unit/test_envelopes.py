@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from nilometer.kernels.admit import Punctuation
@@ -11,6 +12,7 @@ from nilometer.operators.envelope import Header, seal_in_memory, unseal
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.state import local_folder
 from tests.cases import to_batch
+from tests.small_disk import small_disk
 
 HEADERS = [Header(0, Punctuation(7, 3, 1), now=5), Header(1, Punctuation(None, 0, 0))]
 
@@ -45,3 +47,21 @@ def test_earlier_micro_batches_are_swept(tmp_path: Path, monkeypatch: pytest.Mon
         exchange.send([(HEADERS[0], batch)])
         exchange.sweep()
     assert [f.name for f in local_folder("exchange", "q").iterdir()] == ["2"]
+
+
+def test_envelopes_go_through_spark_where_the_disk_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.record_batch({"x": pa.array(range(100_000))})
+    with small_disk(tmp_path / "disk", 2) as disk:
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", str(disk.folder))
+        exchange = Exchange("q", True)
+        disk.fill()
+        bodies = exchange.send([(HEADERS[0], rows)]).to_pylist()
+        assert len(bodies[0]) > rows.nbytes
+        ((header, (found,)),) = exchange.receive(bodies)
+        assert header == HEADERS[0]
+        assert found.equals(rows)
+        disk.empty()
+        (ticket,) = exchange.send([(HEADERS[0], rows)]).to_pylist()
+        assert len(ticket) < 1000

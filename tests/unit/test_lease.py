@@ -1,18 +1,31 @@
-"""Two databases with one catalog in PostgreSQL: one of them has it, for as long as it renews it."""
+"""Two databases with one catalog: one of them has it, for as long as it renews it or lives."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from nilometer.database import home as home_module
 from nilometer.database.home import Home
 from nilometer.database.lease import Lease
 from nilometer.errors import CatalogError, InputError, NilometerError
+from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from tests.patience import wait_for
+from nilometer.sql.ddl.nodes import Kind
+from tests.patience import LONG, wait_for
 from tests.postgres import Postgres
 
 MINUTE = 60_000_000
@@ -31,16 +44,19 @@ def never(why: NilometerError) -> None:
 def test_one_has_it_at_a_time(catalog: SensorCatalog) -> None:
     assert catalog.take_lease("a", "process 1", MINUTE) is None
     assert catalog.take_lease("a", "process 1", MINUTE) is None
-    assert catalog.take_lease("b", "process 2", MINUTE) == "process 1"
+    held = catalog.take_lease("b", "process 2", MINUTE)
+    assert held is not None
+    assert held.told == "process 1"
+    assert abs(held.until - now_micros() - MINUTE) < MINUTE // 2
     catalog.release_lease("b")
-    assert catalog.take_lease("b", "process 2", MINUTE) == "process 1"
+    assert catalog.take_lease("b", "process 2", MINUTE) == held
     catalog.release_lease("a")
     assert catalog.take_lease("b", "process 2", 0) is None
     assert catalog.take_lease("a", "process 1", MINUTE) is None  # its time was over
 
 
 def test_of_many_at_the_same_moment_one_gets_it(catalog: SensorCatalog) -> None:
-    found: list[str | None] = []
+    found: list[object] = []
     ready = threading.Barrier(8)
 
     def take(name: str) -> None:
@@ -64,21 +80,24 @@ def test_it_is_renewed_and_let_go(catalog: SensorCatalog) -> None:
         threading.Event().wait(0.1)
         with pytest.raises(InputError, match="the catalog is in use") as refused:
             Lease(catalog, "b", never)
-        assert "process" in str(refused.value.detail)
+        who = f"process {os.getpid()} of {socket.gethostname()} has it until 20"
+        assert str(refused.value.detail).startswith(who)
     lease.close()
     Lease(catalog, "b", never).close()
 
 
 def test_it_is_lost_to_another_one(catalog: SensorCatalog) -> None:
     told: list[NilometerError] = []
-    lease = Lease(catalog, "a", told.append, seconds=0.6)
+    lease = Lease(catalog, "a", told.append, seconds=6.0)
     catalog.release_lease("a")
     assert catalog.take_lease("b", "process 2", MINUTE) is None
     wait_for(lambda: bool(told))
     assert told[0].message == "the database was closed: another one has its catalog"
     assert told[0].detail == "process 2 has taken it over"
     lease.close()
-    assert catalog.take_lease("c", "process 3", MINUTE) == "process 2"
+    held = catalog.take_lease("c", "process 3", MINUTE)
+    assert held is not None
+    assert held.told == "process 2"
 
 
 def test_it_is_lost_before_its_time_is_over_if_the_catalog_is_away(
@@ -106,3 +125,159 @@ def test_a_second_database_does_not_open_the_same_catalog(
         Home(tmp_path / "second", url, None, lambda rows, where: set())
     first.close()
     Home(tmp_path / "second", url, None, lambda rows, where: set()).close()
+
+
+def test_who_has_lost_it_changes_nothing(catalog: SensorCatalog, postgres: Postgres) -> None:
+    assert catalog.take_lease("a", "process 1", 0) is None
+    catalog.create_table("T", pa.schema([("v", pa.int64())]))  # its time is over: nobody minds
+    with SensorCatalog(catalog._engine, now_micros) as other:
+        assert other.take_lease("b", "process 2", MINUTE) is None
+        with pytest.raises(CatalogError, match="another database has the catalog now") as refused:
+            catalog.drop(Kind.TABLE, "T")
+        assert refused.value.detail == "process 2 has taken it over"
+        assert catalog.find("T") is not None
+        other.drop(Kind.TABLE, "T")
+
+
+def test_a_catalog_in_a_file_is_held_by_one(tmp_path: Path) -> None:
+    file = tmp_path / "shared" / "c.sqlite"
+    first = open_home(tmp_path / "first", str(file))
+    (tmp_path / "link.sqlite").symlink_to(file)
+    for path in (file, tmp_path / "link.sqlite"):
+        with pytest.raises(InputError, match="c.sqlite is in use") as refused:
+            open_home(tmp_path / "second", str(path))
+    assert refused.value.detail == (f"process {os.getpid()} of {socket.gethostname()} has it open")
+    first.close()
+    open_home(tmp_path / "second", str(file)).close()
+    own = open_home(tmp_path / "own", None)
+    with pytest.raises(InputError, match="catalog.sqlite is in use"):
+        open_home(tmp_path / "second", str(tmp_path / "own" / "catalog.sqlite"))
+    own.close()
+
+
+def test_a_copy_of_a_folder_is_another_one(postgres: Postgres, tmp_path: Path) -> None:
+    url = postgres.new_database()
+    open_home(tmp_path / "first", url).close()
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    first = open_home(tmp_path / "first", url)
+    with pytest.raises(InputError, match="the catalog is in use"):
+        open_home(tmp_path / "copy", url)
+    first.close()
+
+
+def open_home(folder: Path, catalog: str | None, **more: Any) -> Home:
+    return Home(folder, catalog, None, lambda rows, where: set(), **more)
+
+
+# Processes
+
+
+def hold(folder: Path, catalog: str, pipe: Connection) -> None:
+    """Open a database and make the tables that are asked for; say what came of it, and if lost."""
+    home_module.Lease = partial(home_module.Lease, seconds=3.0)  # type: ignore[misc, assignment]
+    told = threading.Lock()
+
+    def tell(*what: object) -> None:
+        with told:
+            pipe.send(what)
+
+    def lost(why: NilometerError) -> None:
+        tell("lost", why.message)
+
+    try:
+        home = open_home(folder, catalog, lost=lost)
+    except InputError as error:
+        tell("refused", error.message, error.detail)
+        return
+    tell("open")
+    while (name := pipe.recv()) is not None:
+        try:
+            home.catalog.create_table(name, pa.schema([("v", pa.int64())]))
+            tell("made", name)
+        except CatalogError as error:
+            tell("refused", error.message)
+    home.close()
+
+
+class Holder:
+    """A process that has, or would like to have, a catalog."""
+
+    def __init__(self, folder: Path, catalog: str) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.pipe, other = spawn.Pipe()
+        self.process = spawn.Process(target=hold, args=(folder, catalog, other), daemon=True)
+        self.process.start()
+        other.close()
+
+    def says(self) -> tuple[Any, ...]:
+        assert self.pipe.poll(LONG), "it says nothing"
+        found: tuple[Any, ...] = self.pipe.recv()
+        return found
+
+    def make(self, name: str) -> tuple[Any, ...]:
+        self.pipe.send(name)
+        return self.says()
+
+    def signal(self, number: int) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+
+@contextmanager
+def holder(folder: Path, catalog: str) -> Iterator[Holder]:
+    made = Holder(folder, catalog)
+    try:
+        yield made
+    finally:
+        made.process.kill()
+        made.process.join()
+        made.pipe.close()
+
+
+def until_open(folder: Path, catalog: str) -> Holder:
+    """A process that has got the catalog, after as many attempts as it takes."""
+    while True:
+        made = Holder(folder, catalog)
+        if made.says() == ("open",):
+            return made
+        made.process.join()
+        made.pipe.close()
+
+
+def test_two_processes_have_it_one_after_the_other(postgres: Postgres, tmp_path: Path) -> None:
+    url = postgres.new_database()
+    with holder(tmp_path / "first", url) as first:
+        assert first.says() == ("open",)
+        assert first.make("T1") == ("made", "T1")
+        with holder(tmp_path / "second", url) as second:
+            refused, message, detail = second.says()
+            assert (refused, message) == ("refused", "the catalog is in use")
+            assert f"process {first.process.pid} of {socket.gethostname()}" in detail
+        first.signal(signal.SIGSTOP)  # as a machine that sleeps
+        second = until_open(tmp_path / "second", url)
+        try:
+            assert second.make("T2") == ("made", "T2")
+            first.pipe.send("T3")
+            first.signal(signal.SIGCONT)
+            said = {first.says(), first.says()}
+            assert ("refused", "another database has the catalog now") in said
+            assert any(one[0] == "lost" for one in said)
+            assert second.make("T4") == ("made", "T4")
+        finally:
+            second.process.kill()
+            second.process.join()
+            second.pipe.close()
+    with SensorCatalog.open(url) as catalog:
+        assert sorted(one.name for one in catalog.names()) == ["T1", "T2", "T4"]
+
+
+def test_a_process_that_was_killed_opens_its_own_again_at_once(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    url = postgres.new_database()
+    with holder(tmp_path / "first", url) as first:
+        assert first.says() == ("open",)
+        first.signal(signal.SIGKILL)
+        first.process.join()
+    with holder(tmp_path / "first", url) as again:
+        assert again.says() == ("open",)

@@ -35,6 +35,7 @@ def test_another_release_of_the_parser_may_write_predicates_otherwise() -> None:
     ("given", "said"),
     [
         ({"format": FORMAT + 1}, "another release"),
+        ({"format": FORMAT - 1}, "another release"),
         ({"buckets": 3}, "with 3 buckets, not 2"),
         ({"query": {**QUERY, "streams": ["A", "C"]}}, "its streams differ"),
         ({"query": {**QUERY, PREDICATES: ["A.k = B.k", "NOT A.v IS NULL"]}}, "predicates differ"),

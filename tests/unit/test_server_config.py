@@ -107,3 +107,18 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         read_config(tmp_path / "none.toml")
+
+
+def test_where_secrets_lie(tmp_path: Path) -> None:
+    file = tmp_path / "plant.toml"
+    file.write_text('[secrets]\nfolder = "kept"\n')
+    with pytest.raises(InputError, match="secrets.folder is no folder"):
+        read_config(file)
+    (tmp_path / "kept").mkdir()
+    assert read_config(file).secrets == tmp_path / "kept"
+    file.write_text("[secrets]\nfolder = 5\n")
+    with pytest.raises(InputError, match="secrets.folder cannot be 5"):
+        read_config(file)
+    file.write_text('[secrets]\nfile = "kept"\n')
+    with pytest.raises(InputError, match="the configuration has no secrets.file"):
+        read_config(file)

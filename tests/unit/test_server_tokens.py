@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from nilometer.cli import app
 from nilometer.errors import ClosedError, InputError, NameTakenError
 from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.server.console.access import Visitor
 from nilometer.server.scopes import EVERYTHING, Scope
 from nilometer.server.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
 from nilometer.server.tokens import FRESH_SECONDS, Tokens, hash_of, scopes_of
@@ -128,6 +129,20 @@ def test_a_session_ends_with_its_token(tokens: Tokens, clocks: Clocks) -> None:
     assert sessions.open("nm_wrong") is None
     tokens.revoke("ann")
     assert sessions.scopes(session) == set()
+
+
+def test_a_page_shows_no_more_when_nobody_can_tell_who_looks(
+    tokens: Tokens, clocks: Clocks
+) -> None:
+    sessions = Sessions(tokens, lambda: clocks.seconds)
+    visitor = Visitor(sessions, sessions.open(tokens.create("ann", Scope.READ)) or "")
+    assert not visitor.has_ended
+    clocks.seconds += 31
+    assert visitor.has_ended
+    tokens.refresh()
+    assert not visitor.has_ended
+    tokens.revoke("ann")
+    assert visitor.has_ended
 
 
 def test_a_session_that_was_closed(tokens: Tokens) -> None:

@@ -26,7 +26,6 @@ from nilometer.sensors.stream_type import (
 )
 from nilometer.sensors.types.http import HttpStatusError, HttpStream
 from nilometer.sensors.types.http_answer import AnswerReader
-from nilometer.sensors.types.reach import reach_of, resolve
 from tests.mosquitto import make_certificates
 from tests.sensors_at_work import HttpSensors
 
@@ -175,42 +174,6 @@ def test_a_redirection_to_another_server_is_not_followed(sensors: HttpSensors, t
         assert asked == 1
         assert sensors.counts().get("/secret", 0) == before
         server.close()
-
-    run(work)
-
-
-@pytest.mark.parametrize(
-    ("host", "address", "private", "is_allowed"),
-    [
-        ("sensors.example.com", "93.184.216.34", False, True),
-        ("sensors.example.com", "10.0.0.7", False, False),
-        ("sensors.example.com", "127.0.0.1", False, False),
-        ("sensors.example.com", "::ffff:10.0.0.7", False, False),
-        ("sensors.example.com", "10.0.0.7", True, True),
-        ("sensors.example.com", "169.254.169.254", True, False),
-        ("sensors.example.com", "fe80::1", True, False),
-        ("sensors.example.com", "0.0.0.0", True, False),
-        ("boiler", "10.0.0.7", False, True),
-        ("boiler.local", "fd00::7", False, True),
-        ("boiler.local", "169.254.169.254", False, False),
-        ("10.0.0.7", "10.0.0.7", False, True),
-        ("169.254.169.254", "169.254.169.254", False, True),
-    ],
-)
-def test_where_a_name_may_lead(
-    host: str, address: str, private: bool, is_allowed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def work() -> None:
-        async def getaddrinfo(*_: object, **__: object) -> list[object]:
-            return [(0, 0, 0, "", (address, 80))]
-
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-        reach = reach_of(host, may_be_private=private)
-        if is_allowed:
-            assert await resolve(host, 80, reach) == [address]
-        else:
-            with pytest.raises(OSError, match="declare the sensor"):
-                await resolve(host, 80, reach)
 
     run(work)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from nilometer.extras import require_extras
+from nilometer.model.secrets import SecretsHidden
 
 _END_SECONDS: Final = 6.0
 """For how long the database may take to be closed, after requests have ended."""
@@ -69,7 +70,9 @@ def serve(
     from nilometer.server.config import read_config  # noqa: PLC0415  seconds, while Java starts
     from nilometer.server.serve import DatabasePlace, run_server  # noqa: PLC0415
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    told = logging.StreamHandler()
+    told.setFormatter(SecretsHidden("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[told], level=logging.WARNING)
     chosen = read_config(config)
     settings = chosen.settings
     settings = replace(

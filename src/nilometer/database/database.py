@@ -305,6 +305,11 @@ class Database:
         """Those of queries that say nothing else."""
         return self._run_settings.limits
 
+    @property
+    def clock_ahead(self) -> int:
+        """By how much the system's clock has jumped ahead, or (negative) back, microseconds."""
+        return self._stored()[0].manager.clock_ahead
+
     def queries_of(self, owner: str) -> int:
         """How many named queries somebody has made."""
         home, _ = self._stored()

@@ -26,6 +26,7 @@ from nilometer.log.clock import now_micros
 from nilometer.log.layout import TIMESTAMP
 from nilometer.model.names import count, nearest
 from nilometer.model.options import OptionError
+from nilometer.model.secrets import note_plain, plain_secrets
 from nilometer.model.time import format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
@@ -87,7 +88,8 @@ class Deliveries:
             begin(self._log_of(query), name, from_start=from_start, now=now_micros())
             self._start(self._require(name))
         change = Change(Kind.DELIVERY, name, Action.CREATED)
-        return Outcome(f"delivery {name} created and started", change=change)
+        noted = note_plain(plain_secrets(given))
+        return Outcome(f"delivery {name} created and started{noted}", change=change)
 
     def start(self, name: str) -> bool:
         """Start a delivery that is stopped, or has failed; False if it runs."""

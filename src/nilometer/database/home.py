@@ -64,12 +64,14 @@ class Home:
         with ExitStack() as opening:
             if self.is_temporary:
                 opening.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            opening.callback(os.close, _take(self.folder))
+            opening.callback(os.close, _take(self.folder / "lock", f"the database {self.folder}"))
             opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
             self.catalog = opening.enter_context(opened)
-            if self.catalog.is_shared:
-                holder = f"{_identity(self.folder)} of {gethostname()}"
-                lease = Lease(self.catalog, holder, lost)
+            if (file := self.catalog.file) is not None:
+                lock = file.with_name(f"{file.name}.lock")
+                opening.callback(os.close, _take(lock, f"the catalog {file}"))
+            else:
+                lease = Lease(self.catalog, _holder(self.folder), lost)
                 opening.callback(_release, lease)
             self.manager = StreamManager(
                 self.log_of,
@@ -163,22 +165,34 @@ def _make(folder: Path) -> None:
         ) from error
 
 
-def _take(folder: Path) -> int:
-    """Hold the folder, so that no other process reads sensors into the same logs."""
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+def _take(file: Path, what: str) -> int:
+    """Hold a folder or a catalog, so that no other process runs the same queries and sensors."""
+    try:
+        lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        hint = "it needs a folder that this user may write to"
+        raise InputError(f"{what} cannot be opened", detail=str(error), hint=hint) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = os.read(lock, 32).decode(errors="replace").strip()
+        holder = os.read(lock, 300).decode(errors="replace").strip()
         os.close(lock)
         raise InputError(
-            f"the database {folder} is in use",
-            detail=f"process {holder or 'unknown'} has it open",
-            hint="close it there, or use another folder",
+            f"{what} is in use",
+            detail=f"{holder or 'another process'} has it open",
+            hint="close it there, or use another one",
         ) from None
     os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    with suppress(OSError):  # a full disk: who has it is for people alone
+        os.pwrite(lock, f"process {os.getpid()} of {gethostname()}".encode(), 0)
     return lock
+
+
+def _holder(folder: Path) -> str:
+    """As whom a folder takes a catalog: it finds its own lease again, a copy of it does not."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    place = folder.stat()
+    return f"{_identity(folder)} of {gethostname()} {boot} {place.st_dev}:{place.st_ino}"
 
 
 def _release(lease: Lease) -> None:

@@ -1,7 +1,9 @@
 """One database at a time has a catalog that several machines can reach.
 
-A folder is held by a lock of this machine. A catalog in PostgreSQL is held by a lease: taken with
-a time, renewed long before that is over, and lost if it cannot be renewed, or another has it.
+A folder, and a catalog in a file, is held by a lock of this machine. A catalog in PostgreSQL is
+held by a lease: taken with a time, renewed long before that is over, and lost if it cannot be
+renewed, or another has it. Whoever has lost it without knowing (a machine that slept) changes
+nothing any more: every transaction of the catalog looks who has it.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
-from time import monotonic
 from typing import Final
 
 from nilometer.errors import InputError, NilometerError, in_one_line
+from nilometer.model.time import format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.stored_lease import Held
 
 SECONDS: Final = 60.0
 """For how long it is taken: so long the catalog may be out of reach."""
@@ -38,15 +42,15 @@ class Lease:
         self._told = f"process {os.getpid()} of {socket.gethostname()}"
         self._lost = lost
         self._seconds = seconds
-        self._taken = monotonic()
+        self._taken = _ticks()
         self._problem: str | None = None
         other = self._take()
         if other is not None:
             raise InputError(
                 "the catalog is in use",
-                detail=f"{other} has it",
-                hint="close that one first; one that ended without closing it holds it for "
-                f"up to {seconds:g} seconds",
+                detail=f"{other.told} has it until {format_instant(other.until)} UTC, "
+                "and renews it while it runs",
+                hint="close that one first; if it has ended without closing it, wait until then",
             )
         self._closing = threading.Event()
         self._is_lost = threading.Lock()
@@ -62,8 +66,8 @@ class Lease:
         self._threads[0].join(self._seconds / _RENEWALS)  # it may wait for a server that is away
         self._catalog.release_lease(self._holder)
 
-    def _take(self) -> str | None:
-        began = monotonic()
+    def _take(self) -> Held | None:
+        began = _ticks()
         other = self._catalog.take_lease(self._holder, self._told, int(self._seconds * 1_000_000))
         if other is None:
             self._taken = began
@@ -77,14 +81,14 @@ class Lease:
                 self._problem = in_one_line(error)
             else:
                 if other is not None:
-                    self._lose("another one has its catalog", f"{other} has taken it over")
+                    self._lose("another one has its catalog", f"{other.told} has taken it over")
                     return
 
     def _watch(self) -> None:
         """Tell that it is lost before another one can have it, though a renewal does not return."""
         every = self._seconds / _RENEWALS
         while not self._closing.wait(every / 4):
-            if monotonic() - self._taken > self._seconds - 2 * every:
+            if _ticks() - self._taken > self._seconds - 2 * every:
                 self._lose("its catalog cannot be reached", self._problem)
                 return
 
@@ -93,3 +97,8 @@ class Lease:
             self._closing.set()
             hint = "one at a time can have a catalog; opened again, its queries go on"
             self._lost(InputError(f"the database was closed: {why}", detail=detail, hint=hint))
+
+
+def _ticks() -> float:
+    """Seconds that pass while the machine sleeps, too: others do not wait for it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -15,6 +15,7 @@ from nilometer.deliveries.status import DeliveryState
 from nilometer.deliveries.unit import ChunkSize, DeliveryUnit, ReceiverError, ReceiverGoneError
 from nilometer.errors import in_one_line
 from nilometer.log.clock import now_micros
+from nilometer.model.secrets import shown_text
 
 _SHOWN: Final = 300
 
@@ -162,4 +163,4 @@ class Delivery:
 
 def _told(error: Exception) -> str:
     text = str(error) if isinstance(error, ReceiverError) else in_one_line(error)
-    return text[:_SHOWN]
+    return shown_text(text)[:_SHOWN]

@@ -41,7 +41,8 @@ class SteadyClock:
         ticks: Callable[[], int] = ticks_micros,
         say: Callable[[str], None] = _LOG.warning,
     ) -> None:
-        self._wall = wall
+        self.wall = wall
+        """The clock of the system."""
         self._ticks = ticks
         self._say = say
         self._lock = threading.Lock()
@@ -53,7 +54,7 @@ class SteadyClock:
 
     def __call__(self) -> int:
         with self._lock:
-            wall, tick = self._wall(), self._ticks()
+            wall, tick = self.wall(), self._ticks()
             passed = max(0, tick - self._tick)
             self._tick = tick
             self._now = self._next(wall, self._now + passed, passed)

@@ -1,17 +1,20 @@
 """Passwords, tokens and keys in options and addresses: never shown, and kept elsewhere.
 
 `secret('NAME')`, in an option or within an address, stands for what the environment variable
-NILOMETER_SECRET_NAME holds where it is used: the catalog keeps the name alone.
+NILOMETER_SECRET_NAME holds where it is used, or else the file NAME in the folder of secrets: the
+catalog keeps the name alone.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from nilometer.errors import InputError
 
@@ -21,18 +24,25 @@ _NAMES: Final = re.compile(
     re.IGNORECASE,
 )
 _PARAMETERS: Final = re.compile(
-    r"key|auth|code|pwd|sig|signature|jwt|sas|bearer|sid|session(_?id)?|otp|pin|cookie"
-    r"|.*[_-](key|auth|sig|signature)|x-(amz|goog)-.*",
+    r"key|auth|code|pwd|pw|sig|sign|signature|hmac|jwt|sas|bearer|sid|session(_?id)?|otp|pin"
+    r"|cookie|ticket|app_?id|licen[cs]e|.*[_-](key|auth|pwd|sig|signature)|x-(amz|goog)-.*",
     re.IGNORECASE,
 )
 """Of queries in URLs; options of such names may be names of files."""
 _ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s'\"]*(?=@)")
-_QUERY: Final = re.compile(r"(?<=[?&])([^=&#\s]+)=([^&#\s'\"]*)")
+_QUERY: Final = re.compile(r"(?<=[?&;#])([^=&;#?\s]+)=([^&;#\s'\"]*)")
 _ADDRESS: Final = "address"
 _REFERENCE: Final = re.compile(r"secret\('([A-Za-z][A-Za-z0-9_]*)'\)")
 VARIABLE: Final = "NILOMETER_SECRET_"
+_folder: Final[list[Path | None]] = [None]
+_OTHERS: Final = 0o077
 _resolved: Final[set[str]] = set()
 """What secrets stood for in this process: no text that is shown may have it."""
+
+
+def read_secrets_in(folder: Path | None) -> None:
+    """Look for secrets among the files of a folder, too; None: nowhere else."""
+    _folder[0] = folder
 
 
 def with_secrets(text: str) -> str:
@@ -54,22 +64,83 @@ def options_with_secrets(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secret(found: re.Match[str]) -> str:
-    name = f"{VARIABLE}{found[1]}"
-    if name not in os.environ:
-        raise InputError(
-            f"there is no secret {found[1]}",
-            detail=f"the environment variable {name} is not set",
-            hint="set it where the database runs",
-        )
-    value = os.environ[name].rstrip("\n")
+    variable = f"{VARIABLE}{found[1]}"
+    value = os.environ[variable] if variable in os.environ else _in_folder(found[1], variable)
+    value = value.rstrip("\n")
     if value:
         _resolved.update({value, quote(value, safe="")})
     return value
 
 
+def _in_folder(name: str, variable: str) -> str:
+    """What the file of a secret holds; one that others can read is refused."""
+    missing = f"the environment variable {variable} is not set"
+    folder = _folder[0]
+    if folder is None:
+        hint = "set it where the database runs"
+        raise InputError(f"there is no secret {name}", detail=missing, hint=hint)
+    file = folder / name
+    try:
+        with file.open(encoding="utf-8") as opened:
+            if os.fstat(opened.fileno()).st_mode & _OTHERS:
+                raise InputError(
+                    f"others than this user can read the secret {name}",
+                    detail=f"it lies in {file}",
+                    hint=f"chmod 600 {file}",
+                )
+            return opened.read()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(
+            f"there is no secret {name}",
+            detail=f"{missing}, and {file} cannot be read: {why}",
+            hint="set one of them where the database runs",
+        ) from None
+
+
 def is_secret(name: str) -> bool:
     """Whether an option of this name has a value that is not to be shown."""
     return _NAMES.search(name) is not None
+
+
+def plain_secrets(options: Mapping[str, str]) -> list[str]:
+    """The options in which a secret stands in the clear, and not as `secret('NAME')`.
+
+    >>> plain_secrets({"user": "ann", "password": "x", "token": "secret('T')"})
+    ['password']
+    """
+    return [name for name, text in options.items() if _is_plain(name, text)]
+
+
+def note_plain(names: Collection[str]) -> str:
+    """What to say of secrets that stand in the clear, after a sentence; empty: nothing."""
+    if not names:
+        return ""
+    listed = ", ".join(dict.fromkeys(names))
+    return (
+        f"; what {listed} holds stands in the catalog in the clear: "
+        "secret('NAME') in its place keeps it elsewhere"
+    )
+
+
+def _is_plain(name: str, text: str) -> bool:
+    if is_secret(name):
+        return _REFERENCE.search(text) is None
+    # What a reference stands for is hidden already.
+    hidden = _REFERENCE.sub(HIDDEN, text)
+    return shown_address(hidden) != _rewritten(hidden)
+
+
+def _rewritten(address: str) -> str:
+    """An address as `shown_address` writes it, with nothing left out."""
+    try:
+        return json.dumps(json.loads(address), ensure_ascii=False) if _is_json(address) else address
+    except ValueError:
+        return address
+
+
+def _is_json(address: str) -> bool:
+    return address.lstrip().startswith("{")
 
 
 def shown_text(text: str) -> str:
@@ -86,7 +157,8 @@ def shown_text(text: str) -> str:
 
 def _shown_parameter(found: re.Match[str]) -> str:
     name, value = found[1], found[2]
-    is_hidden = is_secret(name) or _PARAMETERS.fullmatch(name)
+    meant = unquote(name)
+    is_hidden = is_secret(meant) or _PARAMETERS.fullmatch(meant)
     return f"{name}={HIDDEN if is_hidden else value}"
 
 
@@ -96,7 +168,7 @@ def shown_address(address: str) -> str:
     >>> shown_address('{"address": "tcp://h:1", "password": "x"}')
     '{"address": "tcp://h:1", "password": "…"}'
     """
-    if address.lstrip().startswith("{"):
+    if _is_json(address):
         try:
             found = json.loads(address)
         except ValueError:
@@ -127,3 +199,10 @@ def _shown_value(name: str, value: object) -> object:
     if is_secret(name):
         return HIDDEN
     return shown_text(value) if isinstance(value, str) else value
+
+
+class SecretsHidden(logging.Formatter):
+    """Lines of a program's log without secrets, also in what went wrong."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown_text(super().format(record))

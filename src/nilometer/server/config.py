@@ -43,6 +43,8 @@ class ServerConfig:
     """Below which folders deliveries may write files."""
     pages: tuple[ConsolePage, ...] = ()
     """What applications add to the console."""
+    secrets: Path | None = None
+    """The folder in which secrets lie, each in a file."""
 
 
 def read_config(path: Path | None) -> ServerConfig:
@@ -70,6 +72,7 @@ def read_config(path: Path | None) -> ServerConfig:
         found["files"],
         found["deliveries"],
         found["console"],
+        found["secrets"],
     )
 
 
@@ -174,6 +177,18 @@ def _read_folders(
     return tuple((folder / Path(one).expanduser()).resolve() for one in value)
 
 
+def _read_secrets(given: Mapping[str, Any], folder: Path) -> Path | None:
+    for key in given:
+        if key != "folder":
+            raise _unknown(f"secrets.{key}", ["secrets.folder"])
+    if "folder" not in given:
+        return None
+    found: Path = _setting("secrets.folder", given["folder"], "Path | None", folder)
+    if not found.is_dir():
+        raise InputError("secrets.folder is no folder", detail=f"got {found}")
+    return found
+
+
 def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
     for key in given:
         if key != "pages":
@@ -194,6 +209,7 @@ _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
     "files": _read_files,
     "deliveries": _read_deliveries,
     "console": _read_pages,
+    "secrets": _read_secrets,
 }
 
 

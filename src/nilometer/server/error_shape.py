@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from nilometer import errors
 from nilometer.errors import NilometerError, SqlError
+from nilometer.model.secrets import shown_text
 
 log = logging.getLogger("nilometer.server")
 
@@ -101,9 +102,9 @@ def shape_of(error: NilometerError) -> dict[str, Any]:
             "end": place.end,
         }
     found = {
-        "message": error.message,
-        "detail": error.detail,
-        "hint": error.hint,
+        "message": shown_text(error.message),
+        "detail": None if error.detail is None else shown_text(error.detail),
+        "hint": None if error.hint is None else shown_text(error.hint),
         "kind": type(error).__name__,
         "position": position,
     }

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from nilometer.database import Database, connect
 from nilometer.database.home import CATALOG_FILE
 from nilometer.errors import InputError, NilometerError, SessionError, in_one_line
+from nilometer.model.secrets import read_secrets_in
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server.app import make_app
@@ -214,6 +215,7 @@ def _own_spark(wait: Callable[[], SparkSession]) -> Iterator[SparkSession]:
 
 def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Database:
     allow_files(config.files)
+    read_secrets_in(config.secrets)
     database = connect(
         spark,
         path=place.folder,

@@ -288,6 +288,11 @@ class Service:
             return False
 
     @property
+    def clock_ahead(self) -> int:
+        """By how much the system's clock has jumped ahead, or (negative) back, microseconds."""
+        return self._database.clock_ahead
+
+    @property
     def statements_taken(self) -> int:
         """How many statements run or wait."""
         return self._threads.statements_taken

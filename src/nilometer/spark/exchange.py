@@ -2,7 +2,8 @@
 
 Where all tasks run on one machine, a large envelope lies in a file of the local directory and
 only a ticket for it passes through the JVM, which would copy the bytes half a dozen times.
-Spark still decides which attempt's tickets are delivered, so retries see what they should.
+Spark still decides which attempt's tickets are delivered, so retries see what they should. If
+the local directory has no room, envelopes pass through the JVM.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -39,9 +41,14 @@ class Exchange:
         if not self.by_ticket or size < _SMALL:
             return seal_in_memory(contents)
         file = self._folder() / str(batch_number()) / uuid4().hex
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with pa.OSFile(str(file), "wb") as sink:
-            ends = seal(contents, sink)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with pa.OSFile(str(file), "wb") as sink:
+                ends = seal(contents, sink)
+        except OSError:  # there may be no room: the way through Spark takes longer
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+            return seal_in_memory(contents)
         tickets = [
             _TICKET + json.dumps([str(file), first, last]).encode()
             for first, last in pairwise(ends)

@@ -2,8 +2,8 @@
 
 Spark's Python state API is slow to read (about 25 MB a second), so a chunk that this machine
 has written is read from a memory-mapped file. The store is the truth: a file that is missing,
-torn or foreign is replaced from there. Chunks are named at random for every attempt of a task,
-so a failed attempt's file never stands in for the retry's.
+torn or foreign is replaced from there, and a disk without room costs time only. Chunks are named
+at random for every attempt of a task, so a failed attempt's file never stands in for the retry's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 from uuid import uuid4
@@ -49,14 +50,15 @@ class SparkChunkStore:
     def __init__(self, state: MapState, folder: Path) -> None:
         self._state = state
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
         name = uuid4().hex
         encoded = encode_rows(chunk)
         checksum = zlib.crc32(encoded)
         self._state.updateValue((name,), (encoded,))
-        write_chunk_file(chunk, self._file(name), checksum)
+        self._keep(chunk, name, checksum)
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, len(encoded), checksum)
 
     def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
@@ -64,7 +66,7 @@ class SparkChunkStore:
         chunk = read_chunk_file(file, ref.checksum, layout, kernel)
         if chunk is None:
             chunk = decode_rows(self._fetch(ref), layout, kernel)
-            write_chunk_file(chunk, file, ref.checksum)
+            self._keep(chunk, ref.id, ref.checksum)
         return chunk
 
     def remove(self, ref: ChunkRef) -> None:
@@ -76,10 +78,20 @@ class SparkChunkStore:
         A file that is still being written belongs to another attempt, unless it is old.
         """
         wanted = {self._file(ref.id).name for ref in refs}
-        for name in set(os.listdir(self._folder)) - wanted:
+        found = os.listdir(self._folder) if self._folder.is_dir() else []
+        for name in set(found) - wanted:
             file = self._folder / name
             if file.suffix == ".chunk" or _age(file) > _ABANDONED:
                 file.unlink(missing_ok=True)
+
+    def _keep(self, chunk: Chunk, name: str, checksum: int) -> None:
+        """Have a copy at hand, if there is room for it."""
+        file = self._file(name)
+        try:
+            write_chunk_file(chunk, file, checksum)
+        except OSError:
+            with suppress(OSError):  # what was written takes room
+                file.with_suffix(".part").unlink(missing_ok=True)
 
     def _fetch(self, ref: ChunkRef) -> bytes:
         value = self._state.getValue((ref.id,))

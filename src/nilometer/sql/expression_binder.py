@@ -15,6 +15,7 @@ from nilometer.errors import (
     UnknownNameError,
 )
 from nilometer.sql.aggregate_calls import aggregates_in, is_aggregate
+from nilometer.sql.explosive_functions import guard_patterns, require_bounded
 from nilometer.sql.function_kinds import GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.growth import copy_of
 from nilometer.sql.placed_parser import written
@@ -44,11 +45,12 @@ class ExpressionBinder:
         """The expression with every name resolved."""
         self._refuse(tree)
         place = place_of(tree, self.scope.sql)
-        bound = self._resolve(tree)
+        resolved = self._resolve(tree)
         if self.aliases:  # which may stand for aggregates
-            for call in aggregates_in(bound, self.functions or ()):
+            for call in aggregates_in(resolved, self.functions or ()):
                 self._refuse_nested(call)
-        return Scalar(bound, place)
+        require_bounded(resolved, place, self.functions or ())
+        return Scalar(guard_patterns(resolved, place), place)
 
     def _resolve(self, tree: exp.Expr) -> exp.Expr:
         match tree:

@@ -6,8 +6,10 @@ does: what was on its way when a connection broke may be lost.
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -17,7 +19,8 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from nilometer.deliveries.json_rows import chunk_text, row_texts
 from nilometer.deliveries.unit import Chunk, ReceiverError, UnitSetting
-from nilometer.model.options import Option, OptionError, one_of, seconds, whole
+from nilometer.model.options import Option, OptionError, one_of, seconds, whole, yes_or_no
+from nilometer.model.reach import Reach, addresses_within, reach_of
 
 _PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 _LONGEST_TOPIC: Final = 65_535
@@ -34,6 +37,7 @@ class MqttUnit:
         Option("user", "the name to log in with", str),
         Option("password", "the password to log in with", str, is_secret=True),
         Option("ca_file", "a file with the authority that signed the broker's certificate", str),
+        Option("private", "whether a name may lead to a private address", yes_or_no, False),
         Option("timeout", "how long the broker may take for a chunk", seconds, 10.0),
     )
 
@@ -50,13 +54,13 @@ class MqttUnit:
         parts = _broker(options["url"])
         self._log_in(parts, options["user"], options["password"])
         if parts.scheme == "mqtts":
-            self._client.tls_set(ca_certs=options["ca_file"])
-        self._connect(parts)
+            self._client.tls_set_context(_NamedContext.of(parts, options["ca_file"]))
+        self._connect(parts, _reach(parts, setting))
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
         """Refuse what is no broker, and what is no topic."""
-        _broker(setting.options["url"])
+        _reach(_broker(setting.options["url"]), setting)
         topic = setting.options["topic"]
         if not topic or any(one in topic for one in "+#\0") or len(topic) > _LONGEST_TOPIC:
             raise OptionError(
@@ -89,11 +93,10 @@ class MqttUnit:
         if name is not None:
             self._client.username_pw_set(name, word)
 
-    def _connect(self, parts: SplitResult) -> None:
-        assert parts.hostname is not None
+    def _connect(self, parts: SplitResult, reach: Reach) -> None:
         self._client.connect_timeout = self._timeout
         try:
-            self._client.connect(parts.hostname, parts.port or _PORTS[parts.scheme])
+            self._open(parts.hostname or "", parts.port or _PORTS[parts.scheme], reach)
         except OSError as error:
             raise ReceiverError(f"the broker cannot be reached: {error}") from error
         self._client.loop_start()
@@ -103,6 +106,15 @@ class MqttUnit:
         if self._answer.is_failure:
             self.close()
             raise ReceiverError(f"the broker refuses: {self._answer}", after=30.0)
+
+    def _open(self, host: str, port: int, reach: Reach) -> None:
+        """Connect to the first address of a host that answers, of those that may be reached."""
+        *others, last = addresses_within(host, port, reach)
+        for address in others:
+            with suppress(OSError):
+                self._client.connect(address, port)
+                return
+        self._client.connect(last, port)
 
     def _wait(self, message: MQTTMessageInfo, deadline: float) -> None:
         """Wait for one message; a connection that breaks is not waited for."""
@@ -123,6 +135,29 @@ class MqttUnit:
 
     def _on_disconnect(self, *_: Any) -> None:
         self._answered.set()
+
+
+class _NamedContext(ssl.SSLContext):
+    """TLS to an address at which a broker of this name has to be."""
+
+    name: str
+
+    @classmethod
+    def of(cls, parts: SplitResult, authority: str | None) -> _NamedContext:
+        made = cls(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and names
+        made.name = parts.hostname or ""
+        made.load_verify_locations(authority) if authority else made.load_default_certs()
+        return made
+
+    def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
+        """As ever, but for the broker's name and not its address; closed if that is not proven."""
+        named = {"server_hostname": self.name, "do_handshake_on_connect": True}
+        return super().wrap_socket(*args, **{**kwargs, **named})
+
+
+def _reach(parts: SplitResult, setting: UnitSetting) -> Reach:
+    """What was declared of the broker's host."""
+    return reach_of(parts.hostname or "", may_be_private=setting.options["private"])
 
 
 def _broker(url: str | None) -> SplitResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
 from typing import ClassVar, Final
@@ -19,13 +20,15 @@ import httpx
 from nilometer.deliveries.json_rows import chunk_text, row_texts
 from nilometer.deliveries.unit import Chunk, ReceiverError, ReceiverGoneError, UnitSetting
 from nilometer.log.clock import now_micros
-from nilometer.model.options import Option, OptionError, seconds
+from nilometer.model.options import Option, OptionError, seconds, yes_or_no
+from nilometer.model.reach import Reach, addresses_within, reach_of
 from nilometer.version import VERSION
 
 ID_HEADER: Final = "Nilometer-Id"
 TIME_HEADER: Final = "Nilometer-Timestamp"
 SIGNATURE_HEADER: Final = "Nilometer-Signature"
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells URLs, which may hold keys
+_PORTS: Final = {"http": 80, "https": 443}
 _GONE: Final = 410
 _BUSY: Final = (429, 503)
 _REFUSED_WAIT: Final = 30.0
@@ -54,11 +57,13 @@ class WebhookUnit:
     options: ClassVar = (
         Option("url", "where to post, http:// or https://", str, is_secret=True),
         Option("secret", "what requests are signed with", str, is_secret=True),
+        Option("private", "whether a name may lead to a private address", yes_or_no, False),
         Option("timeout", "how long each step of a request may take", seconds, 10.0),
     )
 
     def __init__(self, setting: UnitSetting, clock: Callable[[], int] = now_micros) -> None:
-        self._url = setting.options["url"]
+        self._url = httpx.URL(setting.options["url"])
+        self._reach = _reach(setting)
         self._secret = setting.options["secret"]
         self._clock = clock
         self._client = httpx.Client(
@@ -80,6 +85,7 @@ class WebhookUnit:
             is_usable = False
         if not is_usable:
             raise OptionError("the url is none that can be posted to", hint=hint, option="url")
+        _reach(setting)
         if not setting.options["secret"]:
             raise OptionError(
                 "a webhook needs a secret",
@@ -98,6 +104,7 @@ class WebhookUnit:
         body = chunk_text(chunk).encode()
         timestamp = str(self._clock() // 1_000_000)
         headers = {
+            "Host": self._url.netloc.decode("ascii"),
             "Content-Type": "application/json",
             "User-Agent": f"nilometer/{VERSION}",
             ID_HEADER: chunk.id,
@@ -105,12 +112,32 @@ class WebhookUnit:
             SIGNATURE_HEADER: sign(self._secret, timestamp, body),
         }
         try:
-            with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
-                self._judge(answer)
+            self._post(body, headers)
         except httpx.TimeoutException as error:
             raise ReceiverError("the receiver did not answer in time") from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, OSError) as error:
             raise ReceiverError(f"the receiver cannot be reached: {error}") from error
+
+    def _post(self, body: bytes, headers: dict[str, str]) -> None:
+        """Post to the first address of the host that can be reached, of those that may be."""
+        host = self._url.raw_host.decode("ascii")
+        port = self._url.port or _PORTS[self._url.scheme]
+        *others, last = addresses_within(host, port, self._reach)
+        for address in others:
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
+                return self._post_to(address, body, headers)
+        return self._post_to(last, body, headers)
+
+    def _post_to(self, address: str, body: bytes, headers: dict[str, str]) -> None:
+        """Post to this address and no other; the receiver proves that it has the host's name."""
+        with self._client.stream(
+            "POST",
+            self._url.copy_with(host=address),
+            content=body,
+            headers=headers,
+            extensions={"sni_hostname": self._url.raw_host.decode("ascii")},
+        ) as answer:
+            self._judge(answer)
 
     def close(self) -> None:
         self._client.close()
@@ -126,6 +153,12 @@ class WebhookUnit:
         if answer.status_code in _BUSY:
             after = _seconds(answer.headers.get("Retry-After", ""))
         raise ReceiverError(told, after)
+
+
+def _reach(setting: UnitSetting) -> Reach:
+    """What was declared of the receiver's host."""
+    host = httpx.URL(setting.options["url"]).raw_host.decode("ascii")
+    return reach_of(host, may_be_private=setting.options["private"])
 
 
 def _said(answer: httpx.Response) -> str:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, Engine, select
 
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import (
     stored_deliveries,
-    stored_lease,
     stored_queries,
     stored_readers,
     stored_sensors,
@@ -28,21 +27,20 @@ from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDeliver
 from nilometer.sensors.catalog.stored_names import (
     Named,
     all_names,
-    claim_name,
     drop_name,
     find_name,
-    mark_changed,
     require_name,
 )
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
 from nilometer.sensors.catalog.stored_tokens import StoredToken
+from nilometer.sensors.catalog.transactions import Transactions
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sql.ddl.nodes import Kind
 
 
-class SensorCatalog:
+class SensorCatalog(Transactions):
     """Streams, sensor tables, tables, queries and readers; names are found in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
@@ -51,7 +49,7 @@ class SensorCatalog:
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._clock = clock
 
     @classmethod
@@ -65,16 +63,6 @@ class SensorCatalog:
             engine.dispose()
             raise
         return cls(engine, clock)
-
-    def close(self) -> None:
-        """Let the database go; the next use opens it again."""
-        self._engine.dispose()
-
-    def __enter__(self) -> SensorCatalog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Names
 
@@ -326,54 +314,7 @@ class SensorCatalog:
         with self._changing(by=0) as (connection, _):
             return stored_tokens.remove_token(connection, name)
 
-    # The lease
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether others than processes of this machine may reach it."""
-        return self._engine.dialect.name == "postgresql"
-
-    def take_lease(self, holder: str, told: str, micros: int) -> str | None:
-        """Have a shared catalog for so long from now; who has it, if that is another one."""
-        with self._changing(by=0) as (connection, _):
-            return stored_lease.take_lease(connection, holder, told, micros)
-
-    def release_lease(self, holder: str) -> None:
-        """Let others have a shared catalog."""
-        with self._changing(by=0) as (connection, _):
-            stored_lease.release_lease(connection, holder)
-
     # Transactions
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with reported(self._engine), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _changing(self, *, by: int = 1) -> Iterator[tuple[Connection, int]]:
-        """A transaction that all others wait for, and the number of its change."""
-        with reported(self._engine), self._engine.begin() as connection:
-            counted = update(counters).where(counters.c.name == CHANGES)
-            counted = counted.values(value=counters.c.value + by)
-            yield connection, connection.execute(counted.returning(counters.c.value)).scalar_one()
-
-    @contextmanager
-    def _creating(
-        self, name: str, kind: Kind, if_not_exists: bool
-    ) -> Iterator[tuple[Connection, int | None]]:
-        with self._changing() as (connection, change):
-            yield (
-                connection,
-                claim_name(connection, name, kind, change, if_not_exists=if_not_exists),
-            )
-
-    @contextmanager
-    def _changing_name(self, name: str, kind: Kind) -> Iterator[tuple[Connection, Named]]:
-        with self._changing() as (connection, change):
-            found = require_name(connection, name, kind)
-            yield connection, found
-            mark_changed(connection, found, change)
 
     @contextmanager
     def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from nilometer.model.secrets import options_with_secrets
+from nilometer.model.secrets import note_plain, options_with_secrets, plain_secrets
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_names import NOUNS
@@ -61,13 +61,15 @@ def _create_declared(
     with placed(statement.place):
         _check_type(statement.stream)
         made = catalog.create(declaration, if_not_exists=statement.if_not_exists)
-    return _created(kind, statement.name, made)
+    noted = note_plain(plain_secrets(declaration.options))
+    return _created(kind, statement.name, made, noted)
 
 
-def _created(kind: Kind, name: str, made: bool) -> Outcome:
+def _created(kind: Kind, name: str, made: bool, noted: str = "") -> Outcome:
     if not made:
         return Outcome(f"there is a {NOUNS[kind]} {name} already")
-    return Outcome(f"created {NOUNS[kind]} {name}", change=Change(kind, name, Action.CREATED))
+    change = Change(kind, name, Action.CREATED)
+    return Outcome(f"created {NOUNS[kind]} {name}{noted}", change=change)
 
 
 def _check_type(stream: StreamDef) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,17 +12,20 @@ from sqlglot import exp
 from nilometer.errors import UnknownNameError
 from nilometer.log.layout import SENSOR
 from nilometer.model.names import count, nearest
+from nilometer.model.secrets import note_plain, plain_secrets
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.insert_values import InsertedRows, check_address
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_names import Named
 from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.types.address import ADDRESS
 from nilometer.sql.ddl.nodes import Delete, Insert, Kind, Update
 from nilometer.sql.ddl.rows import compute_values, select_rows
 
 
 def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
+    plain: list[str] = []
     with placed(statement.place):
         found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
         if found.kind is Kind.TABLE:
@@ -31,8 +34,10 @@ def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
         else:
             declared = catalog.require_declaration(found.name)
             given = InsertedRows(statement, found.name, _text_schema(declared))
-            catalog.insert_sensors(found.name, given.sensors(declared))
-    return _changed("inserted", len(statement.rows), "into", found)
+            sensors = given.sensors(declared)
+            catalog.insert_sensors(found.name, sensors)
+            plain = _plain(declared, sensors)
+    return _changed("inserted", len(statement.rows), "into", found, plain)
 
 
 def update(catalog: SensorCatalog, statement: Update) -> Outcome:
@@ -44,7 +49,7 @@ def update(catalog: SensorCatalog, statement: Update) -> Outcome:
         else:
             new = _Assignment(statement, catalog.require_declaration(found.name))
             catalog.update_sensors(found.name, new.replace_sensors)
-    return _changed("updated", new.matched, "of", found)
+    return _changed("updated", new.matched, "of", found, new.plain)
 
 
 def delete(catalog: SensorCatalog, statement: Delete) -> Outcome:
@@ -58,9 +63,17 @@ def delete(catalog: SensorCatalog, statement: Delete) -> Outcome:
     return _changed("deleted", doomed.matched, "from", found)
 
 
-def _changed(verb: str, rows: int, preposition: str, found: Named) -> Outcome:
+def _changed(
+    verb: str, rows: int, preposition: str, found: Named, plain: Sequence[str] = ()
+) -> Outcome:
     change = Change(found.kind, found.name, Action.ROWS_CHANGED) if rows else None
-    return Outcome(f"{verb} {count(rows, 'row')} {preposition} {found.name}", change=change)
+    message = f"{verb} {count(rows, 'row')} {preposition} {found.name}{note_plain(plain)}"
+    return Outcome(message, change=change)
+
+
+def _plain(declared: Declaration, sensors: Iterable[SensorRow]) -> list[str]:
+    """The stream column, if a secret stands in it in the clear."""
+    return [name for _, one in sensors for name in plain_secrets({declared.column or ADDRESS: one})]
 
 
 def _text_schema(declared: Declaration) -> pa.Schema:
@@ -100,6 +113,8 @@ class _Assignment:
     statement: Update
     declared: Declaration | None = None
     matched: int = field(default=0, init=False)
+    plain: list[str] = field(default_factory=list, init=False)
+    """Columns of the new rows in which secrets stand in the clear."""
 
     def replace_rows(self, rows: pa.Table) -> pa.Table:
         chosen, new = self._assign(rows)
@@ -110,7 +125,10 @@ class _Assignment:
     def replace_sensors(self, rows: pa.Table) -> Mapping[int, SensorRow]:
         chosen, new = self._assign(rows.drop_columns([SENSOR]))
         versions = rows[SENSOR].take(chosen).to_pylist()
-        return dict(zip(versions, map(self._sensor, new.to_pylist()), strict=True))
+        found = [self._sensor(one) for one in new.to_pylist()]
+        assert self.declared is not None
+        self.plain = _plain(self.declared, found)
+        return dict(zip(versions, found, strict=True))
 
     def _sensor(self, values: dict[str, object]) -> SensorRow:
         assert self.declared is not None

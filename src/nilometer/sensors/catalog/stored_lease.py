@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
+from nilometer.errors import CatalogError
 from nilometer.sensors.catalog.schema import lease
 
 _ONLY: Final = 1
 _NOW: Final = text("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)")
 
 
-def take_lease(connection: Connection, holder: str, told: str, micros: int) -> str | None:
+class Held(NamedTuple):
+    """By whom a catalog is held, in words, and until when (microseconds since 1970)."""
+
+    told: str
+    until: int
+
+
+def take_lease(connection: Connection, holder: str, told: str, micros: int) -> Held | None:
     """Have the catalog for so long from now; who has it, if that is another one."""
     now = connection.execute(_NOW).scalar_one()
     row = {"holder": holder, "told": told, "until": now + micros}
@@ -20,11 +28,28 @@ def take_lease(connection: Connection, holder: str, told: str, micros: int) -> s
     taken = connection.execute(update(lease).where(lease.c.id == _ONLY, free).values(row))
     if taken.rowcount:
         return None
-    found = connection.execute(select(lease.c.told).where(lease.c.id == _ONLY)).scalar_one_or_none()
-    if found is not None:
-        return str(found)
+    if (found := _held(connection)) is not None:
+        return found[1]
     connection.execute(insert(lease).values(id=_ONLY, **row))
     return None
+
+
+def require_lease(connection: Connection, holder: str) -> None:
+    """Refuse to go on with a transaction if another one has taken the catalog over.
+
+    Whose time is over may go on until then: nobody else has seen anything.
+    """
+    found = _held(connection)
+    if found is not None and found[0] != holder:
+        raise CatalogError(
+            "another database has the catalog now", detail=f"{found[1].told} has taken it over"
+        )
+
+
+def _held(connection: Connection) -> tuple[str, Held] | None:
+    wanted = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
+    found = connection.execute(wanted).one_or_none()
+    return None if found is None else (found.holder, Held(found.told, found.until))
 
 
 def release_lease(connection: Connection, holder: str) -> None:

@@ -50,21 +50,21 @@ class LogStore:
             self.writer.watermark,
             ends=not declaration.is_sensor_table,
         )
-        self._tell_ahead(name, clock())
+        if (ahead := self.told_ahead(clock())) is not None:
+            _LOG.warning("the log of %s %s", name, ahead)
         self.dead_letters = 0
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
         self._preparation = Preparation(RowBuilder(declaration, options.epoch), self.time)
 
-    def _tell_ahead(self, name: str, now: int) -> None:
-        """Say so if the clock was wrong when the log was written, or is wrong now."""
+    def told_ahead(self, now: int) -> str | None:
+        """That the clock was wrong when the log was written, or is wrong now; None: it was not."""
         watermark = self.time.watermark
-        if watermark is not None and watermark - now > _AHEAD:
-            _LOG.warning(
-                "the log of %s is ahead of the clock by %s: readings that bear the time of their "
-                "arrival get the log's time until the clock is there",
-                name,
-                format_duration(watermark - now),
-            )
+        if watermark is None or watermark - now <= _AHEAD:
+            return None
+        return (
+            f"is ahead of the clock by {format_duration(watermark - now)}: until the clock is "
+            "there, the times of arriving readings go at half the speed"
+        )
 
     def prepare(self, received: Sequence[Received]) -> Prepared:
         """Make ready what was received."""

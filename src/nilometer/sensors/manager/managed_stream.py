@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from nilometer.errors import InputError, in_one_line
-from nilometer.model.secrets import options_with_secrets, with_secrets
+from nilometer.model.secrets import options_with_secrets, shown_text, with_secrets
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.appender import Appender
@@ -34,6 +34,7 @@ class ManagedStream:
         find_unit: Callable[[str], Callable[..., Any]],
         settings: ManagerSettings,
         clock: Callable[[], int],
+        wall: Callable[[], int],
         threads: Executor,
     ) -> None:
         self.declaration = declaration
@@ -44,6 +45,7 @@ class ManagedStream:
         self._type: Callable[[], StreamType] | None = None
         self._settings = settings
         self._clock = clock
+        self._wall = wall
         self._unit = None
         if options.unit is not None:
             self._unit = StreamUnit(options.unit, find_unit, self._address_of)
@@ -120,7 +122,7 @@ class ManagedStream:
             held_by=None if held is None else held.record.name,
             pending=self._appender.pending_rows,
             full=self._appender.full,
-            error=self._appender.error or self.trouble or self._missing_unit(),
+            error=self._error(),
             dead_letters=self.store.dead_letters,
             dropped=self._appender.dropped,
         )
@@ -143,6 +145,17 @@ class ManagedStream:
             self._settings,
             self._clock,
         )
+
+    def _error(self) -> str | None:
+        found = self._appender.error or self.trouble or self._missing_unit() or self._ahead()
+        return None if found is None else shown_text(found)
+
+    def _ahead(self) -> str | None:
+        """What a clock that was wrong has done to times of arrival, if it has."""
+        if self.declaration.time is not None:
+            return None
+        told = self.store.told_ahead(self._wall())
+        return None if told is None else f"its log {told}"
 
     def _missing_unit(self) -> str | None:
         """Why nothing is read, if that is because the unit is not registered."""

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 
 from nilometer.errors import InputError, InternalError
-from nilometer.log.clock import SteadyClock, now_micros
+from nilometer.log.clock import SteadyClock
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.log_options import StreamOptions, read_stream_options
@@ -57,7 +57,7 @@ class StreamManager:
         self._find_type = find_type
         self._find_unit = find_unit
         self._clock = clock or SteadyClock()
-        self._wall = clock or now_micros
+        self._wall = self._clock.wall if isinstance(self._clock, SteadyClock) else self._clock
         """What readers in other processes are seen by."""
         self._settings = settings
         self._status_file = status_file
@@ -66,6 +66,11 @@ class StreamManager:
         self._threads = ThreadPoolExecutor(_THREADS, "log")
         self._watched: dict[str, _Watched] = {}
         self._duties: list[asyncio.Task[None]] = []
+
+    @property
+    def clock_ahead(self) -> int:
+        """By how much the system's clock has jumped ahead, or (negative) back, microseconds."""
+        return self._wall() - self._clock()
 
     def start(self) -> None:
         """Begin to read; streams are watched from now on."""
@@ -154,6 +159,7 @@ class StreamManager:
             self._find_unit,
             self._settings,
             self._clock,
+            self._wall,
             self._threads,
         )
         readers = Readers(store.location, self._settings, self._wall)

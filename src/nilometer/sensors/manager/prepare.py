@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nilometer.log.dead_letters import DeadLetter, payload_text
+from nilometer.model.secrets import shown_text
 from nilometer.sensors.manager.build_rows import NO_TIME, Columns, RowBuilder
 from nilometer.sensors.manager.received import Event, Received
 from nilometer.sensors.manager.sensor_clock import SensorClock
@@ -175,5 +176,6 @@ class Preparation:
 
     def _refuse(self, one: Received, reason: str, value: object) -> None:
         one.sensor.dead_letters += 1
-        letter = DeadLetter(one.sensor.name, one.arrived, reason, payload_text(value))
+        told, sent = shown_text(reason), shown_text(payload_text(value))
+        letter = DeadLetter(one.sensor.name, one.arrived, told, sent)
         self._letters.append(letter)

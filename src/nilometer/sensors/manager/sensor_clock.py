@@ -53,6 +53,8 @@ class SensorClock:
         self._ends = ends
         self._sensors: dict[int, _Sensor] = {}
         self._last_arrival = _NEVER
+        self._behind: tuple[int, int] | None = None
+        """From which time on arrivals go at half the speed, and what the clock said then."""
         self._lowest: int | None = None
         self._clocked = False
         self._stale = True
@@ -82,8 +84,7 @@ class SensorClock:
 
     def arrive(self, number: int, at: int) -> int:
         """The time of a reading without one; never less than that of an earlier one."""
-        low = self.watermark if self.watermark is not None else _NEVER
-        self._last_arrival = max(at, self._last_arrival, low)
+        self._arrival_at(at)
         if (sensor := self._sensors.get(number)) is not None and not sensor.by_arrival:
             self._told(number, self._last_arrival, at)
         return self._last_arrival
@@ -119,6 +120,20 @@ class SensorClock:
         if bound is not None and (self.watermark is None or bound > self.watermark):
             self.watermark = bound
         return self.watermark
+
+    def _arrival_at(self, now: int) -> int:
+        """The time of what arrives now.
+
+        If the log is ahead of the clock, which was wrong once, its time goes on at half the speed
+        until the clock is there: it neither goes back nor stands still.
+        """
+        low = max(self._last_arrival, _NEVER if self.watermark is None else self.watermark)
+        if now >= low:
+            self._behind, self._last_arrival = None, now
+            return now
+        since, then = self._behind = self._behind or (low, now)
+        self._last_arrival = max(low, since + (now - then) // 2)
+        return self._last_arrival
 
     def _largest(self, number: int) -> int:
         sensor = self._sensors.get(number)
@@ -177,12 +192,8 @@ class SensorClock:
         if self.held_by is not None and self._lowest is None:
             return None
         if self._clocked:
-            self._last_arrival = max(self._last_arrival, now)
-            return (
-                self._last_arrival
-                if self._lowest is None
-                else min(self._lowest, self._last_arrival)
-            )
+            arrival = self._arrival_at(now)
+            return arrival if self._lowest is None else min(self._lowest, arrival)
         return self._lowest if self._lowest is not None else self._after_the_end(now)
 
     def _after_the_end(self, now: int) -> int | None:

@@ -69,7 +69,7 @@ class StreamStatus:
     full: bool
     """Whether the log has no room."""
     error: str | None
-    """Why the last append or look at its readers failed."""
+    """Why the last append or look at its readers failed, or what is wrong with its time."""
     dead_letters: int
     dropped: int
 

@@ -17,6 +17,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from nilometer.errors import InputError
 from nilometer.model.options import Option, parse_size, seconds, whole, yes_or_no
+from nilometer.model.reach import reach_of
 from nilometer.sensors.stream_type import (
     NEW_VALUE,
     NO_VALUE,
@@ -36,7 +37,6 @@ from nilometer.sensors.types.json_fields import (
     read_path,
 )
 from nilometer.sensors.types.options import read_options
-from nilometer.sensors.types.reach import reach_of
 from nilometer.version import VERSION
 
 _SOON: Final = 1.0

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from nilometer.model.reach import Reach, connect_within
 from nilometer.sensors.types.http_answer import AnswerReader, BadAnswerError, HttpAnswer
-from nilometer.sensors.types.reach import Reach, resolve
 
 _IDLE: Final = 20.0
 """For how many seconds a connection is kept that nobody uses."""
@@ -170,17 +169,14 @@ async def _connect(origin: Origin) -> HttpConnection:
     """A new connection, to the first of the host's addresses that answers."""
     loop = asyncio.get_running_loop()
     name = origin.host if origin.context is not None else None
-    *others, last = await resolve(origin.host, origin.port, origin.reach)
-    for address in others:
-        with suppress(OSError):
-            _, made = await loop.create_connection(
-                HttpConnection, address, origin.port, ssl=origin.context, server_hostname=name
-            )
-            return made
-    _, made = await loop.create_connection(
-        HttpConnection, last, origin.port, ssl=origin.context, server_hostname=name
-    )
-    return made
+
+    async def connect(address: str) -> HttpConnection:
+        _, made = await loop.create_connection(
+            HttpConnection, address, origin.port, ssl=origin.context, server_hostname=name
+        )
+        return made
+
+    return await connect_within(origin.host, origin.port, origin.reach, connect)
 
 
 _CLIENTS: Final[WeakKeyDictionary[Any, HttpClient]] = WeakKeyDictionary()

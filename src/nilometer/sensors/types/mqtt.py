@@ -13,6 +13,7 @@ import pyarrow as pa
 from nilometer.errors import InputError
 from nilometer.model.options import Option, one_of, parse_size, seconds, whole
 from nilometer.model.options import yes_or_no as truth
+from nilometer.model.reach import reach_of
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
 from nilometer.sensors.types.json_fields import (
     check_columns,
@@ -49,6 +50,7 @@ class MqttStream:
         Option("cert", "a file with the certificate to show", Path),
         Option("key", "the file with its key", Path),
         Option("insecure", "whether to trust any certificate", truth, False),
+        Option("private", "whether a name may lead to a private address", truth, False),
         Option("client", "the name of the client, in place of one made from the table's", str),
         Option("keepalive", "how long a connection may be silent", seconds, 30.0),
         Option("timeout", "how long an answer of the broker may take", seconds, 10.0),
@@ -173,6 +175,7 @@ def _session(chosen: Mapping[str, Any], topic: str, sensor: SensorAddress) -> Se
     client = "nm" + blake2b(parts.encode(), digest_size=10).hexdigest()
     return Session(
         host=chosen["host"],
+        reach=reach_of(chosen["host"], may_be_private=chosen["private"]),
         port=chosen["port"] or (8883 if secure else 1883),
         client=client,
         shape=shape(topic),

@@ -6,6 +6,8 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nilometer.model.reach import Reach
+
 
 @dataclass(frozen=True)
 class Tls:
@@ -32,6 +34,7 @@ class Session:
 
     host: str
     port: int
+    reach: Reach
     client: str
     shape: str
     qos: int

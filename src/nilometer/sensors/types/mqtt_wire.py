@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from nilometer.model.reach import connect_within
 from nilometer.sensors.types import mqtt_packets as packets
 from nilometer.sensors.types.mqtt_packets import Kind, Packet, Publish
 from nilometer.sensors.types.mqtt_session import Session
@@ -56,7 +57,15 @@ class MqttWire(asyncio.Protocol):
         """Connect; raises OSError where that fails."""
         session = self._session
         context = session.tls.context() if session.tls is not None else None
-        await self._loop.create_connection(lambda: self, session.host, session.port, ssl=context)
+        name = session.host if context is not None else None
+        await connect_within(
+            session.host,
+            session.port,
+            session.reach,
+            lambda address: self._loop.create_connection(
+                lambda: self, address, session.port, ssl=context, server_hostname=name
+            ),
+        )
         self.send(
             packets.connect(
                 session.version,

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from nilometer.errors import InputError
 from nilometer.model.options import Option, one_of, parse_size, seconds, yes_or_no
+from nilometer.model.reach import connect_within, reach_of
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
 from nilometer.sensors.types.json_fields import (
     check_columns,
@@ -73,6 +74,7 @@ class TcpStream:
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option("max_line", "the longest line", parse_size, 1 << 16),
         Option("timeout", "how long it may take to connect", seconds, 10.0),
+        Option("private", "whether a name may lead to a private address", yes_or_no, False),
         Option("silence", "after how long without a line to connect again", seconds),
     )
 
@@ -101,7 +103,12 @@ class TcpStream:
             self._value = lambda line: fields(parse_json(line))
         self._wants_header = chosen["header"] and self._csv is not None
         async with asyncio.timeout(chosen["timeout"]):
-            self._reader, self._writer = await asyncio.open_connection(host, port)
+            self._reader, self._writer = await connect_within(
+                host,
+                port,
+                reach_of(host, may_be_private=chosen["private"]),
+                lambda address: asyncio.open_connection(address, port),
+            )
 
     async def read_stream(self) -> list[Reading | BadReadingError]:
         """All lines that have come; waits for one where there is none."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from nicegui import ui
 
+from nilometer.errors import NilometerError
 from nilometer.server.console.pages import ConsolePage
 from nilometer.server.scopes import Asker, Scope, allows
 from nilometer.server.service import Service
@@ -44,6 +45,14 @@ class Visitor:
     @property
     def scopes(self) -> Set[Scope]:
         return self.asker.scopes
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more may be shown: the session is over, or nobody can tell any more."""
+        try:
+            return not self.scopes
+        except NilometerError:
+            return True
 
     def may(self, needed: Scope) -> bool:
         return allows(self.scopes, needed)

@@ -83,7 +83,7 @@ def _draw_header(title: str, console: Console) -> None:
     client = ui.context.client
 
     def leave_when_ended() -> None:
-        if not visitor.scopes:
+        if visitor.has_ended:
             ui.navigate.to("/login")
             # A browser that stays gets no more all the same.
             asyncio.get_running_loop().call_later(_LEAVE_SECONDS, _close, client)

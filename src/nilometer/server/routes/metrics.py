@@ -12,6 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from nilometer.database.query_status import HealthSample, QueryPhase, QueryStatus
 from nilometer.errors import NotFoundError
+from nilometer.log.clock import now_micros
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
 from nilometer.server.access import Reader
 from nilometer.server.error_shape import responses
@@ -166,6 +167,17 @@ def stream_metrics(streams: Iterable[StreamStatus]) -> Iterator[Metric]:
         [(s.name, s.dropped) for s in known],
         label,
     )
+    now = now_micros()
+    yield _gauges(
+        "nilometer_stream_ahead_seconds",
+        "By how much the time of a stream is ahead of the clock.",
+        [(s.name, _ahead(s, now)) for s in known],
+        label,
+    )
+
+
+def _ahead(stream: StreamStatus, now: int) -> float:
+    return 0.0 if stream.watermark is None else max(0, stream.watermark - now) / 1e6
 
 
 def sensor_metrics(sensors: Iterable[SensorStatus]) -> Iterator[Metric]:
@@ -187,6 +199,11 @@ def server_metrics(service: Service) -> Iterator[Metric]:
         "nilometer_followers",
         "Connections that follow results.",
         value=service.followers.taken,
+    )
+    yield GaugeMetricFamily(
+        "nilometer_clock_jump_seconds",
+        "By how much the clock of the system has jumped ahead, or back, until that counts.",
+        value=service.clock_ahead / 1e6,
     )
     yield GaugeMetricFamily(
         "nilometer_statements", "Statements that run or wait.", value=service.statements_taken

@@ -1,0 +1,136 @@
+"""Which addresses of the network may be connected to, given what was declared of a host.
+
+Everything that a statement makes the database contact passes here: sensors and receivers. A name
+is resolved again and again, by servers that are not ours: whoever answers for it could point us at
+this machine, at others behind the same firewall, or at a cloud's metadata service. So the address
+is judged that is connected to, each time, and never the name alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from enum import IntEnum
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Any, Final, TypeVar
+
+from nilometer.errors import InputError
+
+_OWN_ENDINGS: Final = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
+"""Names that no server of the public network answers for."""
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_METADATA: Final = frozenset(
+    ip_address(one) for one in ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")
+)
+"""Where clouds keep their metadata, beside link-local addresses."""
+_Connected = TypeVar("_Connected")
+
+
+class Reach(IntEnum):
+    """Where a host may lie; each includes those before it."""
+
+    PUBLIC = 0
+    PRIVATE = 1
+    """This machine, and networks behind the same firewall."""
+    ANYWHERE = 2
+    """Link-local and special addresses, too."""
+
+
+def reach_of(host: str, *, may_be_private: bool) -> Reach:
+    """What was declared of a host: an address means itself, a name what it may resolve to.
+
+    Refuses numbers that some read as an address and others do not (0x7f.1, 2130706433).
+
+    >>> reach_of("169.254.1.7", may_be_private=False).name
+    'ANYWHERE'
+    >>> reach_of("boiler", may_be_private=False).name
+    'PRIVATE'
+    >>> reach_of("sensors.example.com", may_be_private=False).name
+    'PUBLIC'
+    """
+    if _literal(host) is not None:
+        return Reach.ANYWHERE
+    name = host.lower().rstrip(".")
+    if _NUMBER.fullmatch(name.rpartition(".")[2]):
+        raise InputError(
+            f"the host {host} is neither a name nor an address in its usual form",
+            hint="write four decimal numbers such as 192.168.1.7, an IPv6 address, or a name",
+        )
+    is_own = "." not in name or name.endswith(_OWN_ENDINGS)
+    return Reach.PRIVATE if is_own or may_be_private else Reach.PUBLIC
+
+
+async def connect_within(
+    host: str, port: int, reach: Reach, connect: Callable[[str], Awaitable[_Connected]]
+) -> _Connected:
+    """Connect to the first address of a host that answers, of those within reach.
+
+    Raises OSError if none of them is.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    *others, last = _within(host, found, reach)
+    for address in others:
+        with suppress(OSError):
+            return await connect(address)
+    return await connect(last)
+
+
+def addresses_within(host: str, port: int, reach: Reach) -> list[str]:
+    """The addresses of a host that may be connected to; raises OSError if none of them may.
+
+    It waits for whoever answers for the name; in an event loop, use `connect_within`.
+    """
+    return _within(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), reach)
+
+
+def _within(host: str, found: Iterable[tuple[Any, ...]], reach: Reach) -> list[str]:
+    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+    allowed = [one for one in addresses if _needs(one) <= reach]
+    if not allowed:
+        raise OSError(
+            f"{host} leads to {addresses[0]}, which is not a public address: declare that "
+            "address itself, or private = true"
+            if _needs(addresses[0]) == Reach.PRIVATE
+            else f"{host} leads to {addresses[0]}, a special address: declare that address itself"
+        )
+    return allowed
+
+
+def _needs(address: str) -> Reach:
+    found = _literal(address)
+    if isinstance(found, IPv6Address):
+        found = _embedded(found) or found
+    if found is None or _is_special(found):
+        return Reach.ANYWHERE
+    return Reach.PUBLIC if found.is_global else Reach.PRIVATE
+
+
+def _is_special(address: IPv4Address | IPv6Address) -> bool:
+    if address.is_loopback:
+        return False
+    return (
+        address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+        or address.is_reserved
+        or address in _METADATA
+    )
+
+
+def _embedded(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address to which packets for this one go in the end, if there is one."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        return None

@@ -1,0 +1,187 @@
+"""One row is not made into gigabytes, nor looked at for years."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nilometer.errors import SqlError
+from nilometer.sql.patterns import slow_part
+from nilometer.sql.plan import JoinPlan
+from tests.unit.test_unsafe_functions import plan_of
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "repeat(s, 1000)",
+        "repeat('ab', least(k, 1000))",
+        "lpad(s, 20, '0')",
+        "rpad(s, length(s) + 3)",
+        "space(5)",
+        "sequence(1, 1000)",
+        "sequence(10, 1, -3)",
+        "sequence(k, k + 10)",
+        "sequence(k - 10, k - 10 + 5)",
+        "sequence(1, size(split(s, ',')))",
+        "sequence(date'2026-01-01', date'2026-12-31', interval 1 day)",
+        "array_repeat(k, 12)",
+        "transform(sequence(1, 100), x -> x * k)",
+        "transform(sequence(1, 900), x -> transform(sequence(1, 900), y -> x * y))",
+        "aggregate(sequence(1, 100), 0, (a, x) -> a + x)",
+        "aggregate(array(1, 2), '', (a, x) -> concat(a, x))",
+        "aggregate(array(k), 0, (a, x) -> CASE WHEN a > x THEN a ELSE x END)",
+        "aggregate(array(k), 0, (a, x) -> greatest(a, x) + a)",
+        "s RLIKE '^[a-z]+-(\\\\d{1,3}\\\\.){3}[0-9]+$'",
+        "s RLIKE '(foo)?bar+'",
+        "s RLIKE '(?>a|aa)+$'",
+        "s RLIKE '(a++,)*+b'",
+        "regexp_extract(s, '(\\\\w+)@(\\\\w+)', 1)",
+        "regexp_replace(s, '[(]a+[)]+', '')",
+        "split(s, ',')",
+        "s LIKE '%a%b%c%'",
+        "s RLIKE '.*a.*b.*'",
+        "format_string('%5.2f of %s', v, s)",
+        "round(v, 2)",
+        "round(v)",
+        "format_number(v, '#,###.00')",
+        "format_string('1.20000 is %s', s)",
+    ],
+)
+def test_what_is_usual_is_computed(expression: str) -> None:
+    plan_of(f"SELECT {expression} AS x FROM A")
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("repeat('a', 2000000000)", "values of one row"),
+        ("repeat(repeat('a', 10000), 10000)", "100,000,000 values of one row"),
+        ("repeat(s, k)", "how often or how long repeat repeats cannot be told"),
+        ("repeat(s, k * 1000000)", "cannot be told"),
+        ("lpad(s, 2000000000, ' ')", "values of one row"),
+        ("rpad(s, k)", "cannot be told"),
+        ("space(k)", "cannot be told"),
+        ("space(2000000000)", "values of one row"),
+        ("array_repeat(k, k)", "cannot be told"),
+        ("array_repeat(1, 100000000)", "values of one row"),
+        ("array_insert(array(1), 2000000000, 2)", "values of one row"),
+        ("randstr(2000000000, 1)", "values of one row"),
+        ("sequence(1, 1000000000)", "values of one row"),
+        ("sequence(1, k)", "how long this sequence becomes cannot be told"),
+        ("sequence(k, v)", "cannot be told"),
+        ("sequence(1, 100, k)", "cannot be told"),
+        (
+            "transform(sequence(1, 10000), x -> transform(sequence(1, 10000), y -> x * y))",
+            "100,000,000 values of one row",
+        ),
+        (
+            "exists(sequence(1, 9999), a -> exists(sequence(1, 9999), b -> a * b = k))",
+            "values of one row",
+        ),
+        (
+            "transform(q, a -> transform(q, b -> transform(q, c -> transform(q, d -> a + b))))",
+            "100,000,000 values of one row",
+        ),
+        (
+            "aggregate(sequence(1, 60), 'a', (a, x) -> concat(a, a))",
+            "what is gathered, a, stands twice",
+        ),
+        ("aggregate(sequence(1, 60), 'a', (a, x) -> a || a)", "stands twice"),
+        ("reduce(sequence(1, 60), 'a', (a, x) -> replace(a, 'a', a))", "stands twice"),
+        ("reduce(sequence(1, 9), s, (a, x) -> if(a = a || a, s, a))", "stands twice"),
+        ("s RLIKE '^(a|a|aa)+$'", "a pattern of rlike with (a|a|aa)+ may take years"),
+        ("s REGEXP '(a+)+b'", "may take years"),
+        ("regexp(s, '(a+)+b')", "may take years"),
+        ("regexp_like(s, '((a*)b?)*c')", "may take years"),
+        ("regexp_replace(s, '(.*,){12}x', '')", "may take years"),
+        ("regexp_count(s, '(x+x+)+y')", "may take years"),
+        ("regexp_extract_all(s, '([a-zA-Z]+)*', 1)", "may take years"),
+        ("split(s, '(a+)+b')", "may take years"),
+        ("str_to_map(s, '(a+)+b', ':')", "may take years"),
+        ("s LIKE '%a%a%a%a%b'", "so many %"),
+        ("s RLIKE '.*a.*a.*a.*a.*b'", "may take years"),
+        ("format_string('%2000000000d', k)", "at most 1000 characters"),
+        ("printf('%2000000000d', k)", "at most 1000 characters"),
+        ("format_string('%.2000000000f', v)", "at most 1000 characters"),
+        ("format_string(s, k)", "must be a text"),
+        ("round(v, 2000000000)", "at most 400 places"),
+        ("bround(v, -2000000000)", "at most 400 places"),
+        ("floor(v, k)", "at most 400 places"),
+        ("format_number(v, 2000000000)", "at most 400 places"),
+    ],
+)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT {} AS x FROM A",
+        "SELECT k FROM A WHERE {} IS NOT NULL",
+        "SELECT x FROM (SELECT {} AS x FROM A) B",
+        "SELECT count({}) AS n FROM A [RANGE 5 SECONDS]",
+    ],
+)
+def test_what_explodes_is_refused(expression: str, said: str, query: str) -> None:
+    expression = expression.replace("(q,", "(array(k),")
+    with pytest.raises(SqlError) as found:
+        plan_of(query.format(expression))
+    assert said in str(found.value)
+
+
+def test_what_names_stand_for_is_multiplied() -> None:
+    inner = "SELECT repeat(s, 1000) AS t FROM A"
+    plan_of(f"SELECT repeat(t, 1000) AS x FROM ({inner}) B")
+    with pytest.raises(SqlError, match="10,000,000 values of one row"):
+        plan_of(f"SELECT repeat(t, 10000) AS x FROM ({inner}) B")
+
+
+def test_patterns_of_the_data_are_looked_at_first() -> None:
+    for pattern in ("s", "concat('(a+', ')+b')", "upper(t)"):
+        inner = "SELECT *, '(a+)+' || s AS t FROM A"
+        plan = plan_of(f"SELECT s RLIKE {pattern} AS found FROM ({inner}) A")
+        assert isinstance(plan, JoinPlan)
+        spelt = str(plan.items[0].value)
+        assert "RLIKE '[)][*+{]'" in spelt
+        assert "RAISE_ERROR('a pattern of the data repeats a group" in spelt
+    with pytest.raises(SqlError, match=r"with \(a\+\)\+ may take years"):
+        plan_of("SELECT k FROM (SELECT *, '(a+)+' AS t FROM A) A WHERE s RLIKE t")
+
+
+PIECES = st.recursive(
+    st.sampled_from(["a", "b", "[ab]", ".", "\\.", "[^a\\]]", "\\d"]),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map("|".join).map("({})".format),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"])).map(
+            lambda both: f"(?:{both[0]}){both[1]}"
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(PIECES)
+def test_a_pattern_that_is_let_through_repeats_no_choice_without_bound(pattern: str) -> None:
+    """Judged by the tree that Python's own parser makes of it."""
+    if slow_part(pattern) is None:
+        assert not _has_nested(re._parser.parse(pattern), 0), pattern  # type: ignore[attr-defined]
+
+
+def _has_nested(parsed: object, depth: int) -> bool:
+    """Whether, inside of what is repeated without bound, something else is, or is chosen."""
+    parser = re._parser  # type: ignore[attr-defined]
+    for op, given_to in parsed:  # type: ignore[attr-defined]
+        if op in (parser.MAX_REPEAT, parser.MIN_REPEAT):
+            few, most, body = given_to
+            if depth and few != most and most > 10:
+                return True
+            if _has_nested(body, depth + (most > 10)):
+                return True
+        elif op is parser.BRANCH:
+            if depth or any(_has_nested(one, depth) for one in given_to[1]):
+                return True
+        elif op is parser.SUBPATTERN and _has_nested(given_to[-1], depth):
+            return True
+    return False
