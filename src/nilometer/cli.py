@@ -62,6 +62,8 @@ StreamOption = Annotated[
         "--stream",
         metavar="NAME=PATH:TIMECOLUMN",
         help="A stream: a file, or a folder of files, and the column that holds its time. "
+        "Numbers need a unit, A=a.csv:ts[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
+        "pattern, A=a.csv:\"ts[format 'dd-MMM-yyyy H:mm:ss']\". "
         "With --follow the column may be left out: the time of arrival. May be repeated.",
     ),
 ]

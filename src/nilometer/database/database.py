@@ -42,14 +42,16 @@ from nilometer.errors import (
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.time import Duration
+from nilometer.model.time_forms import EpochTimes, read_unit
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
-from nilometer.spark.describe import describe_stream, describe_table, with_instants
+from nilometer.spark.describe import describe_stream, describe_table
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
+from nilometer.spark.read_times import with_instants
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions, use_here
@@ -116,6 +118,7 @@ class Database:
         frame: DataFrame,
         *,
         time: str | None = None,
+        epoch: str | None = None,
         lateness: Duration | None = None,
         idle: Duration | None = None,
         rate: float | None = None,
@@ -125,6 +128,7 @@ class Database:
 
         frame     streaming, or static: a stream that has ended.
         time      its TIMESTAMP column; a streaming one without gets the time of arrival.
+        epoch     what it counts since 1970 if it is a number: "s", "ms", "us" or "ns".
         lateness  how far it may be out of order; later rows are dropped and counted.
         idle      after how long a silence it no longer holds up the others.
         rate      how many rows come per second, and
@@ -133,7 +137,8 @@ class Database:
         >>> db.create_stream("A", df, time="ts", lateness="2s")  # doctest: +SKIP
         """
         self._require_new(name, frame)
-        frame = with_instants(name, frame, time)
+        form = None if epoch is None else EpochTimes(read_unit(epoch))
+        frame = with_instants(name, frame, time, form)
         relation = describe_stream(name, frame, time, lateness, idle, rate, distinct)
         self._named.add(relation, frame)
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from nilometer.errors import InputError, SqlError
+from nilometer.kernels.expression_types import type_name
 from nilometer.local.pipeline import Pipeline
 from nilometer.local.pipeline_clock import Clock, Costs
 from nilometer.local.run_changes import LocalChanges
@@ -64,6 +66,13 @@ class LocalDatabase:
     ) -> None:
         """A stream; `sql` reads the rows as all there are, `query` only takes their schema."""
         types = tuple(rows.schema.types)
+        if time is not None and not pat.is_timestamp(rows.schema.field(time).type):
+            kind = rows.schema.field(time).type
+            raise InputError(
+                f"the time column {time} of stream {name} must be a TIMESTAMP",
+                detail=f"it is {type_name(kind)}",
+                hint="read_times of nilometer.kernels.read_times makes instants of numbers",
+            )
         self.tables[name] = concat(rows.to_batches(), rows.schema)
         clock = StreamClock(lateness, idle, by_arrival=time is None)
         self._relations[name] = Relation(

@@ -103,4 +103,4 @@ def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:
 
 
 def _schema(columns: Sequence[ColumnDef]) -> pa.Schema:
-    return pa.schema([pa.field(column.name, column.kind) for column in columns])
+    return pa.schema([column.field for column in columns])

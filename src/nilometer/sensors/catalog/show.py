@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from nilometer.errors import InternalError
-from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.read_times import declared_type
 from nilometer.model.names import count
 from nilometer.model.secrets import shown_options
 from nilometer.model.time import FOREVER, format_duration, format_instant
@@ -79,7 +79,7 @@ def _show_types() -> Outcome:
 
 
 def _describe_table(name: str, schema: pa.Schema, catalog: SensorCatalog) -> Outcome:
-    rows = _columns([(one.name, type_name(one.type), "") for one in schema])
+    rows = _columns([(one.name, declared_type(one), "") for one in schema])
     return Outcome(f"table {name} with {count(catalog.count_rows(name), 'row')}", rows)
 
 
@@ -102,7 +102,7 @@ def _option(name: str, value: object) -> str:
 
 def _describe_sensors(declared: Declaration, sensors: int) -> Outcome:
     assert declared.static is not None
-    rows = [(one.name, type_name(one.type), "static") for one in declared.static]
+    rows = [(one.name, declared_type(one), "static") for one in declared.static]
     readings = _reading_rows(declared, f"{declared.column}.")
     rows[declared.place : declared.place] = readings
     return Outcome(f"{_stream_sentence(declared)}, {count(sensors, 'sensor')}", _columns(rows))
@@ -110,7 +110,7 @@ def _describe_sensors(declared: Declaration, sensors: int) -> Outcome:
 
 def _reading_rows(declared: Declaration, prefix: str) -> list[tuple[str, str, str]]:
     return [
-        (prefix + one.name, type_name(one.type), "time" if one.name == declared.time else "reading")
+        (prefix + one.name, declared_type(one), "time" if one.name == declared.time else "reading")
         for one in declared.readings
     ]
 

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nilometer.kernels.read_times import SECONDS, form_of
 from nilometer.log.layout import TIMESTAMP
+from nilometer.model.time_forms import TimeForm
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.fit_values import Refusals, fit_array, fit_values
 
@@ -32,14 +34,15 @@ class Columns:
 class RowBuilder:
     """Knows the columns of a declaration."""
 
-    def __init__(self, declaration: Declaration, epoch: int) -> None:
+    def __init__(self, declaration: Declaration, default: TimeForm = SECONDS) -> None:
+        """`default` says what numbers count in columns that do not say it."""
         self._fields = list(declaration.readings)
+        self._forms = [form_of(one) or default for one in self._fields]
         self._names = [one.name for one in self._fields]
         self._lower = {name.lower(): at for at, name in enumerate(self._names)}
         self._stored = declaration.layout.stored
         self._is_table = declaration.is_sensor_table
         self._time = None if declaration.time is None else self._names.index(declaration.time)
-        self._epoch = epoch
 
     def from_values(self, values: Sequence[Any]) -> Columns:
         """Columns of readings: mappings, sequences, or single values."""
@@ -51,8 +54,9 @@ class RowBuilder:
             if reason is not None:
                 refused[at] = reason
         arrays = []
-        for field, column in zip(self._fields, zip(*cells, strict=True), strict=True):
-            array, misfits = fit_values(column, field.type, self._epoch)
+        columns = zip(*cells, strict=True)
+        for field, form, column in zip(self._fields, self._forms, columns, strict=True):
+            array, misfits = fit_values(column, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
         return Columns(arrays, self._times(arrays), refused)
@@ -62,10 +66,10 @@ class RowBuilder:
         refused: Refusals = {}
         places = {name.lower(): at for at, name in enumerate(batch.schema.names)}
         arrays = []
-        for field in self._fields:
+        for field, form in zip(self._fields, self._forms, strict=True):
             at = places.get(field.name.lower())
             found = pa.nulls(len(batch), field.type) if at is None else batch.column(at)
-            array, misfits = fit_array(found, field.type, self._epoch)
+            array, misfits = fit_array(found, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
         return Columns(arrays, self._times(arrays), refused)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from nilometer.errors import LogFullError
+from nilometer.kernels.read_times import SECONDS
 from nilometer.log.dead_letters import DeadLetters, dead_letter_log
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import format_duration
@@ -53,7 +54,9 @@ class LogStore:
         self._tell_ahead(name, clock())
         self.dead_letters = 0
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
-        self._preparation = Preparation(RowBuilder(declaration, options.epoch), self.time)
+        self._preparation = Preparation(
+            RowBuilder(declaration, options.epoch or SECONDS), self.time
+        )
 
     def _tell_ahead(self, name: str, now: int) -> None:
         """Say so if the clock was wrong when the log was written, or is wrong now."""

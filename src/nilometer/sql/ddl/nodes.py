@@ -11,6 +11,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.kernels.read_times import time_field
+from nilometer.model.time_forms import TimeForm
 from nilometer.sql.query_text import Statement
 
 
@@ -21,6 +23,13 @@ class ColumnDef:
     name: str
     kind: pa.DataType
     place: Place
+    form: TimeForm | None = None
+    """How times are given, where the declaration says so."""
+
+    @property
+    def field(self) -> pa.Field:
+        """The column as a schema has it."""
+        return time_field(self.name, self.kind, self.form)
 
 
 @dataclass(frozen=True)
