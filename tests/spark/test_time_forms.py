@@ -117,6 +117,64 @@ def test_files_of_numbers_without_a_unit_are_refused(spark: SparkSession, tmp_pa
     assert "ts[epoch s]" in words
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT v FROM A", {"A": 3}),
+        ("SELECT COUNT(*) AS n FROM A [RANGE 1 HOUR] WHERE v > 100", {"A": 3}),
+        ("SELECT X.v FROM A X, A Y, B WINDOW = 1 HOUR WHERE X.v = Y.v", {"A": 3, "B": 0}),
+        ("SELECT v FROM A UNION ALL SELECT v FROM B", {"A": 3, "B": 0}),
+        ("SELECT A.v FROM A JOIN T ON A.v = T.v", {"A": 3}),
+    ],
+)
+def test_rows_without_a_time_are_counted(
+    spark: SparkSession, query: str, expected: dict[str, int]
+) -> None:
+    db = nm.connect(spark)
+    times = [None, "2026-01-01 00:00:00", "1600-01-01 00:00:00", None, "2026-01-01 00:00:01"]
+    rows = spark.createDataFrame([(one, v) for v, one in enumerate(times)], "at STRING, v INT")
+    timed = rows.selectExpr("CAST(at AS TIMESTAMP) AS ts", "v")
+    db.create_stream("A", timed, time="ts")
+    db.create_stream("B", timed.where("v = 1"), time="ts")
+    db.create_table("T", rows)
+    answer = db.sql(query)
+    answer.orderBy(answer.columns[0]).collect()
+    assert nm.rows_without_time(answer) == expected
+
+
+def test_what_was_not_computed_has_left_out_nothing(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nilometer.spark.left_out._WAIT", 0.2)
+    db = nm.connect(spark)
+    frame = spark.createDataFrame([(1, 1)], "ts INT, v INT")
+    db.create_stream("A", frame, time="ts", epoch="s")
+    assert nm.rows_without_time(db.sql("SELECT v FROM A")) == {}
+    with pytest.raises(InputError, match="no batch answer"):
+        nm.rows_without_time(frame)
+
+
+def test_the_command_line_says_how_many_rows_have_no_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("ts,v\n1393263000,1\n,2\n,3\n")
+    arguments = ["sql", "--stream", f"A={file}:ts[epoch s]", "--format", "csv"]
+    result = CliRunner().invoke(app, [*arguments, "SELECT v FROM A"])
+    assert result.exit_code == 0
+    assert "2 rows have no time and were left out" in result.stderr
+    result = CliRunner().invoke(
+        app, [*arguments, "--at", "end", "SELECT COUNT(*) AS n FROM A [RANGE 1 S]"]
+    )
+    assert "2 rows have no time and were left out" in result.stderr
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file.rename(folder / "a.csv")
+    source = ["sql", "--stream", f"A={folder}:ts[epoch s]", "--catch-up", "--format", "csv"]
+    result = CliRunner().invoke(app, [*source, "SELECT v FROM A"])
+    assert "rows without a time dropped: 2" in result.stderr
+
+
 def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["sql", *arguments])
     assert result.exit_code == 0, result.output

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import inf, nan
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 import pytest
@@ -34,6 +35,7 @@ from nilometer.model.time_forms import (
 )
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import execute
+from nilometer.sensors.types.distributions import value_maker
 from nilometer.sql.ddl.nodes import CreateTable
 from nilometer.sql.statements import read_one
 
@@ -281,7 +283,7 @@ def test_a_table_takes_times_in_the_form_that_it_declares(catalog: SensorCatalog
     run(
         catalog,
         "CREATE TABLE t (k INT, ms TIMESTAMP FROM EPOCH MILLIS, "
-        f"day TIMESTAMP FORMAT 'd.M.yyyy', plain TIMESTAMP)",
+        "day TIMESTAMP FORMAT 'd.M.yyyy', plain TIMESTAMP)",
     )
     run(
         catalog,
@@ -349,3 +351,11 @@ def test_forms_survive_a_reopening(catalog_url: str) -> None:
         ]
         sensor = catalog.sensors("n")[0]
         assert sensor.values == {"since": datetime(2014, 2, 24, 17, 30, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize("described", ["constant(1393263000)", "uniform(1393263000, 1393263000)"])
+def test_made_up_numbers_are_times_in_seconds(described: str) -> None:
+    name, arguments = described.rstrip(")").split("(")
+    make = value_maker((name, tuple(arguments.split(", "))), INSTANT)
+    found = make(np.random.default_rng(7), 1)
+    assert found.to_pylist() == [datetime(2014, 2, 24, 17, 30, tzinfo=UTC)]

@@ -42,6 +42,7 @@ from nilometer.commands.tables import TableView, count_line
 from nilometer.database import OUTCOME, Database, connect
 from nilometer.errors import InputError
 from nilometer.spark.failures import told_in_words
+from nilometer.spark.left_out import told_left_out
 from nilometer.spark.snapshot import snapshot
 
 _ENDS_HERE: Final = (
@@ -212,6 +213,9 @@ def _run(
         _write(
             in_order_of_time(answer) if is_changelog(answer) else answer, output, screen, progress
         )
+    if (told := told_left_out(answer)) is not None:
+        with progress.aside():
+            progress.console.print(told)
 
 
 def _answer_at(changelog: DataFrame, sql: str, at: Moment) -> DataFrame:

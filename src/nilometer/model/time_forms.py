@@ -1,4 +1,4 @@
-"""How numbers and texts stand for instants: counted since 1970 in a unit, or written by a pattern."""
+"""How numbers and texts stand for instants: counted since 1970 in a unit, or by a pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of a pattern as instants; patterns are written as Spark writes them, dd-MMM-yyyy H:mm:ss."""
+"""Texts of a pattern as instants; patterns are Spark's, such as dd-MMM-yyyy H:mm:ss."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARTS: Final = {
     "ss": ("second", r"\d\d"),
     "s": ("second", r"\d\d?"),
     **{"S" * digits: ("fraction", rf"\d{{1,{digits}}}") for digits in range(1, 7)},
-    **{letters: ("zone", _ZONE) for letters in ("X", "XX", "XXX")},
+    **dict.fromkeys(("X", "XX", "XXX"), ("zone", _ZONE)),
 }
 _1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Columns of numbers and texts as instants, by Spark; see `kernels.read_times` for the same here."""
+"""Columns of numbers and texts as instants, by Spark; `kernels.read_times` does the same here."""
 
 from __future__ import annotations
 

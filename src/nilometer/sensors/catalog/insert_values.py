@@ -104,7 +104,8 @@ class InsertedRows:
         except (pa.ArrowException, OverflowError):
             hint = None
         raise SqlTypeError(
-            f"row {place + 1}, column {name}: {declared_type(column)} does not hold {_shown(value)}",
+            f"row {place + 1}, column {name}: {declared_type(column)} does not hold "
+            f"{_shown(value)}",
             place=self._place(place),
             hint=hint or f"give a value of type {type_name(kind)}, or NULL",
         )

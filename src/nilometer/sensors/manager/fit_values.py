@@ -2,8 +2,8 @@
 
 Nothing is guessed: numbers are numbers, never text that looks like one; text is text. A TIMESTAMP
 is a datetime, or what its form says: a number since 1970, ISO 8601 text (UTC where it names no
-zone), a text of a pattern; a DATE is a date or ISO text. A whole number may be written 3.0. An ARRAY is a list
-(or tuple, or numpy array) of such values.
+zone), a text of a pattern; a DATE is a date or ISO text. A whole number may be written 3.0. An
+ARRAY is a list (or tuple, or numpy array) of such values.
 """
 
 from __future__ import annotations
