@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
 from contextlib import suppress
@@ -78,6 +79,35 @@ def test_a_form_of_times_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_stream(text)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("ts,k,k", "two columns of {} are named k"),
+        ("ts,k,K", "two columns of {} are named K"),
+        ("ts,,k", "column 2 of {} has no name"),
+        ("ts,k,", "column 3 of {} has no name"),
+        ("ts;k", "the cells of {} stand between semicolons"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_headers_that_cannot_be_read_by(
+    tmp_path: Path, header: str, message: str, ending: str, in_folder: bool
+) -> None:
+    file = tmp_path / f"a.{ending}"
+    content = f"\ufeff{header}\n1,2,3\n".encode()
+    file.write_bytes(gzip.compress(content) if ending == "csv.gz" else content)
+    with pytest.raises(InputError) as refused:
+        find_files("A", tmp_path if in_folder else file)
+    assert refused.value.message == message.format(file)
+
+
+@pytest.mark.parametrize("header", ["a.b,my col,größe", '"a\nb",`c`,select', "", "a"])
+def test_headers_of_odd_names_are_taken(tmp_path: Path, header: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n", encoding="utf-8")
+    assert find_files("A", tmp_path / "a.csv").kind is FileKind.CSV
 
 
 def test_tables_have_no_time_column() -> None:

@@ -174,6 +174,44 @@ def test_texts_of_a_pattern_are_times_and_every_row_is_stored_or_refused(
     assert len(refused) == len(bad)
 
 
+@pytest.mark.parametrize("follow", ["false", "true"])
+def test_a_name_in_the_declared_case_comes_before_others(tmp_path: Path, follow: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("N,n,at\n1,2,2026-01-01\n")
+    found, _, _ = read(opened(at(file, follow=follow)), 3)
+    assert [one["n"] for one in found] == [2]
+
+
+ODD = pa.schema([("a.b", pa.int64()), ("my größe", pa.string()), ("At", TIMESTAMP)])
+
+
+@pytest.mark.parametrize("follow", ["false", "true"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_columns_of_odd_names(tmp_path: Path, follow: str, mark: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f'{mark}AT, a.b ,"my größe",x,x\n2026-01-01,1,"a,b",y,z\n', encoding="utf-8")
+    sensor = SensorAddress("T", "s", str(file), {"follow": follow}, ODD, "At", "t/1", frozenset())
+    found, bad, _ = read(opened(sensor), 3)
+    assert (found, bad) == ([{"a.b": 1, "my größe": "a,b", "At": START}], [])
+
+
+@pytest.mark.parametrize("follow", ["false", "true"])
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("n,at,n", "two columns of the header are named n"),
+        ("1,2.0,2026-01-01", "the header names none of the declared columns"),
+        ("n;t;at", "the header names none of the declared columns"),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, follow: str, header: str, message: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"{header}\n1,2.0,2026-01-01\n")
+    with pytest.raises(InputError) as refused:
+        read(opened(at(file, follow=follow)), 3)
+    assert refused.value.message == message
+
+
 def test_eight_digits_are_a_number_where_a_unit_is_declared(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("n,at\n1,20260101\n")

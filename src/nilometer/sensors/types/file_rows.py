@@ -6,6 +6,7 @@ the rest is read line by line, so that only the lines that do not fit are refuse
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from pyarrow import types
 from nilometer.kernels.read_times import INSTANT, SECONDS, form_of, read_times
 from nilometer.sensors.stream_type import BadReadingError
 from nilometer.sensors.types.json_fields import parse_json
-from nilometer.sensors.types.text_cells import CsvLines, cell_reader
+from nilometer.sensors.types.text_cells import CsvLines, cell_reader, match_header
 
 FORMATS: Final = ("csv", "json", "parquet")
 _BLOCK: Final = 4 << 20
@@ -227,16 +228,26 @@ def _csv_batches(
         bad.append(BadReadingError(reason, (row.text or "")[:4096]))
         return "skip"
 
-    names = None if form.header else form.columns.names
-    read = pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names)
+    names, lines = _header(path, form) if form.header else (form.columns.names, 0)
+    read = pyarrow.csv.ReadOptions(
+        use_threads=False, block_size=_BLOCK, column_names=names, skip_rows=lines
+    )
     parse = pyarrow.csv.ParseOptions(delimiter=form.separator, invalid_row_handler=refuse)
     convert = pyarrow.csv.ConvertOptions(
         column_types=_as_read(form.columns, pa.string()),
+        include_columns=[name for name in form.columns.names if name in names],
         strings_can_be_null=False,
         null_values=[""],
     )
     with pyarrow.csv.open_csv(path, read, parse, convert) as reader:
         yield from reader
+
+
+def _header(path: Path, form: FileFormat) -> tuple[list[str], int]:
+    """The names that the first line gives to columns, and how many lines it takes."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file, delimiter=form.separator)
+        return match_header(next(reader, []), form.columns.names), reader.line_num
 
 
 def _as_read(columns: pa.Schema, instants: pa.DataType) -> pa.Schema:

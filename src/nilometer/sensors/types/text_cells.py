@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from pyarrow import types
 
+from nilometer.errors import InputError
 from nilometer.kernels.read_times import form_of
 from nilometer.model.time_forms import TimeForm, WrittenTimes
 from nilometer.sensors.stream_type import BadReadingError
@@ -77,6 +78,35 @@ def read_instant(text: str, form: TimeForm | None = None) -> int | float | str:
         return text
 
 
+def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The names of a header line, those of columns as these are declared, in whatever case.
+
+    >>> match_header([" TS", "a.b"], ["ts", "v"])
+    ['ts', 'a.b']
+    """
+    declared = {name.lower(): name for name in columns}
+    found = [name.strip().removeprefix("\ufeff").strip() for name in header]
+    exact = set(found).intersection(columns)
+    matched = []
+    for name in found:
+        known = declared.get(name.lower(), name)
+        matched.append(known if known == name or known not in exact else name)
+    twice = next((name for name in matched if name in columns and matched.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"two columns of the header are named {twice}",
+            detail=f"the header is {', '.join(header)}",
+            hint="rename one of them in the file",
+        )
+    if not set(matched).intersection(columns):
+        raise InputError(
+            "the header names none of the declared columns",
+            detail=f"the header is {', '.join(header)}; declared are {', '.join(columns)}",
+            hint="where the first line is none, say header = 'no'; see also the option separator",
+        )
+    return matched
+
+
 class CsvLines:
     """Lines of CSV as readings: in the order of the columns, or of a header line."""
 
@@ -88,7 +118,7 @@ class CsvLines:
 
     def header(self, line: str) -> None:
         """From now on cells stand in the order of this line; names that no column has are left."""
-        self._names = [name.strip() for name in self._split(line)]
+        self._names = match_header(self._split(line), self._columns.names)
         known = {one.name: one for one in self._columns}
         self._cells = [cell_reader(known.get(name, _UNKNOWN)) for name in self._names]
 
