@@ -67,6 +67,15 @@ StreamOption = Annotated[
         "With --follow the column may be left out: the time of arrival. May be repeated.",
     ),
 ]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="What :NAME stands for in the statement: a number, text, or a constant such as "
+        "\"DATE '2026-01-31'\". Repeatable.",
+    ),
+]
 TableOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -118,6 +127,7 @@ def sql(  # noqa: PLR0913  one argument per option
     file: FileOption = None,
     stream: StreamOption = None,
     table: TableOption = None,
+    param: ParameterOption = None,
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
     logs: LogsOption = None,
@@ -232,10 +242,14 @@ def sql(  # noqa: PLR0913  one argument per option
     text, chosen = read_text(statement, file), options.Output(form, output, limit)
     with Progress(_errors()) as progress:
         progress.say("Starting Spark")
+        from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
         from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
 
         kept = options.read_kept(db, catalog, logs)
-        request = Request(text, sources, chosen, following, buckets, moment, execution, kept)
+        values = read_parameters(param or [])
+        request = Request(
+            text, sources, chosen, following, buckets, moment, execution, kept, values
+        )
         run_sql(request, progress)
 
 
@@ -245,6 +259,7 @@ def explain(
     file: FileOption = None,
     stream: StreamOption = None,
     table: TableOption = None,
+    param: ParameterOption = None,
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
     logs: LogsOption = None,
@@ -257,9 +272,11 @@ def explain(
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
     with Progress(_errors()) as progress:
         progress.say("Starting Spark")
+        from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
         from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
 
-        request = Request(text, sources, kept=options.read_kept(db, catalog, logs))
+        kept = options.read_kept(db, catalog, logs)
+        request = Request(text, sources, kept=kept, parameters=read_parameters(param or []))
         run_explain(request, form, progress)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -63,6 +63,7 @@ class Request:
     at: Moment | None = None
     execution: ExecutionName = ExecutionName.AUTO
     kept: Kept | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for stream in self.sources.streams:
@@ -85,7 +86,7 @@ class Request:
 
     def statements(self) -> list[OneStatement]:
         """The statements of the text, if this output can take them all."""
-        found = split_statements(self.text)
+        found = split_statements(self.text, self.parameters)
         queries = [one for one in found if one.is_query and not one.is_explain]
         if self.output.form is not Format.TABLE and len(found) > 1:
             raise InputError(
@@ -115,7 +116,7 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
     """Say what the statements would do."""
     statements = request.statements()
     with _database(request, progress) as db:
-        plans = [db.explain(statement.sql, form=form) for statement in statements]
+        plans = [db.explain(one.sql, form=form, parameters=one.parameters) for one in statements]
         with progress.aside(), open_output(None) as out:
             out.write("\n\n".join(plan.rstrip() for plan in plans).encode() + b"\n")
 
@@ -185,11 +186,11 @@ def _run(
 ) -> None:
     output, follow = request.output, request.follow
     if statement.is_explain and output.form is Format.TABLE:
-        plan = db.explain(statement.sql, buckets=request.buckets)
+        plan = db.explain(statement.sql, buckets=request.buckets, parameters=statement.parameters)
         with progress.aside():
             screen.out(plan.rstrip(), highlight=False)
         return
-    answer = db.sql(statement.sql, buckets=request.buckets)
+    answer = db.sql(statement.sql, buckets=request.buckets, parameters=statement.parameters)
     if not statement.is_query and answer.columns == [OUTCOME]:
         with progress.aside():
             screen.print(answer.collect()[0][0], soft_wrap=True)

@@ -65,17 +65,21 @@ from nilometer.sql.ddl.nodes import (
     CreateSensorTable,
     CreateStream,
     CreateTable,
+    CreateView,
     DatabaseStatement,
     Kind,
 )
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
+from nilometer.sql.parameters import merged
 from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
 
 _LOG: Final = logging.getLogger("nilometer.database")
-_CREATES: Final = (CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateDelivery)
+_CREATES: Final = (
+    *(CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateView, CreateDelivery),
+)
 
 OUTCOME: Final = "outcome"
 """The only column of what a statement answers that has no rows to show."""
@@ -201,7 +205,13 @@ class Database:
         return self._everything(Reading()).relations
 
     def sql(
-        self, statement: str, *, buckets: int | None = None, reader: str | None = None
+        self,
+        statement: str,
+        *,
+        buckets: int | None = None,
+        reader: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
     ) -> DataFrame:
         """The answer to a statement: a DataFrame, streaming if one of its inputs is.
 
@@ -209,44 +219,63 @@ class Database:
                   kept in the state: a query is restarted with the number it was started with.
         reader    a name under which logs know the query: they keep what it has not read until
                   `forget_reader`. Without one, for a day after it was last seen.
+        parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.sql("SELECT A.k FROM A, B WINDOW = 10 SECONDS WHERE A.k = B.k")  # doctest: +SKIP
+        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)  # doctest: +SKIP
         """
-        read = read_one(statement)
+        given = merged(parameters, values)
+        read = read_one(statement, given)
         if not isinstance(read, Statement):
             outcome = self._run(read)
             rows = outcome.rows
             return self.spark.createDataFrame(
                 pa.table({OUTCOME: [outcome.message]}) if rows is None else rows
             )
-        name = reader or f"query {sha256(statement.encode()).hexdigest()[:12]}"
+        asked = f"{statement}{given.values or ''}"
+        name = reader or f"query {sha256(asked.encode()).hexdigest()[:12]}"
         plan, known = self._plan(read, Reading(name, reader is not None, read.from_start), buckets)
         if read.explain is not None:
             text = explain_plan(plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
         return run_query(plan, known.frames, self._beats)
 
-    def execute(self, statement: str, *, owner: str | None = None) -> Outcome:
+    def execute(
+        self,
+        statement: str,
+        *,
+        owner: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> Outcome:
         """Do what a statement says that is no query; without Spark unless it needs it.
 
         owner  whose query it is that the statement makes, for `queries_of`.
+        parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
         'table Stores created'
         """
-        read = read_one(statement)
+        read = read_one(statement, merged(parameters, values))
         if isinstance(read, Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
         return self._run(read, owner)
 
-    def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
+    def explain(
+        self,
+        statement: str,
+        *,
+        form: str = "text",
+        buckets: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
 
         >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
         """
         if form.upper() not in list(ExplainFormat):
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
-        read = read_query(statement)
+        read = read_query(statement, merged(parameters, values))
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
         return explain_plan(self._plan(read, Reading(), buckets)[0], chosen)
 

@@ -125,7 +125,7 @@ class Catalog:
     functions: Mapping[str, Function]
     engine: Engine
     queries: Mapping[str, str] = field(default_factory=dict)
-    """The texts of named queries whose answers change, by their names: relations to others."""
+    """The texts of views, and of named queries whose answers change, by their names."""
 
     @property
     def zone(self) -> str:

@@ -20,12 +20,14 @@ from nilometer.sql.ddl.nodes import Describe, Kind, Show, Shown
 
 
 def show(catalog: SensorCatalog, statement: Show) -> Outcome:
-    """SHOW STREAMS | TABLES | STREAM TYPES; what else there is to show, the manager knows."""
+    """SHOW STREAMS | TABLES | VIEWS | STREAM TYPES; the rest the manager knows."""
     match statement.what:
         case Shown.STREAMS:
             return _show_streams(catalog)
         case Shown.TABLES:
             return _show_tables(catalog)
+        case Shown.VIEWS:
+            return _show_views(catalog)
         case Shown.STREAM_TYPES:
             return _show_types()
         case other:
@@ -33,11 +35,13 @@ def show(catalog: SensorCatalog, statement: Show) -> Outcome:
 
 
 def describe(catalog: SensorCatalog, statement: Describe) -> Outcome:
-    """The columns of a stream or table, or the text and state of a query."""
+    """The columns of a stream or table, the text of a view, the text and state of a query."""
     with placed(statement.place):
         found = catalog.require(statement.name, *Kind)
         if found.kind is Kind.TABLE:
             return _describe_table(found.name, catalog.tables()[found.name], catalog)
+        if found.kind is Kind.VIEW:
+            return _describe_view(found.name, catalog)
         if (query := catalog.query(found.name)) is not None:
             return _describe_query(query)
         declared = catalog.require_declaration(found.name)
@@ -70,6 +74,20 @@ def _show_tables(catalog: SensorCatalog) -> Outcome:
     return Outcome(
         count(len(found), "table"), rows.append_column("rows", pa.array(sizes, pa.int64()))
     )
+
+
+def _show_views(catalog: SensorCatalog) -> Outcome:
+    found = catalog.views()
+    rows = _text_table(name=[one.name for one in found], text=[one.text for one in found])
+    return Outcome(count(len(found), "view"), rows)
+
+
+def _describe_view(name: str, catalog: SensorCatalog) -> Outcome:
+    (view,) = (one for one in catalog.views() if one.name == name)
+    rows = _text_table(
+        property=["text", "created"], value=[view.text, format_instant(view.created)]
+    )
+    return Outcome(f"view {name}", rows)
 
 
 def _show_types() -> Outcome:

@@ -114,6 +114,19 @@ class CreateQuery:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW name AS SELECT …"""
+
+    name: str
+    query: Statement
+    text: str
+    """The text of the query alone."""
+    or_replace: bool
+    if_not_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
 class CreateDelivery:
     """CREATE DELIVERY name FROM query TO unit WITH (…)."""
 
@@ -170,11 +183,12 @@ class Kind(StrEnum):
     TABLE = "TABLE"
     QUERY = "QUERY"
     DELIVERY = "DELIVERY"
+    VIEW = "VIEW"
 
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW [IF EXISTS] name."""
 
     kind: Kind
     name: str
@@ -230,6 +244,7 @@ class Shown(StrEnum):
     TABLES = "TABLES"
     SENSORS = "SENSORS"
     QUERIES = "QUERIES"
+    VIEWS = "VIEWS"
     DELIVERIES = "DELIVERIES"
     READERS = "READERS"
     DEAD_LETTERS = "DEAD LETTERS"
@@ -247,7 +262,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Describe:
-    """DESCRIBE name: a stream, table, sensor table, query or delivery."""
+    """DESCRIBE name: a stream, table, sensor table, view, query or delivery."""
 
     name: str
     place: Place
@@ -258,6 +273,7 @@ DatabaseStatement: TypeAlias = (
     | CreateSensorTable
     | CreateTable
     | CreateQuery
+    | CreateView
     | CreateDelivery
     | Insert
     | Update

@@ -1,0 +1,127 @@
+"""Names in the catalog, and the transactions in which they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import Connection, Engine, select, update
+
+from nilometer.log.clock import now_micros
+from nilometer.sensors.catalog import stored_readers
+from nilometer.sensors.catalog.engine import open_engine, reported
+from nilometer.sensors.catalog.migrate import migrate
+from nilometer.sensors.catalog.schema import CHANGES, counters
+from nilometer.sensors.catalog.stored_names import (
+    Named,
+    all_names,
+    claim_name,
+    drop_name,
+    find_name,
+    mark_changed,
+    require_name,
+)
+from nilometer.sql.ddl.nodes import Kind
+
+
+class NamedCatalog:
+    """Everything that has a name; what it is, is said by `SensorCatalog`."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> Self:
+        """The catalog in a SQLite file (a path), or at a URL; made or upgraded where needed."""
+        engine = open_engine(url)
+        try:
+            with reported(engine):
+                migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine, clock)
+
+    def close(self) -> None:
+        """Let the database go; the next use opens it again."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Names
+
+    def names(self) -> list[Named]:
+        """Everything that has a name, by name."""
+        with self._reading() as connection:
+            return all_names(connection)
+
+    def find(self, name: str) -> Named | None:
+        """What has this name."""
+        with self._reading() as connection:
+            return find_name(connection, name)
+
+    def require(self, name: str, *kinds: Kind) -> Named:
+        """What has this name, if it is of one of these kinds; otherwise a kind refusal."""
+        with self._reading() as connection:
+            return require_name(connection, name, *kinds)
+
+    def generation(self, name: str | None = None) -> int:
+        """A number that grows with every change of what has this name, or of anything.
+
+        0: there is nothing of this name.
+        """
+        with self._reading() as connection:
+            if name is not None:
+                found = find_name(connection, name)
+                return found.generation if found else 0
+            wanted = select(counters.c.value).where(counters.c.name == CHANGES)
+            return int(connection.execute(wanted).scalar_one())
+
+    def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
+        """Forget a stream, table or query and its rows; False if there is none and that may be."""
+        with self._changing() as (connection, _):
+            if if_exists and find_name(connection, name) is None:
+                return False
+            found = require_name(connection, name, kind)
+            stored_readers.forget_readers(connection, found.name)
+            drop_name(connection, found)
+            return True
+
+    # Transactions
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with reported(self._engine), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _changing(self, *, by: int = 1) -> Iterator[tuple[Connection, int]]:
+        """A transaction that all others wait for, and the number of its change."""
+        with reported(self._engine), self._engine.begin() as connection:
+            counted = update(counters).where(counters.c.name == CHANGES)
+            counted = counted.values(value=counters.c.value + by)
+            yield connection, connection.execute(counted.returning(counters.c.value)).scalar_one()
+
+    @contextmanager
+    def _creating(
+        self, name: str, kind: Kind, if_not_exists: bool
+    ) -> Iterator[tuple[Connection, int | None]]:
+        with self._changing() as (connection, change):
+            yield (
+                connection,
+                claim_name(connection, name, kind, change, if_not_exists=if_not_exists),
+            )
+
+    @contextmanager
+    def _changing_name(self, name: str, kind: Kind) -> Iterator[tuple[Connection, Named]]:
+        with self._changing() as (connection, change):
+            found = require_name(connection, name, kind)
+            yield connection, found
+            mark_changed(connection, found, change)
