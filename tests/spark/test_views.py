@@ -111,3 +111,36 @@ def test_views_and_queries_hold_each_other(spark: SparkSession, tmp_path: Path) 
         shown = db.execute("SHOW VIEWS").rows
         assert shown is not None
         assert shown.num_rows == 2
+
+
+def test_several_statements_in_one_call(db: nm.Database) -> None:
+    answer = db.sql(
+        "CREATE TABLE T (k INT); INSERT INTO T VALUES (:k), (2); SELECT k FROM T WHERE k < :k;", k=3
+    )
+    assert [row.k for row in answer.collect()] == [2]
+    assert db.execute("INSERT INTO T VALUES (4); DELETE FROM T").message == "deleted 3 rows from T"
+    with pytest.raises(SqlError) as refused:
+        db.execute("INSERT INTO T VALUES (5);\nINSERT INTO Nothing VALUES (6); DROP TABLE T")
+    assert refused.value.place is not None
+    assert "line 2, column 13" in str(refused.value)
+    assert str(refused.value.detail).endswith("statement 2 of 3; those before it were run")
+    assert [row.k for row in db.sql("SELECT k FROM T").collect()] == [5]
+    with pytest.raises(SqlError) as refused:
+        db.sql("DROP TABLE T; SELECT k FROM T; SELECT k FROM T")
+    assert refused.value.message == "only the last of several statements can be a query"
+    with pytest.raises(SqlError, match="cannot read the statement"):
+        db.sql("DROP TABLE T; SELECT k, FROM T")
+    with pytest.raises(InputError, match="this is a query"):
+        db.execute("DROP TABLE T; SELECT k FROM T")
+    with pytest.raises(SqlError, match="got none"):
+        db.sql(" ; ")
+    assert db.sql("SELECT k FROM T").count() == 1
+
+
+def test_the_answer_of_a_batch_is_that_of_its_last_row(db: nm.Database) -> None:
+    changes = db.sql("SELECT store, SUM(price) AS total FROM Sales [RANGE 3 HOURS] GROUP BY store")
+    assert sorted(map(tuple, nm.snapshot(changes).collect())) == [("north", 20), ("south", 6)]
+    nothing = db.sql("SELECT price FROM Sales [RANGE 1 HOUR] WHERE price > 99 EMIT CHANGES")
+    assert nm.snapshot(nothing).collect() == []
+    stored = nm.snapshot(changes.where("total IS NOT NULL"))
+    assert stored.collect() == []

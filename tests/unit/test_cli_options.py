@@ -52,6 +52,11 @@ from nilometer.model.time_forms import EpochTimes, EpochUnit, WrittenTimes
             Source("A", Path("a:b.csv"), "ts", WrittenTimes("dd-MMM-yyyy H:mm:ss")),
         ),
         ("A=a.csv:x[1]", Source("A", Path("a.csv"), "x[1]")),
+        ("A=a.csv:b .. e", Source("A", Path("a.csv"), "b", end="e")),
+        (
+            "A=a.csv:b..e[epoch s]",
+            Source("A", Path("a.csv"), "b", EpochTimes(EpochUnit.SECONDS), "e"),
+        ),
     ],
 )
 def test_a_stream_is_a_name_a_path_and_a_time_column(text: str, expected: Source) -> None:

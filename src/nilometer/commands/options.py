@@ -58,6 +58,15 @@ class Source:
     time: str | None = None
     form: TimeForm | None = None
     """How the times are given, where that was said."""
+    end: str | None = None
+    """The column until which a row counts, where one was named."""
+
+    @property
+    def times(self) -> str | tuple[str, str] | None:
+        """The time column, or those of start and end."""
+        if self.time is None or self.end is None:
+            return self.time
+        return self.time, self.end
 
 
 @dataclass(frozen=True)
@@ -141,6 +150,8 @@ def read_sources(streams: Sequence[str], tables: Sequence[str]) -> Sources:
 def read_stream(text: str) -> Source:
     """NAME=PATH:TIMECOLUMN[FORM]; column and form may be missing, and the path may have colons.
 
+    NAME=PATH:START..END names two columns, from one of which to the other a row counts.
+
     >>> read_stream("A=data/cam:1.csv:ts[epoch ms]").form
     EpochTimes(unit=<EpochUnit.MILLIS: 'ms'>)
     """
@@ -155,7 +166,12 @@ def read_stream(text: str) -> Source:
             detail=f"got {text!r}",
             hint="write NAME=PATH:TIMECOLUMN, such as --stream A=camera1.csv:ts",
         )
-    return Source(name, _path(path), column.strip() or None, form)
+    start, dots, end = column.partition("..")
+    if dots and not (start.strip() and end.strip()):
+        raise InputError(
+            "cannot read --stream", detail=f"got {text!r}", hint="write A=events.csv:start..end"
+        )
+    return Source(name, _path(path), start.strip() or None, form, end.strip() or None)
 
 
 def read_table(text: str) -> Source:

@@ -71,21 +71,26 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
     if source.time is None or files.kind is FileKind.PARQUET:
         return found
     fields = list(found.fields)
-    place = find_column(source.name, found, source.time)
-    is_time = isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType)
-    # A number that Spark has read as one may be what was written, or not: 1e3, 0123.
-    if is_time or (source.form is not None and files.kind is FileKind.CSV):
-        fields[place] = StructField(fields[place].name, StringType())
+    for column in filter(None, (source.time, source.end)):
+        place = find_column(source.name, found, column)
+        is_time = isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType)
+        # A number that Spark has read as one may be what was written, or not: 1e3, 0123.
+        if is_time or (source.form is not None and files.kind is FileKind.CSV):
+            fields[place] = StructField(fields[place].name, StringType())
     return StructType(fields)
 
 
 def _with_time(frame: DataFrame, source: Source) -> DataFrame:
-    """Make the time column a TIMESTAMP; what is no time is an error that shows the value."""
-    if source.time is None:
-        return frame
-    field = frame.schema.fields[find_column(source.name, frame.schema, source.time)]
+    """Make the time columns TIMESTAMPs; what is no time is an error that shows the value."""
+    for column in filter(None, (source.time, source.end)):
+        frame = _with_instants(frame, source, column)
+    return frame
+
+
+def _with_instants(frame: DataFrame, source: Source, time: str) -> DataFrame:
+    field = frame.schema.fields[find_column(source.name, frame.schema, time)]
     if source.form is not None or not isinstance(field.dataType, StringType):
-        return with_instants(source.name, frame, source.time, source.form)
+        return with_instants(source.name, frame, time, source.form)
     column = F.col(quote_name(field.name))
     wrong = F.concat(F.lit(f"column {field.name} of {source.name} holds no time: "), column)
     refused = F.when(column.isNotNull(), F.raise_error(wrong))

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -154,12 +155,12 @@ def _create_stream(
     db: Database, spark: SparkSession, source: Source, follow: Follow | None
 ) -> None:
     if follow is None:
-        db.create_stream(source.name, read_static(spark, source), time=source.time)
+        db.create_stream(source.name, read_static(spark, source), time=source.times)
         return
     db.create_stream(
         source.name,
         read_streaming(spark, source),
-        time=source.time,
+        time=source.times,
         lateness=follow.lateness.get(source.name),
         idle=follow.idle.get(source.name),
     )
@@ -222,7 +223,7 @@ def _run(
 def _answer_at(changelog: DataFrame, sql: str, at: Moment) -> DataFrame:
     """What a changelog says at one moment, in the order that the statement asks for."""
     require_changing(changelog, "--at")
-    then = snapshot(changelog, at.instant)
+    then = snapshot(changelog, at.instant or datetime.max.replace(tzinfo=UTC))
     return read_order(sql, headings_of(then)).sort_frame(then)
 
 

@@ -35,6 +35,7 @@ from nilometer.errors import (
     ContradictionError,
     InputError,
     NilometerError,
+    SqlSyntaxError,
     SqlWindowError,
     UnknownNameError,
     in_one_line,
@@ -46,7 +47,7 @@ from nilometer.model.time_forms import EpochTimes, read_unit
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
-from nilometer.spark.describe import describe_stream, describe_table
+from nilometer.spark.describe import describe_stream, describe_table, end_column
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
 from nilometer.spark.log_rows import register_log_sources
@@ -74,7 +75,15 @@ from nilometer.sql.explain import explain_plan
 from nilometer.sql.parameters import merged
 from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.plan import JoinPlan
-from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
+from nilometer.sql.scalars import place_of
+from nilometer.sql.statements import (
+    AnyStatement,
+    ExplainFormat,
+    Statement,
+    read_one,
+    read_query,
+    read_statements,
+)
 
 _LOG: Final = logging.getLogger("nilometer.database")
 _CREATES: Final = (
@@ -121,7 +130,7 @@ class Database:
         name: str,
         frame: DataFrame,
         *,
-        time: str | None = None,
+        time: str | tuple[str, str] | None = None,
         epoch: str | None = None,
         lateness: Duration | None = None,
         idle: Duration | None = None,
@@ -131,7 +140,8 @@ class Database:
         """Give a DataFrame a name under which statements read it as a stream.
 
         frame     streaming, or static: a stream that has ended.
-        time      its TIMESTAMP column; a streaming one without gets the time of arrival.
+        time      its TIMESTAMP column; a streaming one without gets the time of arrival. Or two,
+                  ("start", "end"): a row counts from one until the other.
         epoch     what it counts since 1970 if it is a number: "s", "ms", "us" or "ns".
         lateness  how far it may be out of order; later rows are dropped and counted.
         idle      after how long a silence it no longer holds up the others.
@@ -142,8 +152,11 @@ class Database:
         """
         self._require_new(name, frame)
         form = None if epoch is None else EpochTimes(read_unit(epoch))
-        frame = with_instants(name, frame, time, form)
-        relation = describe_stream(name, frame, time, lateness, idle, rate, distinct)
+        start, end = time if isinstance(time, tuple) else (time, None)
+        frame = with_instants(name, with_instants(name, frame, start, form), end, form)
+        relation = describe_stream(name, frame, start, lateness, idle, rate, distinct)
+        if end is not None:
+            relation = replace(relation, end=(end_column(name, frame, relation.time, end),))
         self._named.add(relation, frame)
 
     def create_table(self, name: str, frame: DataFrame) -> None:
@@ -215,6 +228,9 @@ class Database:
     ) -> DataFrame:
         """The answer to a statement: a DataFrame, streaming if one of its inputs is.
 
+        Of several statements, separated by `;`, it is that of the last; the others are run before
+        it, in order, up to the first that fails. Only the last can be a query.
+
         buckets   how many parts the work has; by default Spark's shuffle partitions. It is
                   kept in the state: a query is restarted with the number it was started with.
         reader    a name under which logs know the query: they keep what it has not read until
@@ -224,7 +240,7 @@ class Database:
         >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)  # doctest: +SKIP
         """
         given = merged(parameters, values)
-        read = read_one(statement, given)
+        read = self._run_before_last(read_statements(statement, given))
         if not isinstance(read, Statement):
             outcome = self._run(read)
             rows = outcome.rows
@@ -249,15 +265,19 @@ class Database:
     ) -> Outcome:
         """Do what a statement says that is no query; without Spark unless it needs it.
 
+        Of several statements it is the last that is told of, as in `sql`.
+
         owner  whose query it is that the statement makes, for `queries_of`.
         parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
         'table Stores created'
         """
-        read = read_one(statement, merged(parameters, values))
-        if isinstance(read, Statement):
+        found = read_statements(statement, merged(parameters, values))
+        if found and isinstance(found[-1], Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
+        read = self._run_before_last(found, owner)
+        assert not isinstance(read, Statement)
         return self._run(read, owner)
 
     def explain(
@@ -477,6 +497,30 @@ class Database:
             raise self.lost
         if self._is_closed:
             raise closed()
+
+    def _run_before_last(
+        self, found: Sequence[AnyStatement], owner: str | None = None
+    ) -> AnyStatement:
+        """Run all statements but the last, which is returned; none if one of them is a query."""
+        if not found:
+            raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
+        for number, one in enumerate(found[:-1], 1):
+            if isinstance(one, Statement):
+                raise SqlSyntaxError(
+                    "only the last of several statements can be a query",
+                    place=place_of(one.tree, one.sql),
+                    detail=f"statement {number} of {len(found)} is one",
+                    hint="run it by itself",
+                )
+        for number, one in enumerate(found[:-1], 1):
+            assert not isinstance(one, Statement)
+            try:
+                self._run(one, owner)
+            except NilometerError as error:
+                where = f"statement {number} of {len(found)}; those before it were run"
+                error.detail = where if error.detail is None else f"{error.detail}; {where}"
+                raise
+        return found[-1]
 
     def _run(self, statement: DatabaseStatement, owner: str | None = None) -> Outcome:
         self._refuse_taken(statement)

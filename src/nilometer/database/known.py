@@ -102,6 +102,9 @@ def relation_of(declared: Declaration) -> Relation:
     relation = describe_log(declared.name, declared.layout)
     implicit = declared.time is None or declared.is_sensor_table
     relation = replace(relation, has_implicit_time=implicit)
+    if declared.end is not None:
+        inside = () if declared.column is None else (declared.column,)
+        relation = replace(relation, end=(*inside, declared.end))
     if declared.static is None or declared.column is None:
         return relation
     names = tuple(declared.static.names)

@@ -59,13 +59,16 @@ class LocalDatabase:
         self,
         name: str,
         rows: pa.Table,
-        time: str | None = None,
+        time: str | tuple[str, str] | None = None,
         lateness: int = 0,
         statistics: Statistics | None = None,
         idle: int | None = None,
     ) -> None:
         """A stream; `sql` reads the rows as all there are, `query` only takes their schema."""
         types = tuple(rows.schema.types)
+        end = None
+        if isinstance(time, tuple):
+            time, end = time
         if time is not None and not pat.is_timestamp(rows.schema.field(time).type):
             kind = rows.schema.field(time).type
             raise InputError(
@@ -82,6 +85,7 @@ class LocalDatabase:
             time,
             clock,
             statistics=statistics or Statistics(),
+            end=None if end is None else (end,),
         )
 
     def create_table(self, name: str, rows: pa.Table) -> None:

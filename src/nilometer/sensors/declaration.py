@@ -24,6 +24,8 @@ class Declaration:
     """WITH (…): those of the stream type, and those of the log and the manager."""
     time: str | None = None
     """The column of a reading that holds the time; None: the time of arrival."""
+    end: str | None = field(default=None, kw_only=True)
+    """The column of a reading until which it counts, where one is declared."""
     lateness: int = 0
     idle: int | None = None
     history: int = 0

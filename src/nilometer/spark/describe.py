@@ -47,6 +47,18 @@ def describe_stream(
     )
 
 
+def end_column(name: str, frame: DataFrame, start: str | None, end: str) -> str:
+    """The column until which rows count, as it is spelled."""
+    place = time_column(name, Input(frame.schema, frame.isStreaming), end)
+    assert place is not None
+    if frame.columns[place] == start:
+        raise InputError(
+            f"{end} is the start and the end of the rows of {name}",
+            hint='name two columns: time=("start", "end")',
+        )
+    return frame.columns[place]
+
+
 def describe_table(name: str, frame: DataFrame) -> Relation:
     """A static table."""
     if frame.isStreaming:

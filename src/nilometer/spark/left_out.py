@@ -1,4 +1,4 @@
-"""Rows that a batch answer leaves out because they have no time: counted while it is computed."""
+"""What a batch answer knows of its streams: rows that have no time, and when the last one came."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ class LeftOut:
     """Counts the rows of streams that have no time, in the first computation of an answer."""
 
     _observed: dict[str, Observation] = field(default_factory=dict)
+    _times: list[DataFrame] = field(default_factory=list)
 
-    def watch(self, stream: str, rows: DataFrame, time: str) -> DataFrame:
+    def watch(self, stream: str, rows: DataFrame, time: str, end: str | None = None) -> DataFrame:
         """The same rows, which are counted on their way; those of a stream once."""
         if stream in self._observed:
             return rows
         self._observed[stream] = Observation()
-        counted = F.count_if(_is_none(F.col(time))).alias(_COUNT)
+        is_none = _is_none(F.col(time))
+        self._times.append(rows.where(~is_none).select(F.max(F.unix_micros(F.col(time)))))
+        if end is not None:
+            is_none = is_none | F.col(end).isNull() | (F.col(end) < F.col(time))
+        counted = F.count_if(is_none).alias(_COUNT)
         return rows.observe(self._observed[stream], counted)
 
     def attach(self, answer: DataFrame) -> DataFrame:
@@ -49,6 +54,17 @@ class LeftOut:
         for thread in threads:
             thread.join(_WAIT)
         return {name: found[name] for name in self._observed if name in found}
+
+
+def last_time(answer: DataFrame) -> int | None:
+    """The largest time of all rows of a batch answer's streams, in microseconds; it is computed.
+
+    None: it is no such answer, or there are no rows.
+    """
+    left_out = getattr(answer, _ATTRIBUTE, None)
+    frames = left_out._times if isinstance(left_out, LeftOut) else []
+    found = [row[0] for frame in frames for row in frame.collect()]
+    return max((one for one in found if one is not None), default=None)
 
 
 def rows_without_time(answer: DataFrame) -> dict[str, int]:

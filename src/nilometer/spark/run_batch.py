@@ -73,7 +73,10 @@ def _pack(
     source = given.plan.sources[given.source]
     rows = carried_rows(given.plan, given.source, frames[source.relation.name])
     if source.relation.time is not None:
-        rows = left_out.watch(source.relation.name, rows, rows.columns[time_place(source)])
+        names = rows.columns
+        ends = [i for i, one in enumerate(source.carried) if one.ref == source.until]
+        end = names[ends[0]] if ends else None
+        rows = left_out.watch(source.relation.name, rows, names[time_place(source)], end)
     return rows.mapInArrow(ship_function(PackInOrder(stage, stream)), _PACKED)
 
 

@@ -44,6 +44,8 @@ class Relation:
     """The column that holds the time; None in a stream: the time of arrival."""
     clock: StreamClock = field(default_factory=StreamClock)
     is_table: bool = False
+    end: tuple[str, ...] | None = None
+    """The column until which a row counts, which begins to count at its time; or a field of one."""
     statistics: Statistics = field(default_factory=Statistics)
     has_implicit_time: bool = False
     """Whether nobody declared the column of the time: a star does not stand for it."""

@@ -88,6 +88,7 @@ def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:
         stream_type=stream.stream_type.lower(),
         options=dict(stream.options),
         time=stream.time,
+        end=stream.end,
         lateness=stream.lateness,
         idle=stream.idle,
         history=stream.history,

@@ -56,7 +56,7 @@ def _show_streams(catalog: SensorCatalog) -> Outcome:
         name=[one.name for one in found],
         kind=["sensor table" if one.is_sensor_table else "stream" for one in found],
         stream_type=[one.stream_type for one in found],
-        time=[one.time or "arrival" for one in found],
+        time=[_time(one) for one in found],
         lateness=[format_duration(one.lateness) for one in found],
         idle=[None if one.idle is None else format_duration(one.idle) for one in found],
         history=[_history(one.history) for one in found],
@@ -127,10 +127,16 @@ def _describe_sensors(declared: Declaration, sensors: int) -> Outcome:
 
 
 def _reading_rows(declared: Declaration, prefix: str) -> list[tuple[str, str, str]]:
+    roles = {declared.time: "time", declared.end: "end"}
     return [
-        (prefix + one.name, declared_type(one), "time" if one.name == declared.time else "reading")
+        (prefix + one.name, declared_type(one), roles.get(one.name, "reading"))
         for one in declared.readings
     ]
+
+
+def _time(declared: Declaration) -> str:
+    time = declared.time or "arrival"
+    return time if declared.end is None else f"{time} to {declared.end}"
 
 
 def _stream_sentence(declared: Declaration) -> str:

@@ -43,6 +43,7 @@ class RowBuilder:
         self._stored = declaration.layout.stored
         self._is_table = declaration.is_sensor_table
         self._time = None if declaration.time is None else self._names.index(declaration.time)
+        self._end = None if declaration.end is None else self._names.index(declaration.end)
 
     def from_values(self, values: Sequence[Any]) -> Columns:
         """Columns of readings: mappings, sequences, or single values."""
@@ -59,7 +60,7 @@ class RowBuilder:
             array, misfits = fit_values(column, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
-        return Columns(arrays, self._times(arrays), refused)
+        return self._columns(arrays, refused)
 
     def from_batch(self, batch: pa.RecordBatch) -> Columns:
         """Columns of a record batch; those it has not are NULL, others are left out."""
@@ -72,7 +73,17 @@ class RowBuilder:
             array, misfits = fit_array(found, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
-        return Columns(arrays, self._times(arrays), refused)
+        return self._columns(arrays, refused)
+
+    def _columns(self, arrays: list[pa.Array], refused: Refusals) -> Columns:
+        """The columns, without rows that end before they begin."""
+        times = self._times(arrays)
+        if self._end is not None and times is not None:
+            ends = self._instants(arrays[self._end])
+            for at in np.flatnonzero((ends < times) & (times != NO_TIME)).tolist():
+                without = ends[at] == NO_TIME
+                refused.setdefault(at, "has no end" if without else "ends before it begins")
+        return Columns(arrays, times, refused)
 
     def stored(
         self,
@@ -125,9 +136,13 @@ class RowBuilder:
     def _times(self, arrays: list[pa.Array]) -> NDArray[np.int64] | None:
         if self._time is None:
             return None
-        found = pc.fill_null(arrays[self._time].cast(pa.int64()), NO_TIME)
-        times: NDArray[np.int64] = found.to_numpy(zero_copy_only=False)
-        return times
+        return self._instants(arrays[self._time])
+
+    @staticmethod
+    def _instants(column: pa.Array) -> NDArray[np.int64]:
+        found = pc.fill_null(column.cast(pa.int64()), NO_TIME)
+        instants: NDArray[np.int64] = found.to_numpy(zero_copy_only=False)
+        return instants
 
     @staticmethod
     def _note(column: str, misfits: Refusals, refused: Refusals) -> None:

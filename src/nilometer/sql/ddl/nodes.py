@@ -41,6 +41,8 @@ class StreamDef:
     options: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case; values as text."""
     time: str | None = None
+    end: str | None = None
+    """Until when a row counts that says so itself: TIME (time, end)."""
     lateness: int = 0
     idle: int | None = None
     history: int = 0
