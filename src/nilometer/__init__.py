@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nilometer.database import Database, connect
     from nilometer.spark.answer_table import keep_answer, read_answer
     from nilometer.spark.conditions import predicate
+    from nilometer.spark.left_out import rows_without_time
     from nilometer.spark.metrics import metrics
     from nilometer.spark.session import local_spark
     from nilometer.spark.snapshot import snapshot
@@ -38,6 +39,7 @@ __all__ = [
     "predicate",
     "range",
     "read_answer",
+    "rows_without_time",
     "snapshot",
     "window",
     "window_join",
@@ -52,6 +54,7 @@ _LAZY = {
     "snapshot": "nilometer.spark.snapshot",
     "local_spark": "nilometer.spark.session",
     "metrics": "nilometer.spark.metrics",
+    "rows_without_time": "nilometer.spark.left_out",
     "predicate": "nilometer.spark.conditions",
     "Database": "nilometer.database",
     "connect": "nilometer.database",

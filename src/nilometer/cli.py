@@ -62,7 +62,19 @@ StreamOption = Annotated[
         "--stream",
         metavar="NAME=PATH:TIMECOLUMN",
         help="A stream: a file, or a folder of files, and the column that holds its time. "
+        "Numbers need a unit, A=a.csv:ts[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
+        "pattern, A=a.csv:\"ts[format 'dd-MMM-yyyy H:mm:ss']\". A=a.csv:start..end names two "
+        "columns, from one of which to the other a row counts. "
         "With --follow the column may be left out: the time of arrival. May be repeated.",
+    ),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="What :NAME stands for in the statement: a number, text, or a constant such as "
+        "\"DATE '2026-01-31'\". Repeatable.",
     ),
 ]
 TableOption = Annotated[
@@ -116,6 +128,7 @@ def sql(  # noqa: PLR0913  one argument per option
     file: FileOption = None,
     stream: StreamOption = None,
     table: TableOption = None,
+    param: ParameterOption = None,
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
     logs: LogsOption = None,
@@ -230,10 +243,14 @@ def sql(  # noqa: PLR0913  one argument per option
     text, chosen = read_text(statement, file), options.Output(form, output, limit)
     with Progress(_errors()) as progress:
         progress.say("Starting Spark")
+        from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
         from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
 
         kept = options.read_kept(db, catalog, logs)
-        request = Request(text, sources, chosen, following, buckets, moment, execution, kept)
+        values = read_parameters(param or [])
+        request = Request(
+            text, sources, chosen, following, buckets, moment, execution, kept, values
+        )
         run_sql(request, progress)
 
 
@@ -243,6 +260,7 @@ def explain(
     file: FileOption = None,
     stream: StreamOption = None,
     table: TableOption = None,
+    param: ParameterOption = None,
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
     logs: LogsOption = None,
@@ -255,9 +273,11 @@ def explain(
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
     with Progress(_errors()) as progress:
         progress.say("Starting Spark")
+        from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
         from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
 
-        request = Request(text, sources, kept=options.read_kept(db, catalog, logs))
+        kept = options.read_kept(db, catalog, logs)
+        request = Request(text, sources, kept=kept, parameters=read_parameters(param or []))
         run_explain(request, form, progress)
 
 

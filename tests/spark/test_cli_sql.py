@@ -264,3 +264,17 @@ def test_a_database_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:
     for option in ("--catalog", "--logs"):
         text = refusal(run("sql", "SELECT a FROM T", option, "x")).message
         assert text == f"{option} is for a database"
+
+
+def test_columns_of_odd_names(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('at.ts,a.b,my col,größe,"No.","x""y",select\n2026-01-01,1,2,3,4,5,6\n')
+    source = ["sql", "--stream", f"A={file}:at.ts", "--format", "csv"]
+    names = '`a.b`, A.`my col`, upper(`größe`), `No.` + 1, `x"y`, `select`'
+    for query in (
+        f"SELECT {names} FROM A WHERE `a.b` > 0",
+        f"SELECT {names}, COUNT(*) FROM A [RANGE 1 S] GROUP BY {names}",
+    ):
+        result = run(*source, query)
+        assert result.exit_code == 0, (query, result.exception)
+        assert rows(result.stdout)[0][:6] == ["1", "2", "3", "5", "5", "6"]

@@ -23,14 +23,14 @@ from tests.change_oracle import canonical, is_same
 
 FILE: Final = Path(__file__).parents[1] / "questions" / "captures.test"
 STREAMS: Final = {
-    "Power": "SELECT to_timestamp(unix_ts::DOUBLE) AS ts, V::DOUBLE AS V, I::DOUBLE AS I, P::BIGINT AS P "
-    "FROM read_csv('{}/ampds_electricity_b1e.csv') LIMIT 4000",
-    "Flow": 'SELECT to_timestamp("Time"::DOUBLE * 10) AS ts, Source AS source, Destination AS destination,'
-    ' Protocol AS protocol, "Length"::BIGINT AS length '
-    "FROM read_csv('{}/maccdc2012_00016.csv') LIMIT 6000",
-    "Home": "SELECT strptime(\"Date\" || ' ' || \"Time AM/PM\", '%m/%d/%Y %I:%M:%S %p')::TIMESTAMPTZ"
-    " AS ts, Location AS location, SensorID AS sensor, Value AS value "
-    "FROM read_csv('{}/mavlab_2003_march.csv', all_varchar = true)",
+    "Power": """SELECT to_timestamp(unix_ts::DOUBLE) AS ts, V::DOUBLE AS V, I::DOUBLE AS I,
+        P::BIGINT AS P FROM read_csv('{}/ampds_electricity_b1e.csv') LIMIT 4000""",
+    "Flow": """SELECT to_timestamp("Time"::DOUBLE * 10) AS ts, Source AS source,
+        Destination AS destination, Protocol AS protocol, "Length"::BIGINT AS length
+        FROM read_csv('{}/maccdc2012_00016.csv') LIMIT 6000""",
+    "Home": """SELECT strptime("Date" || ' ' || "Time AM/PM", '%m/%d/%Y %I:%M:%S %p')::TIMESTAMPTZ
+        AS ts, Location AS location, SensorID AS sensor, Value AS value
+        FROM read_csv('{}/mavlab_2003_march.csv', all_varchar = true)""",
 }
 TABLES: Final = {
     "Rooms": "SELECT location, floor::INT AS floor FROM (VALUES ('Dining Room', 1), "

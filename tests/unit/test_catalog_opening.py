@@ -48,10 +48,22 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
         SensorCatalog.open(catalog_url)
     assert caught.value.message == "the catalog was written by a later version of Nilometer"
     assert caught.value.hint == "upgrade Nilometer"
-    assert "has revision 9999, this version knows 0003" in str(caught.value.detail)
+    assert "has revision 9999, this version knows 0004" in str(caught.value.detail)
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0004'")
+    with SensorCatalog.open(catalog_url) as catalog:
+        assert catalog.declarations() == [SENSORS]
+
+
+def test_a_catalog_without_views_opens(catalog_url: str) -> None:
+    with SensorCatalog.open(catalog_url) as catalog:
+        catalog.create(SENSORS)
+    _run(catalog_url, "DROP TABLE nilometer_views")
+    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
     _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0003'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]
+        assert catalog.create_view("v", "SELECT 1")
+        assert [one.text for one in catalog.views()] == ["SELECT 1"]
 
 
 def _run(url: str, statement: str) -> None:
@@ -211,10 +223,12 @@ def test_a_server_that_was_away_is_used_again(catalog_url: str) -> None:
 
 
 def test_a_catalog_of_the_first_release_is_upgraded(catalog_url: str) -> None:
-    """It had no lease."""
+    """It had no lease, and no views."""
     with SensorCatalog.open(catalog_url) as catalog:
         catalog.create(SENSORS)
     _run(catalog_url, "DROP TABLE nilometer_lease")
+    _run(catalog_url, "DROP TABLE nilometer_views")
+    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
     _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0002'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]

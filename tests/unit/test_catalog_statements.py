@@ -312,7 +312,10 @@ REFUSALS = [
     ("DELETE FROM Rooms WHERE floor", "a condition must be true or false"),
     ("DELETE FROM Room", "there is no table or sensor table Room"),
     ("DROP TABLE Sensors", "Sensors is a sensor table, not a table"),
-    ("DESCRIBE Nothing", "there is no stream, sensor table, table, query or delivery Nothing"),
+    (
+        "DESCRIBE Nothing",
+        "there is no stream, sensor table, table, query, delivery or view Nothing",
+    ),
 ]
 
 

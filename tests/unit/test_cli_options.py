@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
 from contextlib import suppress
@@ -33,6 +34,7 @@ from nilometer.commands.row_order import read_order
 from nilometer.commands.statements import split_statements
 from nilometer.commands.tables import Heading, TableView
 from nilometer.errors import DurationError, InputError, SqlError
+from nilometer.model.time_forms import EpochTimes, EpochUnit, WrittenTimes
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,18 @@ from nilometer.errors import DurationError, InputError, SqlError
         ("A = a:b/c.csv:ts", Source("A", Path("a:b/c.csv"), "ts")),
         ("A=a:b/folder", Source("A", Path("a:b/folder"))),
         ("A=folder", Source("A", Path("folder"))),
+        ("A=a.csv:ts[epoch s]", Source("A", Path("a.csv"), "ts", EpochTimes(EpochUnit.SECONDS))),
+        ("A=a.csv:t s [EPOCH ns]", Source("A", Path("a.csv"), "t s", EpochTimes(EpochUnit.NANOS))),
+        (
+            "A=a:b.csv:ts[format 'dd-MMM-yyyy H:mm:ss']",
+            Source("A", Path("a:b.csv"), "ts", WrittenTimes("dd-MMM-yyyy H:mm:ss")),
+        ),
+        ("A=a.csv:x[1]", Source("A", Path("a.csv"), "x[1]")),
+        ("A=a.csv:b .. e", Source("A", Path("a.csv"), "b", end="e")),
+        (
+            "A=a.csv:b..e[epoch s]",
+            Source("A", Path("a.csv"), "b", EpochTimes(EpochUnit.SECONDS), "e"),
+        ),
     ],
 )
 def test_a_stream_is_a_name_a_path_and_a_time_column(text: str, expected: Source) -> None:
@@ -54,6 +68,51 @@ def test_a_stream_that_cannot_be_read_shows_how_to_write_it(text: str) -> None:
     with pytest.raises(InputError, match="cannot read --stream") as caught:
         read_stream(text)
     assert "A=camera1.csv:ts" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A=a.csv:ts[epoch]", "numbers cannot count nothing since 1970"),
+        ("A=a.csv:ts[epoch days]", "numbers cannot count days since 1970"),
+        ("A=a.csv:ts[format dd.MM.yyyy]", "cannot read --stream"),
+        ("A=a.csv:ts[format 'dd.MM']", "cannot read times by the pattern 'dd.MM'"),
+        ("A=[epoch s]", "cannot read --stream"),
+    ],
+)
+def test_a_form_of_times_that_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_stream(text)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("ts,k,k", "two columns of {} are named k"),
+        ("ts,k,K", "two columns of {} are named K"),
+        ("ts,,k", "column 2 of {} has no name"),
+        ("ts,k,", "column 3 of {} has no name"),
+        ("ts;k", "the cells of {} stand between semicolons"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_headers_that_cannot_be_read_by(
+    tmp_path: Path, header: str, message: str, ending: str, in_folder: bool
+) -> None:
+    file = tmp_path / f"a.{ending}"
+    content = f"\ufeff{header}\n1,2,3\n".encode()
+    file.write_bytes(gzip.compress(content) if ending == "csv.gz" else content)
+    with pytest.raises(InputError) as refused:
+        find_files("A", tmp_path if in_folder else file)
+    assert refused.value.message == message.format(file)
+
+
+@pytest.mark.parametrize("header", ["a.b,my col,größe", '"a\nb",`c`,select', "", "a"])
+def test_headers_of_odd_names_are_taken(tmp_path: Path, header: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n", encoding="utf-8")
+    assert find_files("A", tmp_path / "a.csv").kind is FileKind.CSV
 
 
 def test_tables_have_no_time_column() -> None:

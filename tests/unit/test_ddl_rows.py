@@ -83,7 +83,7 @@ def test_refused_conditions(where: str, text: str) -> None:
 
 
 def computed(text: str, kind: pa.DataType) -> Any:
-    return compute_values(read_expression(text), text, ROWS, kind).to_pylist()
+    return compute_values(read_expression(text), text, ROWS, pa.field("x", kind)).to_pylist()
 
 
 def test_computed_values() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from nilometer.errors import InputError
 from nilometer.log.options import Fsync, LogOptions, WhenFull
+from nilometer.model.time_forms import EpochTimes, EpochUnit
 from nilometer.sensors.log_options import OPTIONS, StreamOptions, read_stream_options
 
 READS = pa.schema([("f", pa.float64())])
@@ -42,7 +43,7 @@ def test_every_option() -> None:
         history=7,
     )
     assert found == StreamOptions(
-        log, 600_000_000, 5_000, 1_000, "celsius", READS, {"interval": "1s"}
+        log, 600_000_000, 5_000, EpochTimes(EpochUnit.MILLIS), "celsius", READS, {"interval": "1s"}
     )
     assert len(OPTIONS) == 11
 

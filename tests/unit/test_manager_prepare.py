@@ -22,7 +22,7 @@ NOW = 1000 * SECOND
 
 def preparation() -> Preparation:
     declared = Declaration("S", READINGS, "any", time="at")
-    return Preparation(RowBuilder(declared, SECOND), SensorClock(0, None, SECOND))
+    return Preparation(RowBuilder(declared), SensorClock(0, None, SECOND))
 
 
 def received(value: Any, time: int | None = None, *, can_wait: bool = True) -> Received:

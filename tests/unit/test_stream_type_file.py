@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.errors import InputError
+from nilometer.kernels.read_times import with_forms
+from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenTimes
 from nilometer.sensors.stream_type import END, NEW_VALUE, NO_VALUE, BadReadingError, SensorAddress
 from nilometer.sensors.types.file import FileStream
 
@@ -27,10 +29,11 @@ def at(
     path: Path | str,
     delivered: frozenset[bytes] = frozenset(),
     time: str | None = "at",
-    epoch: int = 1_000_000,
+    form: TimeForm | None = None,
     **how: str,
 ) -> SensorAddress:
-    return SensorAddress("T", "s", str(path), how, COLUMNS, time, "t/1", delivered, epoch=epoch)
+    columns = with_forms(COLUMNS, form)
+    return SensorAddress("T", "s", str(path), how, columns, time, "t/1", delivered)
 
 
 def opened(sensor: SensorAddress, clock: Any = None) -> FileStream:
@@ -104,24 +107,25 @@ def test_instants_with_and_without_a_zone(tmp_path: Path, text: str, broken: boo
     assert len(bad) == broken
 
 
-def number_at(moment: datetime, epoch: int) -> int:
+def number_at(moment: datetime, unit: EpochUnit) -> int:
     """An instant as a number since 1970."""
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=epoch)
+    micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return int(micros / unit.micros)
 
 
-@pytest.mark.parametrize("epoch", [1_000_000, 1_000, 1])
+@pytest.mark.parametrize("unit", EpochUnit)
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("follow", ["false", "true"])
 @pytest.mark.parametrize("garbage", [False, True])
 def test_numbers_are_times_in_their_unit_and_every_row_is_stored_or_refused(
-    tmp_path: Path, ending: str, epoch: int, follow: str, garbage: bool
+    tmp_path: Path, ending: str, unit: EpochUnit, follow: str, garbage: bool
 ) -> None:
     rows = [row(number) for number in range(3000)]
-    numbers = [{**one, "at": number_at(one["at"], epoch)} for one in rows]
+    numbers = [{**one, "at": number_at(one["at"], unit)} for one in rows]
     file, bad = tmp_path / f"a.{ending}", 0
     if ending == "parquet":
         if garbage:
-            numbers = [{**one, "at": str(one["at"])} for one in numbers]
+            numbers = [{**one, "at": f"soon {one['at']}"} for one in numbers]
             rows, bad = [], len(numbers)
         pq.write_table(pa.Table.from_pylist(numbers), file)
     elif ending == "csv":
@@ -141,9 +145,90 @@ def test_numbers_are_times_in_their_unit_and_every_row_is_stored_or_refused(
             bad = 3
         file.write_text("\n".join(texts) + "\n")
     pieces = 20 if follow == "true" else 1_000_000
-    found, refused, _ = read(opened(at(file, epoch=epoch, follow=follow)), pieces)
+    found, refused, _ = read(opened(at(file, form=EpochTimes(unit), follow=follow)), pieces)
     assert found == rows
     assert len(refused) == bad
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("follow", ["false", "true"])
+@pytest.mark.parametrize("garbage", [False, True])
+def test_texts_of_a_pattern_are_times_and_every_row_is_stored_or_refused(
+    tmp_path: Path, ending: str, follow: str, garbage: bool
+) -> None:
+    rows = [row(number) for number in range(300)]
+    texts = [{**one, "at": one["at"].strftime("%d-%b-%Y %H:%M:%S")} for one in rows]
+    bad = ["2026-01-01 00:00:00", "32-Jan-2026 0:00:00", "01-Foo-2026 0:00:00"] if garbage else []
+    texts += [{"n": -1, "t": 0.0, "at": text} for text in bad]
+    file = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(texts), file)
+    elif ending == "csv":
+        lines = [f"{one['n']},{one['t']},{one['at']}" for one in texts]
+        file.write_text("\n".join(["n,t,at", *lines]) + "\n")
+    else:
+        file.write_text("".join(json.dumps(one) + "\n" for one in texts))
+    sensor = at(file, form=WrittenTimes("dd-MMM-yyyy H:mm:ss"), follow=follow)
+    found, refused, _ = read(opened(sensor), 20 if follow == "true" else 1_000_000)
+    assert found == rows
+    assert len(refused) == len(bad)
+
+
+@pytest.mark.parametrize("follow", ["false", "true"])
+def test_a_name_in_the_declared_case_comes_before_others(tmp_path: Path, follow: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("N,n,at\n1,2,2026-01-01\n")
+    found, _, _ = read(opened(at(file, follow=follow)), 3)
+    assert [one["n"] for one in found] == [2]
+
+
+ODD = pa.schema([("a.b", pa.int64()), ("my größe", pa.string()), ("At", TIMESTAMP)])
+
+
+@pytest.mark.parametrize("follow", ["false", "true"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_columns_of_odd_names(tmp_path: Path, follow: str, mark: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f'{mark}AT, a.b ,"my größe",x,x\n2026-01-01,1,"a,b",y,z\n', encoding="utf-8")
+    sensor = SensorAddress("T", "s", str(file), {"follow": follow}, ODD, "At", "t/1", frozenset())
+    found, bad, _ = read(opened(sensor), 3)
+    assert (found, bad) == ([{"a.b": 1, "my größe": "a,b", "At": START}], [])
+
+
+@pytest.mark.parametrize("follow", ["false", "true"])
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("n,at,n", "two columns of the header are named n"),
+        ("1,2.0,2026-01-01", "the header names none of the declared columns"),
+        ("n;t;at", "the header names none of the declared columns"),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, follow: str, header: str, message: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"{header}\n1,2.0,2026-01-01\n")
+    with pytest.raises(InputError) as refused:
+        read(opened(at(file, follow=follow)), 3)
+    assert refused.value.message == message
+
+
+def test_eight_digits_are_a_number_where_a_unit_is_declared(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("n,at\n1,20260101\n")
+    found, bad, _ = read(opened(at(file, form=EpochTimes(EpochUnit.SECONDS))))
+    assert bad == []
+    assert found[0]["at"] == datetime(1970, 8, 23, 11, 48, 21, tzinfo=UTC)
+
+
+def test_a_number_that_cannot_be_seconds_is_refused_with_what_it_would_mean(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("n,at\n1,1393263000000\n")
+    found, (bad,), _ = read(opened(at(file)))
+    assert found == []
+    assert bad.reason == (
+        "column at: no time between 1700 and 9999 in seconds since 1970 (1393263000000 would be "
+        "2014-02-24 as milliseconds, 1970-01-17 as microseconds): 1393263000000"
+    )
 
 
 def test_fractions_of_seconds_and_compact_dates(tmp_path: Path) -> None:

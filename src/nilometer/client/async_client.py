@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
@@ -50,9 +50,14 @@ class AsyncClient:
     ) -> None:
         self._http = httpx.AsyncClient(**http_options(url, token, timeout, verify))
 
-    async def execute(self, statement: str) -> Rows:
-        """Run one statement: its rows, and what it says that it did."""
-        return await self.run(calls.execute(statement))
+    async def execute(
+        self, statement: str, *, parameters: Mapping[str, object] | None = None, **values: object
+    ) -> Rows:
+        """Run one statement: its rows, and what it says that it did.
+
+        parameters, values  what `:name` stands for in the statement, by its name.
+        """
+        return await self.run(calls.execute(statement, {**(parameters or {}), **values}))
 
     async def query(
         self, text: str, *, name: str | None = None, temporary: bool | None = None
@@ -72,9 +77,17 @@ class AsyncClient:
         """The sensors that some query needs at present."""
         return await self.run(calls.list_of("sensors"))
 
-    async def explain(self, statement: str, *, form: str = "text") -> str:
+    async def explain(
+        self,
+        statement: str,
+        *,
+        form: str = "text",
+        parameters: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> str:
         """What a query would do; `form` is text, or dot for Graphviz."""
-        return await self.run(calls.explain(statement, form))
+        given = {**(parameters or {}), **values}
+        return await self.run(calls.explain(statement, form, given))
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
+from nilometer.client.parameter_json import value_to_json
 from nilometer.client.replies import (
     ARROW,
     Reply,
@@ -46,16 +47,22 @@ class Call(Generic[Value]):
         return self.read(reply)
 
 
-def execute(statement: str) -> Call[Rows]:
+def execute(statement: str, values: Mapping[str, object]) -> Call[Rows]:
     accept = {"Accept": f"{ARROW}, application/json"}
-    return Call("POST", "/sql", read_rows, {"statement": statement}, headers=accept)
+    body = {"statement": statement, "parameters": _as_json(values)}
+    return Call("POST", "/sql", read_rows, body, headers=accept)
 
 
-def explain(statement: str, form: str) -> Call[str]:
+def _as_json(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value_to_json(value) for name, value in values.items()}
+
+
+def explain(statement: str, form: str, values: Mapping[str, object]) -> Call[str]:
     def read(reply: Reply) -> str:
         return str(read_json(reply)["plan"])
 
-    return Call("POST", "/explain", read, {"statement": statement, "form": form})
+    body = {"statement": statement, "form": form, "parameters": _as_json(values)}
+    return Call("POST", "/explain", read, body)
 
 
 def find_or_create(text: str, name: str | None, temporary: bool | None) -> Call[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
@@ -54,9 +54,14 @@ class Client:
     ) -> None:
         self._http = httpx.Client(**http_options(url, token, timeout, verify))
 
-    def execute(self, statement: str) -> Rows:
-        """Run one statement: its rows, and what it says that it did."""
-        return self.run(calls.execute(statement))
+    def execute(
+        self, statement: str, *, parameters: Mapping[str, object] | None = None, **values: object
+    ) -> Rows:
+        """Run one statement: its rows, and what it says that it did.
+
+        parameters, values  what `:name` stands for in the statement, by its name.
+        """
+        return self.run(calls.execute(statement, {**(parameters or {}), **values}))
 
     def query(self, text: str, *, name: str | None = None, temporary: bool | None = None) -> Query:
         """A query: one that is there, by its name, or a SELECT over streams that is started.
@@ -77,9 +82,17 @@ class Client:
         """The sensors that some query needs at present."""
         return self.run(calls.list_of("sensors"))
 
-    def explain(self, statement: str, *, form: str = "text") -> str:
+    def explain(
+        self,
+        statement: str,
+        *,
+        form: str = "text",
+        parameters: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> str:
         """What a query would do; `form` is text, or dot for Graphviz."""
-        return self.run(calls.explain(statement, form))
+        given = {**(parameters or {}), **values}
+        return self.run(calls.explain(statement, form, given))
 
     def close(self) -> None:
         self._http.close()

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from nilometer.commands.csv_header import check_header
 from nilometer.errors import InputError
 
 
@@ -62,7 +63,8 @@ def kind_of(name: str) -> FileKind | None:
 def find_files(name: str, path: Path) -> Files:
     """The files of the stream or table `name`; an error if there are none, or several kinds."""
     if path.is_dir():
-        kinds = {kind for file in _visible(path) if (kind := kind_of(file.name))}
+        found = {file: kind for file in sorted(_visible(path)) if (kind := kind_of(file.name))}
+        kinds = set(found.values())
         if not kinds:
             raise InputError(
                 f"there are no files for {name} in {path}",
@@ -74,12 +76,17 @@ def find_files(name: str, path: Path) -> Files:
                 detail=f"there are {' and '.join(sorted(kinds))}",
                 hint="put each kind into a folder of its own",
             )
-        return Files(path, kinds.pop())
+        kind = kinds.pop()
+        if kind is FileKind.CSV:
+            check_header(next(iter(found)))
+        return Files(path, kind)
     if not path.exists():
         raise InputError(f"there is no file or folder {path} for {name}")
     kind = kind_of(path.name)
     if kind is None:
         raise InputError(f"cannot tell what {path} holds", hint=_HINT)
+    if kind is FileKind.CSV:
+        check_header(path)
     return Files(path, kind)
 
 

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from nilometer.commands.time_option import take_form
 from nilometer.errors import InputError
 from nilometer.model.names import nearest
 from nilometer.model.time import parse_signed_duration
+from nilometer.model.time_forms import TimeForm
 
 
 class Format(StrEnum):
@@ -54,6 +56,17 @@ class Source:
     name: str
     path: Path
     time: str | None = None
+    form: TimeForm | None = None
+    """How the times are given, where that was said."""
+    end: str | None = None
+    """The column until which a row counts, where one was named."""
+
+    @property
+    def times(self) -> str | tuple[str, str] | None:
+        """The time column, or those of start and end."""
+        if self.time is None or self.end is None:
+            return self.time
+        return self.time, self.end
 
 
 @dataclass(frozen=True)
@@ -135,29 +148,37 @@ def read_sources(streams: Sequence[str], tables: Sequence[str]) -> Sources:
 
 
 def read_stream(text: str) -> Source:
-    """NAME=PATH:TIMECOLUMN; the column may be missing, and the path may have colons.
+    """NAME=PATH:TIMECOLUMN[FORM]; column and form may be missing, and the path may have colons.
 
-    >>> read_stream("A=data/cam:1.csv:ts")
-    Source(name='A', path=PosixPath('data/cam:1.csv'), time='ts')
+    NAME=PATH:START..END names two columns, from one of which to the other a row counts.
+
+    >>> read_stream("A=data/cam:1.csv:ts[epoch ms]").form
+    EpochTimes(unit=<EpochUnit.MILLIS: 'ms'>)
     """
     name, value = _named(text, "--stream", "--stream A=camera1.csv:ts")
+    value, form = take_form(value)
     path, colon, column = value.rpartition(":")
     if not colon or "/" in column:
-        path, column = value, ""
-    elif not path or not column:
+        path, colon, column = value, "", ""
+    if (colon and (not path or not column)) or (form is not None and not column):
         raise InputError(
             "cannot read --stream",
             detail=f"got {text!r}",
             hint="write NAME=PATH:TIMECOLUMN, such as --stream A=camera1.csv:ts",
         )
-    return Source(name, _path(path), column or None)
+    start, dots, end = column.partition("..")
+    if dots and not (start.strip() and end.strip()):
+        raise InputError(
+            "cannot read --stream", detail=f"got {text!r}", hint="write A=events.csv:start..end"
+        )
+    return Source(name, _path(path), start.strip() or None, form, end.strip() or None)
 
 
 def read_table(text: str) -> Source:
     """NAME=PATH.
 
-    >>> read_table("Stores=stores.csv")
-    Source(name='Stores', path=PosixPath('stores.csv'), time=None)
+    >>> read_table("Stores=stores.csv").path
+    PosixPath('stores.csv')
     """
     name, value = _named(text, "--table", "--table Stores=stores.csv")
     return Source(name, _path(value))

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 from nilometer.commands.files import FileKind, Files, find_files
 from nilometer.commands.options import Source
 from nilometer.errors import InputError
+from nilometer.spark.read_times import with_instants
 from nilometer.spark.streams import find_column
 from nilometer.sql.scalars import quote_name
 
@@ -70,22 +71,27 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
     if source.time is None or files.kind is FileKind.PARQUET:
         return found
     fields = list(found.fields)
-    place = find_column(source.name, found, source.time)
-    if isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType):
-        fields[place] = StructField(fields[place].name, StringType())
+    for column in filter(None, (source.time, source.end)):
+        place = find_column(source.name, found, column)
+        is_time = isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType)
+        # A number that Spark has read as one may be what was written, or not: 1e3, 0123.
+        if is_time or (source.form is not None and files.kind is FileKind.CSV):
+            fields[place] = StructField(fields[place].name, StringType())
     return StructType(fields)
 
 
 def _with_time(frame: DataFrame, source: Source) -> DataFrame:
-    """Make the time column a TIMESTAMP; what is no time is an error that shows the value."""
-    if source.time is None:
-        return frame
-    field = frame.schema.fields[find_column(source.name, frame.schema, source.time)]
+    """Make the time columns TIMESTAMPs; what is no time is an error that shows the value."""
+    for column in filter(None, (source.time, source.end)):
+        frame = _with_instants(frame, source, column)
+    return frame
+
+
+def _with_instants(frame: DataFrame, source: Source, time: str) -> DataFrame:
+    field = frame.schema.fields[find_column(source.name, frame.schema, time)]
+    if source.form is not None or not isinstance(field.dataType, StringType):
+        return with_instants(source.name, frame, time, source.form)
     column = F.col(quote_name(field.name))
-    if isinstance(field.dataType, DateType | TimestampNTZType):
-        return frame.withColumn(field.name, column.cast("timestamp"))
-    if not isinstance(field.dataType, StringType):
-        return frame
     wrong = F.concat(F.lit(f"column {field.name} of {source.name} holds no time: "), column)
     refused = F.when(column.isNotNull(), F.raise_error(wrong))
     return frame.withColumn(field.name, F.coalesce(column.try_cast("timestamp"), refused))

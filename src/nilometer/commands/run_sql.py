@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +43,7 @@ from nilometer.commands.tables import TableView, count_line
 from nilometer.database import OUTCOME, Database, connect
 from nilometer.errors import InputError
 from nilometer.spark.failures import told_in_words
+from nilometer.spark.left_out import told_left_out
 from nilometer.spark.snapshot import snapshot
 
 _ENDS_HERE: Final = (
@@ -62,6 +64,7 @@ class Request:
     at: Moment | None = None
     execution: ExecutionName = ExecutionName.AUTO
     kept: Kept | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for stream in self.sources.streams:
@@ -84,7 +87,7 @@ class Request:
 
     def statements(self) -> list[OneStatement]:
         """The statements of the text, if this output can take them all."""
-        found = split_statements(self.text)
+        found = split_statements(self.text, self.parameters)
         queries = [one for one in found if one.is_query and not one.is_explain]
         if self.output.form is not Format.TABLE and len(found) > 1:
             raise InputError(
@@ -114,7 +117,7 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
     """Say what the statements would do."""
     statements = request.statements()
     with _database(request, progress) as db:
-        plans = [db.explain(statement.sql, form=form) for statement in statements]
+        plans = [db.explain(one.sql, form=form, parameters=one.parameters) for one in statements]
         with progress.aside(), open_output(None) as out:
             out.write("\n\n".join(plan.rstrip() for plan in plans).encode() + b"\n")
 
@@ -152,12 +155,12 @@ def _create_stream(
     db: Database, spark: SparkSession, source: Source, follow: Follow | None
 ) -> None:
     if follow is None:
-        db.create_stream(source.name, read_static(spark, source), time=source.time)
+        db.create_stream(source.name, read_static(spark, source), time=source.times)
         return
     db.create_stream(
         source.name,
         read_streaming(spark, source),
-        time=source.time,
+        time=source.times,
         lateness=follow.lateness.get(source.name),
         idle=follow.idle.get(source.name),
     )
@@ -184,11 +187,11 @@ def _run(
 ) -> None:
     output, follow = request.output, request.follow
     if statement.is_explain and output.form is Format.TABLE:
-        plan = db.explain(statement.sql, buckets=request.buckets)
+        plan = db.explain(statement.sql, buckets=request.buckets, parameters=statement.parameters)
         with progress.aside():
             screen.out(plan.rstrip(), highlight=False)
         return
-    answer = db.sql(statement.sql, buckets=request.buckets)
+    answer = db.sql(statement.sql, buckets=request.buckets, parameters=statement.parameters)
     if not statement.is_query and answer.columns == [OUTCOME]:
         with progress.aside():
             screen.print(answer.collect()[0][0], soft_wrap=True)
@@ -212,12 +215,15 @@ def _run(
         _write(
             in_order_of_time(answer) if is_changelog(answer) else answer, output, screen, progress
         )
+    if (told := told_left_out(answer)) is not None:
+        with progress.aside():
+            progress.console.print(told)
 
 
 def _answer_at(changelog: DataFrame, sql: str, at: Moment) -> DataFrame:
     """What a changelog says at one moment, in the order that the statement asks for."""
     require_changing(changelog, "--at")
-    then = snapshot(changelog, at.instant)
+    then = snapshot(changelog, at.instant or datetime.max.replace(tzinfo=UTC))
     return read_order(sql, headings_of(then)).sort_frame(then)
 
 

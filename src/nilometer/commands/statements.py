@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlglot.tokenizer_core import TokenType
 
 from nilometer.errors import InputError
 from nilometer.sql.dialect import Nilometer
-from nilometer.sql.statements import Statement, read_statements
+from nilometer.sql.parameters import Parameters
+from nilometer.sql.statements import Statement, parameters_of, read_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +21,20 @@ class OneStatement:
     sql: str
     is_explain: bool
     is_query: bool = True
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """The values of its parameters."""
 
 
-def split_statements(text: str) -> list[OneStatement]:
+def split_statements(
+    text: str, parameters: Mapping[str, object] | None = None
+) -> list[OneStatement]:
     """The statements of a text; each keeps its place, with what came before it left blank.
 
     >>> [one.sql for one in split_statements("SELECT 1; EXPLAIN SELECT 2;")]
     ['SELECT 1', '          EXPLAIN SELECT 2']
     """
-    read = read_statements(text)
+    values = parameters or {}
+    read = read_statements(text, Parameters(values))
     if not read:
         raise InputError("there is no statement", hint="write SELECT … FROM …")
     ends = [t.start for t in Nilometer().tokenize(text) if t.token_type == TokenType.SEMICOLON]
@@ -37,8 +44,11 @@ def split_statements(text: str) -> list[OneStatement]:
             blank = re.sub(r"[^\n]", " ", text[:start])
             parts.append(blank + text[start:end].rstrip())
     return [
-        OneStatement(sql, one.explain is not None)
-        if isinstance(one, Statement)
-        else OneStatement(sql, is_explain=False, is_query=False)
+        OneStatement(
+            sql,
+            is_explain=isinstance(one, Statement) and one.explain is not None,
+            is_query=isinstance(one, Statement),
+            parameters=parameters_of(sql, values) if values else {},
+        )
         for sql, one in zip(parts, read, strict=True)
     ]

@@ -35,6 +35,7 @@ from nilometer.errors import (
     ContradictionError,
     InputError,
     NilometerError,
+    SqlSyntaxError,
     SqlWindowError,
     UnknownNameError,
     in_one_line,
@@ -42,14 +43,16 @@ from nilometer.errors import (
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.time import Duration
+from nilometer.model.time_forms import EpochTimes, read_unit
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
-from nilometer.spark.describe import describe_stream, describe_table, with_instants
+from nilometer.spark.describe import describe_stream, describe_table, end_column
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
+from nilometer.spark.read_times import with_instants
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions, use_here
@@ -63,17 +66,29 @@ from nilometer.sql.ddl.nodes import (
     CreateSensorTable,
     CreateStream,
     CreateTable,
+    CreateView,
     DatabaseStatement,
     Kind,
 )
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
+from nilometer.sql.parameters import merged
 from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.plan import JoinPlan
-from nilometer.sql.statements import ExplainFormat, Statement, read_one, read_query
+from nilometer.sql.scalars import place_of
+from nilometer.sql.statements import (
+    AnyStatement,
+    ExplainFormat,
+    Statement,
+    read_one,
+    read_query,
+    read_statements,
+)
 
 _LOG: Final = logging.getLogger("nilometer.database")
-_CREATES: Final = (CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateDelivery)
+_CREATES: Final = (
+    *(CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateView, CreateDelivery),
+)
 
 OUTCOME: Final = "outcome"
 """The only column of what a statement answers that has no rows to show."""
@@ -115,7 +130,8 @@ class Database:
         name: str,
         frame: DataFrame,
         *,
-        time: str | None = None,
+        time: str | tuple[str, str] | None = None,
+        epoch: str | None = None,
         lateness: Duration | None = None,
         idle: Duration | None = None,
         rate: float | None = None,
@@ -124,7 +140,9 @@ class Database:
         """Give a DataFrame a name under which statements read it as a stream.
 
         frame     streaming, or static: a stream that has ended.
-        time      its TIMESTAMP column; a streaming one without gets the time of arrival.
+        time      its TIMESTAMP column; a streaming one without gets the time of arrival. Or two,
+                  ("start", "end"): a row counts from one until the other.
+        epoch     what it counts since 1970 if it is a number: "s", "ms", "us" or "ns".
         lateness  how far it may be out of order; later rows are dropped and counted.
         idle      after how long a silence it no longer holds up the others.
         rate      how many rows come per second, and
@@ -133,8 +151,12 @@ class Database:
         >>> db.create_stream("A", df, time="ts", lateness="2s")  # doctest: +SKIP
         """
         self._require_new(name, frame)
-        frame = with_instants(name, frame, time)
-        relation = describe_stream(name, frame, time, lateness, idle, rate, distinct)
+        form = None if epoch is None else EpochTimes(read_unit(epoch))
+        start, end = time if isinstance(time, tuple) else (time, None)
+        frame = with_instants(name, with_instants(name, frame, start, form), end, form)
+        relation = describe_stream(name, frame, start, lateness, idle, rate, distinct)
+        if end is not None:
+            relation = replace(relation, end=(end_column(name, frame, relation.time, end),))
         self._named.add(relation, frame)
 
     def create_table(self, name: str, frame: DataFrame) -> None:
@@ -196,52 +218,84 @@ class Database:
         return self._everything(Reading()).relations
 
     def sql(
-        self, statement: str, *, buckets: int | None = None, reader: str | None = None
+        self,
+        statement: str,
+        *,
+        buckets: int | None = None,
+        reader: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
     ) -> DataFrame:
         """The answer to a statement: a DataFrame, streaming if one of its inputs is.
+
+        Of several statements, separated by `;`, it is that of the last; the others are run before
+        it, in order, up to the first that fails. Only the last can be a query.
 
         buckets   how many parts the work has; by default Spark's shuffle partitions. It is
                   kept in the state: a query is restarted with the number it was started with.
         reader    a name under which logs know the query: they keep what it has not read until
                   `forget_reader`. Without one, for a day after it was last seen.
+        parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.sql("SELECT A.k FROM A, B WINDOW = 10 SECONDS WHERE A.k = B.k")  # doctest: +SKIP
+        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)  # doctest: +SKIP
         """
-        read = read_one(statement)
+        given = merged(parameters, values)
+        read = self._run_before_last(read_statements(statement, given))
         if not isinstance(read, Statement):
             outcome = self._run(read)
             rows = outcome.rows
             return self.spark.createDataFrame(
                 pa.table({OUTCOME: [outcome.message]}) if rows is None else rows
             )
-        name = reader or f"query {sha256(statement.encode()).hexdigest()[:12]}"
+        asked = f"{statement}{given.values or ''}"
+        name = reader or f"query {sha256(asked.encode()).hexdigest()[:12]}"
         plan, known = self._plan(read, Reading(name, reader is not None, read.from_start), buckets)
         if read.explain is not None:
             text = explain_plan(plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
         return run_query(plan, known.frames, self._beats)
 
-    def execute(self, statement: str, *, owner: str | None = None) -> Outcome:
+    def execute(
+        self,
+        statement: str,
+        *,
+        owner: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> Outcome:
         """Do what a statement says that is no query; without Spark unless it needs it.
 
+        Of several statements it is the last that is told of, as in `sql`.
+
         owner  whose query it is that the statement makes, for `queries_of`.
+        parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
         'table Stores created'
         """
-        read = read_one(statement)
-        if isinstance(read, Statement):
+        found = read_statements(statement, merged(parameters, values))
+        if found and isinstance(found[-1], Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
+        read = self._run_before_last(found, owner)
+        assert not isinstance(read, Statement)
         return self._run(read, owner)
 
-    def explain(self, statement: str, *, form: str = "text", buckets: int | None = None) -> str:
+    def explain(
+        self,
+        statement: str,
+        *,
+        form: str = "text",
+        buckets: int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
 
         >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
         """
         if form.upper() not in list(ExplainFormat):
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
-        read = read_query(statement)
+        read = read_query(statement, merged(parameters, values))
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
         return explain_plan(self._plan(read, Reading(), buckets)[0], chosen)
 
@@ -448,6 +502,30 @@ class Database:
             raise self.lost
         if self._is_closed:
             raise closed()
+
+    def _run_before_last(
+        self, found: Sequence[AnyStatement], owner: str | None = None
+    ) -> AnyStatement:
+        """Run all statements but the last, which is returned; none if one of them is a query."""
+        if not found:
+            raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
+        for number, one in enumerate(found[:-1], 1):
+            if isinstance(one, Statement):
+                raise SqlSyntaxError(
+                    "only the last of several statements can be a query",
+                    place=place_of(one.tree, one.sql),
+                    detail=f"statement {number} of {len(found)} is one",
+                    hint="run it by itself",
+                )
+        for number, one in enumerate(found[:-1], 1):
+            assert not isinstance(one, Statement)
+            try:
+                self._run(one, owner)
+            except NilometerError as error:
+                where = f"statement {number} of {len(found)}; those before it were run"
+                error.detail = where if error.detail is None else f"{error.detail}; {where}"
+                raise
+        return found[-1]
 
     def _run(self, statement: DatabaseStatement, owner: str | None = None) -> Outcome:
         self._refuse_taken(statement)

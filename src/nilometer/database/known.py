@@ -44,7 +44,7 @@ class Frames(Mapping[str, StreamFrame]):
 
 @dataclass(frozen=True)
 class Known:
-    """Relations and their frames by name, and the texts of queries whose answers change."""
+    """Relations and their frames by name; the texts of views, and of queries that change."""
 
     relations: Mapping[str, Relation]
     frames: Mapping[str, StreamFrame]
@@ -87,6 +87,7 @@ def everything_known(
         for name, schema in home.catalog.tables().items():
             relations[name] = describe_rows(name, schema)
             makers[name] = partial(_table, home, spark, name)
+        queries = {view.name: view.text for view in home.catalog.views()}
         for query in home.catalog.queries():
             if query.kind == CHANGELOG:
                 queries[query.name] = query.text
@@ -101,6 +102,9 @@ def relation_of(declared: Declaration) -> Relation:
     relation = describe_log(declared.name, declared.layout)
     implicit = declared.time is None or declared.is_sensor_table
     relation = replace(relation, has_implicit_time=implicit)
+    if declared.end is not None:
+        inside = () if declared.column is None else (declared.column,)
+        relation = replace(relation, end=(*inside, declared.end))
     if declared.static is None or declared.column is None:
         return relation
     names = tuple(declared.static.names)

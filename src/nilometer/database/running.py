@@ -116,6 +116,10 @@ class RunningQueries:
         self._supervisor.start()
         return True
 
+    def check(self, name: str, statement: Statement) -> None:
+        """Refuse a query that could not run."""
+        self._lifecycle.plan(name, statement)
+
     def _planned(self, name: str, text: str, statement: Statement) -> Planned:
         """The plan of a text that stands in a statement, where errors have their places."""
         planned = self._lifecycle.plan(name, statement)

@@ -9,6 +9,7 @@ from nilometer.database.limits import is_temporary, read_limits
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
 from nilometer.database.show_streams import show_streams
+from nilometer.database.views import create_view, views_reading
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
@@ -18,6 +19,7 @@ from nilometer.sql.ddl.nodes import (
     CreateQuery,
     CreateSensorTable,
     CreateStream,
+    CreateView,
     DatabaseStatement,
     Describe,
     Drop,
@@ -52,6 +54,8 @@ def run_statement(
             with placed(statement.place):
                 queries.alter(statement.name, lambda limits: read_limits(statement.options, limits))
             return Outcome(f"query {statement.name} altered")
+        case CreateView():
+            return create_view(statement, home, queries)
         case CreateStream() | CreateSensorTable():
             _require_unit(statement, home)
             return _told(execute(home.catalog, statement), home)
@@ -181,12 +185,14 @@ def drop_query(name: str, home: Home, queries: RunningQueries) -> None:
 
 
 def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) -> None:
-    """What named queries read cannot be dropped under them, nor before they are started again."""
+    """What queries and views read cannot be dropped under them."""
     found = home.catalog.find(name)
     if found is None or found.kind is not kind:
         return
     for query in queries.reading(found.name):
         raise InputError(f"query {query} reads {found.name}", hint=f"first DROP QUERY {query}")
+    for view in views_reading(found.name, home):
+        raise InputError(f"view {view} reads {found.name}", hint=f"first DROP VIEW {view}")
     for delivery in home.deliveries.of_query(found.name):
         raise InputError(
             f"delivery {delivery} delivers the results of {found.name}",

@@ -20,7 +20,7 @@ class Punctuation:
     """The largest timestamp of all rows, also of those that a selection or a NULL key removes."""
     rows: int = 0
     without_time: int = 0
-    """Rows dropped because their time is NULL, before the year 1700 or after 9999."""
+    """Rows dropped because their time is NULL, before the year 1700 or after 9999; or their end."""
     largest_kept: int | None = None
     """The largest timestamp of the rows that stay."""
     watermark: int | None = None
@@ -41,15 +41,19 @@ def admit(
     layout: RowLayout,
     selected: pa.Array | None,
     keep_null_keys: bool = False,
+    end: int | None = None,
 ) -> tuple[pa.RecordBatch, Punctuation]:
     """The rows that may join something, and what all of them say about time.
 
-    A row without a time is dropped and counted. A row that the selection refuses (False or NULL)
+    A row without a time is dropped and counted, and so is one whose `end`, if there is such a
+    column, is NULL or lies before its time. A row that the selection refuses (False or NULL)
     or that has a NULL in a key is dropped, but its time counts; in a stream with a ROWS window
     NULL keys are kept, because their rows count there.
     """
     timed = _with_time(rows, layout)
     times = layout.times(rows)
+    if end is not None:
+        timed = _both(timed, _both(validity(rows.column(end)), as_int64(rows.column(end)) >= times))
     seen = times if timed is None else times[timed]
     size, largest = len(rows), int(seen.max()) if len(seen) else None
     kept = timed if selected is None else _both(timed, _truth(selected))

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from nilometer.errors import InputError, SqlError
+from nilometer.kernels.expression_types import type_name
 from nilometer.local.pipeline import Pipeline
 from nilometer.local.pipeline_clock import Clock, Costs
 from nilometer.local.run_changes import LocalChanges
@@ -57,13 +59,23 @@ class LocalDatabase:
         self,
         name: str,
         rows: pa.Table,
-        time: str | None = None,
+        time: str | tuple[str, str] | None = None,
         lateness: int = 0,
         statistics: Statistics | None = None,
         idle: int | None = None,
     ) -> None:
         """A stream; `sql` reads the rows as all there are, `query` only takes their schema."""
         types = tuple(rows.schema.types)
+        end = None
+        if isinstance(time, tuple):
+            time, end = time
+        if time is not None and not pat.is_timestamp(rows.schema.field(time).type):
+            kind = rows.schema.field(time).type
+            raise InputError(
+                f"the time column {time} of stream {name} must be a TIMESTAMP",
+                detail=f"it is {type_name(kind)}",
+                hint="read_times of nilometer.kernels.read_times makes instants of numbers",
+            )
         self.tables[name] = concat(rows.to_batches(), rows.schema)
         clock = StreamClock(lateness, idle, by_arrival=time is None)
         self._relations[name] = Relation(
@@ -73,6 +85,7 @@ class LocalDatabase:
             time,
             clock,
             statistics=statistics or Statistics(),
+            end=None if end is None else (end,),
         )
 
     def create_table(self, name: str, rows: pa.Table) -> None:

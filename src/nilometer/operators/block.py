@@ -37,6 +37,8 @@ class BlockSpec:
     """(arguments that are times, length): a result holds so long after the latest of them."""
     names: tuple[str, ...] = ()
     """What the arguments of the values are called."""
+    until: int | None = None
+    """The argument that is the instant at which a row of the only stream goes."""
 
     @property
     def schemas(self) -> tuple[pa.Schema, ...]:
@@ -50,7 +52,8 @@ class BlockSpec:
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
     ) -> tuple[pa.RecordBatch, Punctuation]:
         """The rows of a stream that matter, and what all of them say about time."""
-        return admit(rows, self.layouts[stream], selected)
+        end = None if self.until is None else self.until - 1
+        return admit(rows, self.layouts[stream], selected, end=end)
 
     def start(self, store: ChunkStore) -> Block:
         return Block(self, store)
@@ -129,6 +132,10 @@ class Block:
         if kept is not None:
             result = result.take(pa.array(kept))
         times = as_int64(result.column(0))
+        if self._spec.until is not None:  # what ends where it begins is never there
+            lasts = as_int64(result.column(self._spec.until)) > times
+            result, values = result.filter(lasts), [one.filter(lasts) for one in values]
+            times = times[lasts]
         arrays = [*values, pa.array(times), pa.array(self._ends(result.columns, times))]
         names = [f"c{i}" for i in range(len(values))]
         return pa.RecordBatch.from_arrays(arrays, [*names, TIME, UNTIL])
@@ -140,6 +147,8 @@ class Block:
             for place in places[1:]:
                 latest = np.maximum(latest, as_int64(columns[place]))
             np.minimum(ends, latest + (length + 1), out=ends)
+        if self._spec.until is not None:
+            np.minimum(ends, as_int64(columns[self._spec.until]), out=ends)
         ends[ends > LATEST] = FOREVER  # nobody can ask for the answer there
         return ends
 

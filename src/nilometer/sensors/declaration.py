@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from nilometer.kernels.read_times import without_forms
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.sensors.types.address import ADDRESS
 
@@ -17,12 +18,14 @@ class Declaration:
 
     name: str
     readings: pa.Schema
-    """The columns of a reading."""
+    """The columns of a reading; those that hold times may say in which form these come."""
     stream_type: str
     options: Mapping[str, str] = field(default_factory=dict)
     """WITH (…): those of the stream type, and those of the log and the manager."""
     time: str | None = None
     """The column of a reading that holds the time; None: the time of arrival."""
+    end: str | None = field(default=None, kw_only=True)
+    """The column of a reading until which it counts, where one is declared."""
     lateness: int = 0
     idle: int | None = None
     history: int = 0
@@ -45,13 +48,16 @@ class Declaration:
     @property
     def layout(self) -> LogLayout:
         """How its log looks."""
+        readings = without_forms(self.readings)
         if self.static is None or self.column is None:
             if self.time is not None:
-                return LogLayout(self.readings, self.time)
-            return LogLayout(self.readings.append(pa.field(TIME, TIMESTAMP)), TIME)
-        others = [one for one in self.readings if one.name != self.time]
+                return LogLayout(readings, self.time)
+            return LogLayout(readings.append(pa.field(TIME, TIMESTAMP)), TIME)
+        others = [one for one in readings if one.name != self.time]
         stored = pa.schema([pa.field(SENSOR, pa.int32()), pa.field(TIME, TIMESTAMP), *others])
-        sensors = SensorLayout(self.static, self.place, self.column, self.readings, self.time)
+        sensors = SensorLayout(
+            without_forms(self.static), self.place, self.column, readings, self.time
+        )
         return LogLayout(stored, TIME, sensors)
 
 

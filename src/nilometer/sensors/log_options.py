@@ -12,12 +12,12 @@ from nilometer.errors import DurationError, InputError, SqlError
 from nilometer.log.options import Fsync, LogOptions, WhenFull
 from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
+from nilometer.model.time_forms import EpochTimes, read_unit
 from nilometer.sql.ddl.nodes import CreateTable
 from nilometer.sql.statements import read_one
 
 HOUR: Final = 3_600_000_000
 _COLUMNS: Final = "write them as in CREATE TABLE: 'room STRING, f DOUBLE'"
-_EPOCHS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class StreamOptions:
     """How far ahead of the clock a reading's time may be."""
     linger: int = 20_000
     """For how long readings are gathered before they are appended together."""
-    epoch: int = 1_000_000
-    """How long one is, where a number stands for a TIMESTAMP."""
+    epoch: EpochTimes | None = None
+    """What a number counts that stands for a TIMESTAMP, where its column does not say."""
     unit: str | None = None
     """The name of the pre-processing unit that readings go through."""
     unit_reads: pa.Schema | None = None
@@ -90,7 +90,7 @@ def _columns(text: str) -> pa.Schema:
         raise InputError(error.message, hint=_COLUMNS) from error
     if not isinstance(read, CreateTable):
         raise InputError("are no columns", hint=_COLUMNS)
-    return pa.schema([pa.field(one.name, one.kind) for one in read.columns])
+    return pa.schema([one.field for one in read.columns])
 
 
 def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
@@ -113,7 +113,7 @@ _LOG: Final[dict[str, Callable[[str], Any]]] = {
 _OWN: Final[dict[str, Callable[[str], Any]]] = {
     "max_ahead": parse_duration,
     "linger": parse_duration,
-    "epoch": _one_of(_EPOCHS),
+    "epoch": lambda text: EpochTimes(read_unit(text)),
     "unit": _name,
     "unit_reads": _columns,
 }

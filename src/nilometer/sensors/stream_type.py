@@ -73,7 +73,8 @@ class SensorAddress:
     options: Mapping[str, str]
     """Those of WITH (…) that are the type's, not the log's, overridden by the row's own."""
     columns: pa.Schema
-    """The columns of a reading."""
+    """The columns of a reading; `kernels.read_times.form_of` tells how the times of one are given.
+    """
     time: str | None
     """Which of them holds the time, if one does."""
     identity: str
@@ -83,8 +84,6 @@ class SensorAddress:
     owner: str = ""
     """A name of the table in this database alone, that stays; its sensors may share a connection.
     Empty: the table's name."""
-    epoch: int = 1_000_000
-    """The unit of numbers that stand for a time since 1970, in microseconds."""
 
 
 class StreamType(Protocol):

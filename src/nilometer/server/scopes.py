@@ -12,6 +12,7 @@ from nilometer.sql.ddl.nodes import (
     AlterQuery,
     CreateQuery,
     CreateTable,
+    CreateView,
     Delete,
     Describe,
     Drop,
@@ -71,9 +72,11 @@ def scope_needed(statement: AnyStatement) -> Scope:
     match statement:
         case Statement() | Show() | Describe():
             return Scope.READ
-        case CreateQuery() | CreateTable() | Insert() | Update() | Delete():
+        case CreateQuery() | CreateView() | CreateTable() | Insert() | Update() | Delete():
             return Scope.WRITE
-        case StartQuery() | StopQuery() | AlterQuery() | Drop(kind=Kind.QUERY | Kind.TABLE):
+        case StartQuery() | StopQuery() | AlterQuery():
+            return Scope.WRITE
+        case Drop(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE):
             return Scope.WRITE
         case _:
             return Scope.ADMIN

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -40,6 +40,7 @@ from nilometer.server.threads import Threads
 from nilometer.spark.failures import too_large_answer
 from nilometer.spark.time_limit import time_limited
 from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Delete, Insert, Update
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
 from nilometer.sql.statements import AnyStatement, Statement, read_one
@@ -55,6 +56,10 @@ class Executed:
     rows: pa.Table | None
     is_cut: bool = False
     """Whether there were more rows."""
+
+
+Values: TypeAlias = Mapping[str, object]
+"""What the parameters of a statement stand for, by their names."""
 
 
 class Service:
@@ -75,25 +80,29 @@ class Service:
 
     # Statements
 
-    async def read(self, text: str) -> AnyStatement:
+    async def read(self, text: str, values: Values | None = None) -> AnyStatement:
         """A statement, without looking at what it names."""
-        return await self._threads.plan(lambda: self._read(text))
+        return await self._threads.plan(lambda: self._read(text, values))
 
-    async def execute(self, text: str, asker: Asker) -> Executed:
-        """Run one statement, if whoever asks may."""
+    async def execute(self, text: str, asker: Asker, values: Values | None = None) -> Executed:
+        """Run one statement, if whoever asks may; the values are those of its parameters."""
         with self._shares.one(asker.name):
-            statement = await self.read(text)
+            statement = await self.read(text, values)
             require_scope(asker.scopes, scope_needed(statement))
             if isinstance(statement, Statement):
-                return await self._threads.select(lambda: self._select(text))
-            return await self._threads.change(lambda: self._execute(text, statement, asker))
+                return await self._threads.select(lambda: self._select(text, values))
+            return await self._threads.change(lambda: self._execute(text, statement, asker, values))
 
-    async def check(self, text: str, asker: Asker) -> NilometerError | None:
+    async def check(
+        self, text: str, asker: Asker, values: Values | None = None
+    ) -> NilometerError | None:
         """What is wrong with a statement, without running it."""
         try:
             with self._shares.one(asker.name):
-                if isinstance(await self.read(text), Statement):
-                    await self._threads.plan(lambda: self._database.explain(text))
+                if isinstance(await self.read(text, values), Statement):
+                    await self._threads.plan(
+                        lambda: self._database.explain(text, parameters=values)
+                    )
         except NilometerError as error:
             return error
         return None
@@ -104,11 +113,15 @@ class Service:
             await self.read(text)
             return await self._threads.plan(lambda: self._database.sql(text).isStreaming)
 
-    async def explain(self, text: str, asker: Asker, form: str = "text") -> str:
+    async def explain(
+        self, text: str, asker: Asker, form: str = "text", values: Values | None = None
+    ) -> str:
         """What a query would do."""
         with self._shares.one(asker.name):
-            await self.read(text)
-            return await self._threads.plan(lambda: self._database.explain(text, form=form))
+            await self.read(text, values)
+            return await self._threads.plan(
+                lambda: self._database.explain(text, form=form, parameters=values)
+            )
 
     async def picture(self, text: str, asker: Asker) -> QueryPicture:
         """What a query would do, as data that can be drawn."""
@@ -334,16 +347,18 @@ class Service:
             raise NotFoundError(f"there is no stream {name}", hint=nearest(name, names))
         return found
 
-    def _read(self, text: str) -> AnyStatement:
+    def _read(self, text: str, values: Values | None = None) -> AnyStatement:
         most = self.settings.most_statement_characters
         if len(text) > most:
             raise TooLargeError(
                 "the statement is too long",
                 detail=f"it has {len(text)} characters, at most {most} are read",
             )
-        return read_one(text)
+        return read_one(text, Parameters(values or {}))
 
-    def _execute(self, text: str, statement: AnyStatement, asker: Asker) -> Executed:
+    def _execute(
+        self, text: str, statement: AnyStatement, asker: Asker, values: Values | None = None
+    ) -> Executed:
         match statement:
             case Insert() | Update() | Delete():
                 self._require_for_rows(statement.table, asker)
@@ -353,7 +368,7 @@ class Service:
                     return self._run(text, asker)
             case AlterQuery():
                 self._require_within(read_limits(statement.options, self._database.limits), asker)
-        return self._run(text, asker)
+        return self._run(text, asker, values)
 
     def _require_within(self, limits: QueryLimits, asker: Asker) -> None:
         """What the configuration allows a query is the most that all but admin may give it."""
@@ -387,10 +402,10 @@ class Service:
         if self._database.is_declared(table):
             require_scope(asker.scopes, Scope.ADMIN, detail=f"{table} has sensors")
 
-    def _select(self, text: str) -> Executed:
+    def _select(self, text: str, values: Values | None = None) -> Executed:
         most = self.settings.most_rows
         with time_limited(self._database.spark.sparkContext, self.settings.statement_seconds):
-            answer = self._database.sql(text)
+            answer = self._database.sql(text, parameters=values)
             if answer.isStreaming:
                 raise SqlError(
                     "this query goes on for as long as its streams do",
@@ -401,8 +416,8 @@ class Service:
             raise too_large_answer()
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
-    def _run(self, text: str, asker: Asker = SERVER) -> Executed:
-        outcome = self._database.execute(text, owner=asker.name)
+    def _run(self, text: str, asker: Asker = SERVER, values: Values | None = None) -> Executed:
+        outcome = self._database.execute(text, owner=asker.name, parameters=values)
         rows, most = outcome.rows, self.settings.most_rows
         if rows is None or rows.num_rows <= most:
             return Executed(outcome.message, rows)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nilometer.client.parameter_json import value_from_json
 from nilometer.database.query_status import HealthSample, OnError, QueryLimits, QueryStatus
 from nilometer.kernels.json_values import iso_time
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
@@ -25,9 +26,22 @@ class StatementRequest(Request):
     """One statement."""
 
     statement: str = Field(examples=["SHOW STREAMS"])
+    parameters: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=1000,
+        description="what :name stands for: null, a truth value, a number, a text, or "
+        '{"type": "TIMESTAMP", "value": "…"}; also DATE, DECIMAL, DOUBLE, BINARY (hexadecimal), '
+        "INTERVAL (microseconds)",
+        examples=[{}],
+    )
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The values of the parameters."""
+        return {name: value_from_json(one) for name, one in self.parameters.items()}
 
 
-class ExplainRequest(Request):
+class ExplainRequest(StatementRequest):
     """A query, and how its plan is to be told."""
 
     statement: str = Field(examples=[_SELECT])

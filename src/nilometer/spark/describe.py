@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import TimestampNTZType
 
 from nilometer.errors import InputError
 from nilometer.model.time import Duration
@@ -15,19 +14,8 @@ from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.streams import Input, clock_of, find_column, time_column
 from nilometer.sql.catalog import Relation, Statistics
-from nilometer.sql.scalars import quote_name
 
 _OWN_NAMES: Final = ("_time", "_diff")
-
-
-def with_instants(name: str, frame: DataFrame, time: str | None) -> DataFrame:
-    """The rows, whose times are instants: those without a zone are of the session's zone."""
-    if time is None:
-        return frame
-    field = frame.schema.fields[find_column(name, frame.schema, time)]
-    if not isinstance(field.dataType, TimestampNTZType):
-        return frame
-    return frame.withColumn(field.name, frame[quote_name(field.name)].cast("timestamp"))
 
 
 def describe_stream(
@@ -57,6 +45,18 @@ def describe_stream(
         replace(clock_of(name, {name: given}, lateness, idle), by_arrival=column is None),
         statistics=_statistics(name, frame, rate, distinct or {}),
     )
+
+
+def end_column(name: str, frame: DataFrame, start: str | None, end: str) -> str:
+    """The column until which rows count, as it is spelled."""
+    place = time_column(name, Input(frame.schema, frame.isStreaming), end)
+    assert place is not None
+    if frame.columns[place] == start:
+        raise InputError(
+            f"{end} is the start and the end of the rows of {name}",
+            hint='name two columns: time=("start", "end")',
+        )
+    return frame.columns[place]
 
 
 def describe_table(name: str, frame: DataFrame) -> Relation:

@@ -26,10 +26,12 @@ from nilometer.operators.watermarks import NEVER
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.carried import carried_rows
 from nilometer.spark.emit import flatten
+from nilometer.spark.left_out import LeftOut
 from nilometer.spark.pack import admit_selected, gather
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.ship import ship_function
 from nilometer.spark.stage_inputs import union
+from nilometer.sql.physical import time_place
 from nilometer.sql.stages import StreamInput
 
 _PACKED: Final = "bucket INT, start BIGINT, body BINARY"
@@ -37,14 +39,14 @@ _ROWS_PER_ENVELOPE: Final = 1 << 13
 _ROWS_PER_STEP: Final = 1 << 17
 
 
-def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame]) -> DataFrame:
+def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame], left_out: LeftOut) -> DataFrame:
     """The DataFrame of a query's results over inputs that are all there."""
     session = next(iter(frames.values())).sparkSession
     sent: dict[int, list[DataFrame]] = {}
     for number, planned in enumerate(query.stages):
         stage = planned.stage
         coming = [
-            _pack(given, stream, stage, frames)
+            _pack(given, stream, stage, frames, left_out)
             for stream, given in enumerate(planned.inputs)
             if isinstance(given, StreamInput)
         ]
@@ -62,10 +64,19 @@ def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _pack(
-    given: StreamInput, stream: int, stage: Stage, frames: Mapping[str, DataFrame]
+    given: StreamInput,
+    stream: int,
+    stage: Stage,
+    frames: Mapping[str, DataFrame],
+    left_out: LeftOut,
 ) -> DataFrame:
-    frame = frames[given.plan.sources[given.source].relation.name]
-    rows = carried_rows(given.plan, given.source, frame)
+    source = given.plan.sources[given.source]
+    rows = carried_rows(given.plan, given.source, frames[source.relation.name])
+    if source.relation.time is not None:
+        names = rows.columns
+        ends = [i for i, one in enumerate(source.carried) if one.ref == source.until]
+        end = names[ends[0]] if ends else None
+        rows = left_out.watch(source.relation.name, rows, names[time_place(source)], end)
     return rows.mapInArrow(ship_function(PackInOrder(stage, stream)), _PACKED)
 
 

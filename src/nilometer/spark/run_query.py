@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.spark.carried import carried_schema
+from nilometer.spark.left_out import LeftOut
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query, join_query
 from nilometer.spark.run_batch import run_batch
@@ -28,15 +30,16 @@ def run_query(
 
     A windowed plan that needs to know the time gets so many heartbeats a second.
     """
-    names = ReaderNames()
+    run = _Run(frames)
     match plan:
         case UnionPlan():
-            parts = [_run(append_query(one, frames), frames, None, names) for one in plan.plans]
-            return union([cast_part(part, plan.kinds) for part in parts])
+            parts = [run.of(append_query(one, frames)) for one in plan.plans]
+            answer = union([cast_part(part, plan.kinds) for part in parts])
         case ChangesPlan():
-            return _run(changes_query(plan), frames, beats, names)
+            answer = run.of(changes_query(plan), beats)
         case JoinPlan():
-            return _run(append_query(plan, frames), frames, None, names)
+            answer = run.of(append_query(plan, frames))
+    return answer if answer.isStreaming else run.left_out.attach(answer)
 
 
 def cast_part(part: DataFrame, kinds: Sequence[pa.DataType | None]) -> DataFrame:
@@ -69,11 +72,17 @@ def frames_of(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> dict[str,
     return {name: frames[name] for name in sorted(used)}
 
 
-def _run(
-    query: SparkQuery, frames: Mapping[str, StreamFrame], beats: int | None, names: ReaderNames
-) -> DataFrame:
-    own = frames_of(query, frames)
-    if any(frame.isStreaming for frame in own.values()):
-        return run_stream(query, own, beats, names)
-    static = {name: frame for name, frame in own.items() if not isinstance(frame, LogStream)}
-    return run_batch(query, static)
+@dataclass(frozen=True)
+class _Run:
+    """One or several queries over the same frames."""
+
+    frames: Mapping[str, StreamFrame]
+    names: ReaderNames = field(default_factory=ReaderNames)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    def of(self, query: SparkQuery, beats: int | None = None) -> DataFrame:
+        own = frames_of(query, self.frames)
+        if any(frame.isStreaming for frame in own.values()):
+            return run_stream(query, own, beats, self.names)
+        static = {name: frame for name, frame in own.items() if not isinstance(frame, LogStream)}
+        return run_batch(query, static, self.left_out)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, TimestampType
 
 from nilometer.errors import InputError
+from nilometer.spark.left_out import last_time
 
 COPIES: Final = "_copies"
 
@@ -22,9 +23,10 @@ _BROKEN: Final = (
 def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFrame:
     """The answer at one instant, as a DataFrame without `_time` and `_diff`.
 
-    `at` is text such as '2026-01-01 12:00:00.5' or a datetime, in UTC unless it has a time zone;
-    without it the answer is that after all changes: over a batch, whose windows have all ended
-    then, it is empty. A row that holds three times comes three times. Rows are the same as Spark
+    `at` is text such as '2026-01-01 12:00:00.5' or a datetime, in UTC unless it has a time zone.
+    Without it, a batch answer as db.sql gave it is looked at when the last row of its streams has
+    come, as a streaming one would be; other changelogs, such as those that were stored, after all
+    their changes. A row that holds three times comes three times. Rows are the same as Spark
     compares them in GROUP BY.
 
     >>> nm.snapshot(changelog, at="2026-01-01 00:00:00")  # doctest: +SKIP
@@ -36,8 +38,9 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
             hint="nm.keep_answer(changelog, path) keeps its latest answer as a table",
         )
     numbered = number_columns(changelog)
-    if at is not None:
-        numbered = numbered.where(f"_time <= timestamp_micros({_microseconds(at)})")
+    instant = last_time(changelog) if at is None else _microseconds(at)
+    if instant is not None:
+        numbered = numbered.where(f"_time <= timestamp_micros({instant})")
     counted = count_copies(numbered.selectExpr("* EXCEPT (_time, _diff)", f"_diff AS {COPIES}"))
     return repeat_rows(counted, changelog.columns[:-2])
 

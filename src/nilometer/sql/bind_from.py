@@ -63,6 +63,7 @@ class FromBinder:
         self._require_few(sum(len(one.bound.sources) for one in bound), trees[-1])
         self._refuse_rows_inside(bound)
         self._name_common(tree, bound)
+        self._refuse_windows_of_lasting(bound)
         return iter(bound)
 
     def _name_common(self, tree: exp.Select, entries: list[Entry]) -> None:
@@ -80,6 +81,20 @@ class FromBinder:
                     hint="write JOIN … ON, or CROSS JOIN",
                 )
             join.set("using", [exp.to_identifier(name) for name in common])
+
+    def _refuse_windows_of_lasting(self, entries: list[Entry]) -> None:
+        """A row that says itself until when it counts needs nobody else to say it."""
+        for entry in entries:
+            lasting = [one for one in entry.bound.sources if one.until is not None]
+            if entry.window is not None and lasting:
+                until = lasting[0].until
+                raise SqlError(
+                    f"{entry.unit.name} cannot have a window",
+                    place=place_of(entry.window, self.sql),
+                    detail=f"its rows count from {lasting[0].relation.time_column} to "
+                    f"{until.column if until is not None else ''}",
+                    hint="leave the window out",
+                )
 
     def _static(self, tree: exp.Select, entries: list[exp.Expr]) -> set[int]:
         """The entries (by id) that are sensor tables of which only static columns are needed."""
@@ -297,9 +312,17 @@ class FromBinder:
         full = self._full_name(name, alone)
         columns = {c: column(ColumnRef(full, c)) for c in relation.shown_columns}
         times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
-        bound = BoundQuery((Source(full, relation, place),), (), (), (), None)
+        source = Source(full, relation, place, until=self._until(full, relation))
+        bound = BoundQuery((source,), (), (), (), None)
         unit = Unit(name, columns, times, {full: relation}, origin)
         return Entry(unit, bound, _stream_window(entry), place)
+
+    def _until(self, name: str, relation: Relation) -> ColumnRef | None:
+        """The column until which rows count, where they come and go; appended rows only come."""
+        if relation.end is None or self.deriver is None or self.deriver.appends:
+            return None
+        first, *fields = relation.end
+        return ColumnRef(name, first, tuple(fields))
 
     def _full_name(self, name: str, alone: bool) -> str:
         if self.prefix is None:

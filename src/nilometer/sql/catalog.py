@@ -44,6 +44,8 @@ class Relation:
     """The column that holds the time; None in a stream: the time of arrival."""
     clock: StreamClock = field(default_factory=StreamClock)
     is_table: bool = False
+    end: tuple[str, ...] | None = None
+    """The column until which a row counts, which begins to count at its time; or a field of one."""
     statistics: Statistics = field(default_factory=Statistics)
     has_implicit_time: bool = False
     """Whether nobody declared the column of the time: a star does not stand for it."""
@@ -125,7 +127,7 @@ class Catalog:
     functions: Mapping[str, Function]
     engine: Engine
     queries: Mapping[str, str] = field(default_factory=dict)
-    """The texts of named queries whose answers change, by their names: relations to others."""
+    """The texts of views, and of named queries whose answers change, by their names."""
 
     @property
     def zone(self) -> str:

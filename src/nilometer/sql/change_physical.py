@@ -87,13 +87,18 @@ def build_single(node: Block) -> StreamLeaf:
         for item, kind in zip(node.plan.items, kinds, strict=True)
     ]
     time = Carried(source.time, TIMESTAMP)
-    carried = _in_order(source, dict.fromkeys([*items, time]), Types(node.plan.catalog, (source,)))
+    ends = [Carried(one.until, TIMESTAMP) for one in node.lifetimes if one.until is not None]
+    wanted = dict.fromkeys([*items, time, *ends])
+    carried = _in_order(source, wanted, Types(node.plan.catalog, (source,)))
     source = replace(source, carried=carried)
     plan = replace(node.plan, sources=(source,), output=carried)
     places = tuple(carried.index(item) for item in items)
-    lifetimes = tuple(((1 + carried.index(time),), one.length) for one in node.lifetimes)
+    lengths = [one.length for one in node.lifetimes if one.until is None]
+    lifetimes = tuple(((1 + carried.index(time),), length) for length in lengths)
+    until = 1 + carried.index(ends[0]) if ends else None
     values = tuple(Argument(1 + place) for place in places)
-    spec = BlockSpec(build_join(plan), values, kinds, lifetimes, _argument_names(plan, 1))
+    names = _argument_names(plan, 1)
+    spec = BlockSpec(build_join(plan), values, kinds, lifetimes, names, until)
     return StreamLeaf(plan, spec, places)
 
 

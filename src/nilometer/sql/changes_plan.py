@@ -21,6 +21,7 @@ from nilometer.operators.over_rows import OverFunction
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.scalars import ColumnRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Lifetime:
 
     streams: tuple[str, ...]
     length: int
+    until: ColumnRef | None = None
+    """The column that says when the rows go, in place of a length."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import inf, nan
 from typing import Final
 
 from sqlglot import exp
@@ -75,6 +76,7 @@ _WORDS: Final[dict[type[exp.Expr], str]] = {
     exp.BitwiseXor: "the operator ^",
     exp.BitwiseNot: "the operator ~",
 }
+_NOT_FINITE: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 SAID: Final = "said"
 """Where a tree notes how the user wrote what it stands for."""
 ELSEWHERE_HINT: Final = (
@@ -146,6 +148,8 @@ class Subset:
                 value = self.compile(node.this)
                 same = Binary(Operator.EQUAL, value, self.compile(node.expression))
                 return Case(((same, Constant(None)),), value)
+            case exp.Cast() if (number := _not_finite(node)) is not None:
+                return Constant(number)
             case exp.Cast() if (kind := read_type(node.args["to"])) and not node.args.get("safe"):
                 return Cast(self.compile(node.this), kind)
             case exp.Cast() if (instant := read_instant(node, self.zone)) is not None:
@@ -275,3 +279,12 @@ def describe(node: exp.Expr) -> str:
     if isinstance(node, exp.Func) and not (isinstance(node, exp.Binary) and not is_placed(node)):
         return f"the function {written(node).lower()}"
     return _WORDS.get(type(node)) or node.key.upper()
+
+
+def _not_finite(cast: exp.Cast) -> float | None:
+    """CAST('NaN' AS DOUBLE), or an infinity; None if it is another cast."""
+    text = cast.this
+    is_double = isinstance(cast.to, exp.DataType) and cast.to.this is exp.DType.DOUBLE
+    if not is_double or not isinstance(text, exp.Literal) or not text.is_string:
+        return None
+    return _NOT_FINITE.get(text.name)

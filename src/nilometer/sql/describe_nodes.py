@@ -115,6 +115,9 @@ def _lifetimes(node: Block) -> Iterator[str]:
     if any(one.length >= FOREVER for one in node.lifetimes):
         yield "counted for ever, and not kept"
         return
+    if node.lifetimes[0].until is not None:
+        yield f"kept until {node.lifetimes[0].until.column}"
+        return
     if len(node.lifetimes) == 1:
         one = node.lifetimes[0]
         latest = f" after the latest of {', '.join(one.streams)}" if len(one.streams) > 1 else ""

@@ -186,9 +186,9 @@ class ExpressionBinder:
             case exp.QueryTransform():
                 message = "TRANSFORM … USING is not part of this dialect"
                 hint = "register a function: db.create_function"
-            case exp.Placeholder() | exp.Parameter() | exp.SessionParameter():
-                message = "statements have no parameters"
-                hint = "write the value itself"
+            case exp.Parameter() | exp.SessionParameter():
+                message = "statements have no variables"
+                hint = "write a parameter, :name, and give its value"
             case exp.Func() if _makes_rows(node):
                 message = f"a function that makes several rows, {written(node)}, cannot stand here"
                 hint = "call it before the stream is created, or over the result"

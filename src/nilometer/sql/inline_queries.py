@@ -1,7 +1,8 @@
-"""Named queries of the catalog in FROM: a query whose answer changes is the relation it folds to.
+"""Views and named queries in FROM: a query whose answer changes is the relation it folds to.
 
-It is put into the WITH of the statement that reads it, so it is bound as if it had been written
-there. Its text is put behind that of the statement, so errors in it are told at the right words.
+A view, or such a query, is put into the WITH of the statement that reads it, so it is bound as if
+it had been written there. Its text is put behind that of the statement, so errors in it are told
+at the right words.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _Inliner:
         for entry, name in list(self._entries(tree)):
             if name in path:
                 raise SqlError(
-                    f"the query {name} reads itself",
+                    f"{name} reads itself",
                     place=place_of(entry, self.sql),
                     detail=f"{' reads '.join((*path, name))}",
                     hint="drop one of them, and create it anew without the other",
@@ -92,7 +93,7 @@ class _Inliner:
             hidden = self.own.get(entry.name.lower())
             if hidden is not None and entry.name.lower() not in inside:
                 raise SqlError(
-                    f"WITH hides {entry.name}, which the query {name} reads",
+                    f"WITH hides {entry.name}, which {name} reads",
                     place=place_of(hidden.args["alias"], self.sql),
                     hint="give the query of WITH another name",
                 )

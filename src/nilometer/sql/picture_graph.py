@@ -105,6 +105,8 @@ def picture_block(leaf: Block | LastRows, title: str) -> ConstraintGraph:
     if isinstance(leaf, Block):
         for life in leaf.lifetimes:
             said = f"in the answer for {format_duration(life.length)}"
+            if life.until is not None:
+                said = f"in the answer until {life.until.column}"
             kept |= {i: said for i in kept if plan.sources[i].name in life.streams}
     return _graph(plan, _as_written(plan.network), title, kept)
 

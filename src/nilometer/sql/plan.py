@@ -81,6 +81,8 @@ class Source:
     """What holds the rows, if this is a query in FROM that runs as a node of its own."""
     in_windows: WindowsClause | None = None
     """What the node is made of, if it puts rows into windows of time."""
+    until: ColumnRef | None = None
+    """Where the answer changes: the column that says until when a row counts, if one does."""
     is_held: bool = False
     """Its rows come and go as changes of a node: they have no time by which they are kept."""
 
@@ -91,6 +93,11 @@ class Source:
     @property
     def time(self) -> ColumnRef:
         return ColumnRef(self.name, self.relation.time_column)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it can be part of a block; else a node of its own holds its rows."""
+        return self.node is None and self.rows is None and self.until is None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.dialect import FromStart, Nilometer
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.scalars import place_of
 
@@ -102,7 +103,9 @@ def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:
         yield part
 
 
-def read_query_tokens(sql: str, tokens: list[Token]) -> Statement:
+def read_query_tokens(
+    sql: str, tokens: list[Token], parameters: Parameters | None = None
+) -> Statement:
     """The query that these words of a text are."""
     explain = None
     if tokens[0].text.upper() == "EXPLAIN":
@@ -114,6 +117,7 @@ def read_query_tokens(sql: str, tokens: list[Token]) -> Statement:
         require_whole(tree, sql)
     if not isinstance(tree, exp.Query):
         raise no_query(sql, tokens[0])
+    (parameters or Parameters()).bind(tree, sql)
     from_start = _take_from_start(tree, sql)
     return Statement(sql, tree, explain, from_start)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import DatabaseStatement
 from nilometer.sql.ddl.read import is_database_statement, read_database_statement
 from nilometer.sql.misplaced_hints import refuse_misplaced_hints
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.query_text import (
     MOST_CHARACTERS,
     ExplainFormat,
@@ -33,13 +35,27 @@ AnyStatement: TypeAlias = Statement | DatabaseStatement
 MOST_TOKENS: Final = 10_000
 
 
-def read_statements(sql: str) -> list[AnyStatement]:
-    """The statements of a text.
+def read_statements(sql: str, parameters: Parameters | None = None) -> list[AnyStatement]:
+    """The statements of a text; every parameter has a value, and every value is used.
 
     >>> read = read_statements("SELECT a FROM A; EXPLAIN SELECT a FROM A; DROP STREAM A")
     >>> [type(one).__name__ for one in read]
     ['Statement', 'Statement', 'Drop']
     """
+    given = parameters or Parameters()
+    found = _read_all(sql, given)
+    given.require_used()
+    return found
+
+
+def parameters_of(sql: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Those values that the statements of a text ask for."""
+    given = Parameters(values)
+    _read_all(sql, given)
+    return {name: value for name, value in values.items() if name in given.used}
+
+
+def _read_all(sql: str, given: Parameters) -> list[AnyStatement]:
     if not isinstance(sql, str):
         raise SqlSyntaxError("a statement is text", detail=f"got {type(sql).__name__}")
     if len(sql) > MOST_CHARACTERS:
@@ -55,16 +71,16 @@ def read_statements(sql: str) -> list[AnyStatement]:
         )
     refuse_misplaced_hints(sql, tokens)
     return [
-        read_database_statement(sql, part)
+        read_database_statement(sql, part, given)
         if is_database_statement(part)
-        else read_query_tokens(sql, part)
+        else read_query_tokens(sql, part, given)
         for part in split_at_semicolons(tokens)
     ]
 
 
-def read_one(sql: str) -> AnyStatement:
+def read_one(sql: str, parameters: Parameters | None = None) -> AnyStatement:
     """The only statement of a text."""
-    statements = read_statements(sql)
+    statements = read_statements(sql, parameters)
     if len(statements) != 1:
         raise SqlSyntaxError(
             f"expected one statement, got {len(statements) or 'none'}",
@@ -73,9 +89,9 @@ def read_one(sql: str) -> AnyStatement:
     return statements[0]
 
 
-def read_query(sql: str) -> Statement:
+def read_query(sql: str, parameters: Parameters | None = None) -> Statement:
     """The only statement of a text, which is a query."""
-    statement = read_one(sql)
+    statement = read_one(sql, parameters)
     if isinstance(statement, Statement):
         return statement
     first = next(split_at_semicolons(tokenize(sql)))[0]

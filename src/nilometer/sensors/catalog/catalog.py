@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection
 
-from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import (
     stored_deliveries,
     stored_queries,
@@ -19,89 +17,27 @@ from nilometer.sensors.catalog import (
     stored_streams,
     stored_tables,
     stored_tokens,
+    stored_views,
 )
-from nilometer.sensors.catalog.engine import open_engine, reported
-from nilometer.sensors.catalog.migrate import migrate
-from nilometer.sensors.catalog.schema import CHANGES, counters
+from nilometer.sensors.catalog.named_catalog import NamedCatalog
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
-from nilometer.sensors.catalog.stored_names import (
-    Named,
-    all_names,
-    drop_name,
-    find_name,
-    require_name,
-)
+from nilometer.sensors.catalog.stored_names import Named, all_names, find_name, require_name
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
 from nilometer.sensors.catalog.stored_tokens import StoredToken
-from nilometer.sensors.catalog.transactions import Transactions
+from nilometer.sensors.catalog.stored_views import StoredView
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sql.ddl.nodes import Kind
 
 
-class SensorCatalog(Transactions):
+class SensorCatalog(NamedCatalog):
     """Streams, sensor tables, tables, queries and readers; names are found in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
     catalog. Changes follow one another: a function that a method is given runs while all others
     wait, and must not use the catalog.
     """
-
-    def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
-        super().__init__(engine)
-        self._clock = clock
-
-    @classmethod
-    def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> SensorCatalog:
-        """The catalog in a SQLite file (a path), or at a URL; made or upgraded where needed."""
-        engine = open_engine(url)
-        try:
-            with reported(engine):
-                migrate(engine)
-        except BaseException:
-            engine.dispose()
-            raise
-        return cls(engine, clock)
-
-    # Names
-
-    def names(self) -> list[Named]:
-        """Everything that has a name, by name."""
-        with self._reading() as connection:
-            return all_names(connection)
-
-    def find(self, name: str) -> Named | None:
-        """What has this name."""
-        with self._reading() as connection:
-            return find_name(connection, name)
-
-    def require(self, name: str, *kinds: Kind) -> Named:
-        """What has this name, if it is of one of these kinds; otherwise a kind refusal."""
-        with self._reading() as connection:
-            return require_name(connection, name, *kinds)
-
-    def generation(self, name: str | None = None) -> int:
-        """A number that grows with every change of what has this name, or of anything.
-
-        0: there is nothing of this name.
-        """
-        with self._reading() as connection:
-            if name is not None:
-                found = find_name(connection, name)
-                return found.generation if found else 0
-            wanted = select(counters.c.value).where(counters.c.name == CHANGES)
-            return int(connection.execute(wanted).scalar_one())
-
-    def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
-        """Forget a stream, table or query and its rows; False if there is none and that may be."""
-        with self._changing() as (connection, _):
-            if if_exists and find_name(connection, name) is None:
-                return False
-            found = require_name(connection, name, kind)
-            stored_readers.forget_readers(connection, found.name)
-            drop_name(connection, found)
-            return True
 
     # Streams and sensor tables
 
@@ -240,6 +176,26 @@ class SensorCatalog(Transactions):
         with self._changing_name(name, Kind.QUERY) as (connection, found):
             stored_queries.set_options(connection, found.id, options)
 
+    # Views
+
+    def create_view(
+        self, name: str, text: str, *, if_not_exists: bool = False, or_replace: bool = False
+    ) -> bool:
+        """Add a view, or give it another text; False if it is there and is to stay."""
+        may_be = if_not_exists or or_replace
+        with self._creating(name, Kind.VIEW, may_be) as (connection, owner):
+            if owner is not None:
+                stored_views.store_view(connection, owner, text, self._clock())
+            elif or_replace:
+                found = require_name(connection, name, Kind.VIEW)
+                stored_views.replace_view(connection, found.id, text)
+            return owner is not None or or_replace
+
+    def views(self) -> list[StoredView]:
+        """All views, by name."""
+        with self._reading() as connection:
+            return stored_views.read_views(connection)
+
     # Deliveries
 
     def create_delivery(
@@ -313,8 +269,6 @@ class SensorCatalog(Transactions):
         """Forget a token; False if there is none of this name."""
         with self._changing(by=0) as (connection, _):
             return stored_tokens.remove_token(connection, name)
-
-    # Transactions
 
     @contextmanager
     def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:

@@ -16,6 +16,7 @@ from nilometer.errors import (
     UnknownNameError,
 )
 from nilometer.kernels.expression_types import is_number, type_name
+from nilometer.kernels.read_times import declared_type, form_of
 from nilometer.model.names import count, nearest
 from nilometer.model.secrets import options_with_secrets, with_secrets
 from nilometer.sensors.catalog.outcome import placed
@@ -93,16 +94,18 @@ class InsertedRows:
     def _value(self, place: int, name: str, value: object) -> object:
         if value is None:
             return None
-        kind = self.schema.field(name).type
+        column = self.schema.field(name)
+        kind = column.type
         try:
-            return store_constant(value, kind)
+            return store_constant(value, kind, form_of(column))
         except PredicateError as error:
             # Between numbers it speaks of expressions, but a constant is what it is.
             hint = None if is_number(kind) else error.hint
         except (pa.ArrowException, OverflowError):
             hint = None
         raise SqlTypeError(
-            f"row {place + 1}, column {name}: {type_name(kind)} does not hold {_shown(value)}",
+            f"row {place + 1}, column {name}: {declared_type(column)} does not hold "
+            f"{_shown(value)}",
             place=self._place(place),
             hint=hint or f"give a value of type {type_name(kind)}, or NULL",
         )

@@ -90,6 +90,7 @@ def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:
         stream_type=stream.stream_type.lower(),
         options=dict(stream.options),
         time=stream.time,
+        end=stream.end,
         lateness=stream.lateness,
         idle=stream.idle,
         history=stream.history,
@@ -105,4 +106,4 @@ def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:
 
 
 def _schema(columns: Sequence[ColumnDef]) -> pa.Schema:
-    return pa.schema([pa.field(column.name, column.kind) for column in columns])
+    return pa.schema([column.field for column in columns])

@@ -149,12 +149,12 @@ class _Assignment:
         for place, expression in zip(places, one.assignments.values(), strict=True):
             # All values are computed from the old row, as SQL has it.
             column = rows.schema.field(place)
-            new = new.set_column(place, column, self._compute(expression, old, column.type))
+            new = new.set_column(place, column, self._compute(expression, old, column))
         return chosen, new
 
-    def _compute(self, expression: exp.Expr, old: pa.Table, kind: pa.DataType) -> pa.Array:
+    def _compute(self, expression: exp.Expr, old: pa.Table, target: pa.Field) -> pa.Array:
         one = self.statement
-        return compute_values(expression, one.sql, old, kind, one.table)
+        return compute_values(expression, one.sql, old, target, one.table)
 
 
 def _column(name: str, schema: pa.Schema, table: str) -> int:

@@ -61,6 +61,7 @@ streams: Final = Table(
     Column("stream_type", String, nullable=False),
     Column("options", Text, nullable=False),
     Column("time_column", String),
+    Column("end_column", String),
     Column("lateness", BigInteger, nullable=False),
     Column("idle", BigInteger),
     Column("history", BigInteger, nullable=False),
@@ -109,6 +110,14 @@ queries: Final = Table(
     Column("created", BigInteger, nullable=False),
     Column("error", Text),
     Column("options", Text, nullable=False, server_default="{}"),
+)
+
+views: Final = Table(
+    "nilometer_views",
+    metadata,
+    _owner(is_key=True),
+    Column("text", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
 )
 
 deliveries: Final = Table(

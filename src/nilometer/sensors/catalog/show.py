@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from nilometer.errors import InternalError
-from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.read_times import declared_type
 from nilometer.model.names import count
 from nilometer.model.secrets import shown_options
 from nilometer.model.time import FOREVER, format_duration, format_instant
@@ -20,12 +20,14 @@ from nilometer.sql.ddl.nodes import Describe, Kind, Show, Shown
 
 
 def show(catalog: SensorCatalog, statement: Show) -> Outcome:
-    """SHOW STREAMS | TABLES | STREAM TYPES; what else there is to show, the manager knows."""
+    """SHOW STREAMS | TABLES | VIEWS | STREAM TYPES; the rest the manager knows."""
     match statement.what:
         case Shown.STREAMS:
             return _show_streams(catalog)
         case Shown.TABLES:
             return _show_tables(catalog)
+        case Shown.VIEWS:
+            return _show_views(catalog)
         case Shown.STREAM_TYPES:
             return _show_types()
         case other:
@@ -33,11 +35,13 @@ def show(catalog: SensorCatalog, statement: Show) -> Outcome:
 
 
 def describe(catalog: SensorCatalog, statement: Describe) -> Outcome:
-    """The columns of a stream or table, or the text and state of a query."""
+    """The columns of a stream or table, the text of a view, the text and state of a query."""
     with placed(statement.place):
         found = catalog.require(statement.name, *Kind)
         if found.kind is Kind.TABLE:
             return _describe_table(found.name, catalog.tables()[found.name], catalog)
+        if found.kind is Kind.VIEW:
+            return _describe_view(found.name, catalog)
         if (query := catalog.query(found.name)) is not None:
             return _describe_query(query)
         declared = catalog.require_declaration(found.name)
@@ -52,7 +56,7 @@ def _show_streams(catalog: SensorCatalog) -> Outcome:
         name=[one.name for one in found],
         kind=["sensor table" if one.is_sensor_table else "stream" for one in found],
         stream_type=[one.stream_type for one in found],
-        time=[one.time or "arrival" for one in found],
+        time=[_time(one) for one in found],
         lateness=[format_duration(one.lateness) for one in found],
         idle=[None if one.idle is None else format_duration(one.idle) for one in found],
         history=[_history(one.history) for one in found],
@@ -72,6 +76,20 @@ def _show_tables(catalog: SensorCatalog) -> Outcome:
     )
 
 
+def _show_views(catalog: SensorCatalog) -> Outcome:
+    found = catalog.views()
+    rows = _text_table(name=[one.name for one in found], text=[one.text for one in found])
+    return Outcome(count(len(found), "view"), rows)
+
+
+def _describe_view(name: str, catalog: SensorCatalog) -> Outcome:
+    (view,) = (one for one in catalog.views() if one.name == name)
+    rows = _text_table(
+        property=["text", "created"], value=[view.text, format_instant(view.created)]
+    )
+    return Outcome(f"view {name}", rows)
+
+
 def _show_types() -> Outcome:
     known = known_types()
     rows = _text_table(name=list(known), package=[known.package(name) for name in known])
@@ -79,7 +97,7 @@ def _show_types() -> Outcome:
 
 
 def _describe_table(name: str, schema: pa.Schema, catalog: SensorCatalog) -> Outcome:
-    rows = _columns([(one.name, type_name(one.type), "") for one in schema])
+    rows = _columns([(one.name, declared_type(one), "") for one in schema])
     return Outcome(f"table {name} with {count(catalog.count_rows(name), 'row')}", rows)
 
 
@@ -102,17 +120,23 @@ def _option(name: str, value: object) -> str:
 
 def _describe_sensors(declared: Declaration, sensors: int) -> Outcome:
     assert declared.static is not None
-    rows = [(one.name, type_name(one.type), "static") for one in declared.static]
+    rows = [(one.name, declared_type(one), "static") for one in declared.static]
     readings = _reading_rows(declared, f"{declared.column}.")
     rows[declared.place : declared.place] = readings
     return Outcome(f"{_stream_sentence(declared)}, {count(sensors, 'sensor')}", _columns(rows))
 
 
 def _reading_rows(declared: Declaration, prefix: str) -> list[tuple[str, str, str]]:
+    roles = {declared.time: "time", declared.end: "end"}
     return [
-        (prefix + one.name, type_name(one.type), "time" if one.name == declared.time else "reading")
+        (prefix + one.name, declared_type(one), roles.get(one.name, "reading"))
         for one in declared.readings
     ]
+
+
+def _time(declared: Declaration) -> str:
+    time = declared.time or "arrival"
+    return time if declared.end is None else f"{time} to {declared.end}"
 
 
 def _stream_sentence(declared: Declaration) -> str:

@@ -19,6 +19,7 @@ NOUNS: Final = {
     Kind.TABLE: "table",
     Kind.QUERY: "query",
     Kind.DELIVERY: "delivery",
+    Kind.VIEW: "view",
 }
 
 _LONGEST: Final = 200

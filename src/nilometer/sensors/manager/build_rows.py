@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nilometer.kernels.read_times import SECONDS, form_of
 from nilometer.log.layout import TIMESTAMP
+from nilometer.model.time_forms import TimeForm
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.fit_values import Refusals, fit_array, fit_values
 
@@ -32,14 +34,16 @@ class Columns:
 class RowBuilder:
     """Knows the columns of a declaration."""
 
-    def __init__(self, declaration: Declaration, epoch: int) -> None:
+    def __init__(self, declaration: Declaration, default: TimeForm = SECONDS) -> None:
+        """`default` says what numbers count in columns that do not say it."""
         self._fields = list(declaration.readings)
+        self._forms = [form_of(one) or default for one in self._fields]
         self._names = [one.name for one in self._fields]
         self._lower = {name.lower(): at for at, name in enumerate(self._names)}
         self._stored = declaration.layout.stored
         self._is_table = declaration.is_sensor_table
         self._time = None if declaration.time is None else self._names.index(declaration.time)
-        self._epoch = epoch
+        self._end = None if declaration.end is None else self._names.index(declaration.end)
 
     def from_values(self, values: Sequence[Any]) -> Columns:
         """Columns of readings: mappings, sequences, or single values."""
@@ -51,24 +55,35 @@ class RowBuilder:
             if reason is not None:
                 refused[at] = reason
         arrays = []
-        for field, column in zip(self._fields, zip(*cells, strict=True), strict=True):
-            array, misfits = fit_values(column, field.type, self._epoch)
+        columns = zip(*cells, strict=True)
+        for field, form, column in zip(self._fields, self._forms, columns, strict=True):
+            array, misfits = fit_values(column, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
-        return Columns(arrays, self._times(arrays), refused)
+        return self._columns(arrays, refused)
 
     def from_batch(self, batch: pa.RecordBatch) -> Columns:
         """Columns of a record batch; those it has not are NULL, others are left out."""
         refused: Refusals = {}
         places = {name.lower(): at for at, name in enumerate(batch.schema.names)}
         arrays = []
-        for field in self._fields:
+        for field, form in zip(self._fields, self._forms, strict=True):
             at = places.get(field.name.lower())
             found = pa.nulls(len(batch), field.type) if at is None else batch.column(at)
-            array, misfits = fit_array(found, field.type, self._epoch)
+            array, misfits = fit_array(found, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
-        return Columns(arrays, self._times(arrays), refused)
+        return self._columns(arrays, refused)
+
+    def _columns(self, arrays: list[pa.Array], refused: Refusals) -> Columns:
+        """The columns, without rows that end before they begin."""
+        times = self._times(arrays)
+        if self._end is not None and times is not None:
+            ends = self._instants(arrays[self._end])
+            for at in np.flatnonzero((ends < times) & (times != NO_TIME)).tolist():
+                without = ends[at] == NO_TIME
+                refused.setdefault(at, "has no end" if without else "ends before it begins")
+        return Columns(arrays, times, refused)
 
     def stored(
         self,
@@ -121,9 +136,13 @@ class RowBuilder:
     def _times(self, arrays: list[pa.Array]) -> NDArray[np.int64] | None:
         if self._time is None:
             return None
-        found = pc.fill_null(arrays[self._time].cast(pa.int64()), NO_TIME)
-        times: NDArray[np.int64] = found.to_numpy(zero_copy_only=False)
-        return times
+        return self._instants(arrays[self._time])
+
+    @staticmethod
+    def _instants(column: pa.Array) -> NDArray[np.int64]:
+        found = pc.fill_null(column.cast(pa.int64()), NO_TIME)
+        instants: NDArray[np.int64] = found.to_numpy(zero_copy_only=False)
+        return instants
 
     @staticmethod
     def _note(column: str, misfits: Refusals, refused: Refusals) -> None:

@@ -1,16 +1,16 @@
 """Values that sensors send, as values of the declared types; what does not fit has a reason.
 
 Nothing is guessed: numbers are numbers, never text that looks like one; text is text. A TIMESTAMP
-is a datetime, ISO 8601 text (UTC where it names no zone) or a number since 1970 in the unit of the
-option `epoch`; a DATE is a date or ISO text. A whole number may be written 3.0. An ARRAY is a list
-(or tuple, or numpy array) of such values.
+is a datetime, or what its form says: a number since 1970, ISO 8601 text (UTC where it names no
+zone), a text of a pattern; a DATE is a date or ISO text. A whole number may be written 3.0. An
+ARRAY is a list (or tuple, or numpy array) of such values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from nilometer.model.time_forms import TimeForm
+
 Refusals: TypeAlias = dict[int, str]
 """Why the value at a place does not fit."""
-_1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _SHOWN: Final = 60
 
 
@@ -30,7 +30,9 @@ class _MisfitError(Exception):
     """A value that does not fit, and why."""
 
 
-def fit_values(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+def fit_values(
+    values: Sequence[Any], kind: pa.DataType, form: TimeForm
+) -> tuple[pa.Array, Refusals]:
     """The values as an array, NULL where one does not fit."""
     ready = _READY.get(kind.id)
     if ready is not None and ready.issuperset(map(type, values)):
@@ -39,11 +41,11 @@ def fit_values(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa
         except (ValueError, OverflowError, _MisfitError):
             pass  # some value does not fit: look at each
     if types.is_list(kind):
-        return _fit_lists(values, kind, epoch)
-    return _fit_each(values, kind, epoch)
+        return _fit_lists(values, kind, form)
+    return _fit_each(values, kind, form)
 
 
-def fit_array(found: pa.Array, kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+def fit_array(found: pa.Array, kind: pa.DataType, form: TimeForm) -> tuple[pa.Array, Refusals]:
     """A column of a record batch as an array of the declared type."""
     if found.type == kind:
         return found, {}
@@ -54,13 +56,7 @@ def fit_array(found: pa.Array, kind: pa.DataType, epoch: int) -> tuple[pa.Array,
             return found.cast(kind, safe=True), {}
         except pa.ArrowInvalid:
             pass  # some value does not fit: look at each
-    return fit_values(found.to_pylist(), kind, epoch)
-
-
-def micros(moment: datetime) -> int:
-    """Microseconds since 1970; without a zone it is UTC."""
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _1970) // _MICROSECOND
+    return fit_values(found.to_pylist(), kind, form)
 
 
 def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
@@ -85,7 +81,9 @@ def _finite(made: pa.Array) -> pa.Array:
     return made
 
 
-def _fit_lists(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
+def _fit_lists(
+    values: Sequence[Any], kind: pa.DataType, form: TimeForm
+) -> tuple[pa.Array, Refusals]:
     """The items of all arrays are fitted at once; an array with one that does not fit is NULL."""
     refused: Refusals = {}
     items: list[Any] = []
@@ -98,7 +96,7 @@ def _fit_lists(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa
         elif value is not None:
             refused[at] = f"not an array: {_shown(value)}"
         ends.append(len(items))
-    fitted, misfits = fit_values(items, kind.value_type, epoch)
+    fitted, misfits = fit_values(items, kind.value_type, form)
     for place, reason in misfits.items():
         at = owners[place]
         refused.setdefault(at, f"item {place - ends[at] + 1}: {reason}")
@@ -107,8 +105,10 @@ def _fit_lists(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa
     return pc.if_else(pa.array(nulls, pa.bool_()), pa.scalar(None, kind), whole), refused
 
 
-def _fit_each(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.Array, Refusals]:
-    fit = _fitter(kind, epoch)
+def _fit_each(
+    values: Sequence[Any], kind: pa.DataType, form: TimeForm
+) -> tuple[pa.Array, Refusals]:
+    fit = _fitter(kind, form)
     fitted, refused = [], {}
     for at, value in enumerate(values):
         one = None
@@ -125,14 +125,14 @@ def _fit_each(values: Sequence[Any], kind: pa.DataType, epoch: int) -> tuple[pa.
     return pa.array(fitted, kind), refused
 
 
-def _fitter(kind: pa.DataType, epoch: int) -> Callable[[Any], Any]:
+def _fitter(kind: pa.DataType, form: TimeForm) -> Callable[[Any], Any]:
     """A function that gives what Arrow takes, or raises."""
     if types.is_integer(kind):
         return _whole
     if types.is_floating(kind):
         return _float32 if kind == pa.float32() else _number
     if types.is_timestamp(kind):
-        return lambda value: _timestamp(value, epoch)
+        return lambda value: _timestamp(value, form)
     for holds, fit in _FITTERS:
         if holds(kind):
             return fit
@@ -156,16 +156,11 @@ def _float32(value: Any) -> float:
     return number
 
 
-def _timestamp(value: Any, epoch: int) -> int:
-    if isinstance(value, datetime):
-        return micros(value)
-    if isinstance(value, str):
-        try:
-            return micros(datetime.fromisoformat(value))
-        except ValueError:
-            raise _MisfitError("not an ISO 8601 time") from None
-    number = _only(value, (int, float), "a time")
-    return round(number * epoch) if isinstance(number, float) else number * epoch
+def _timestamp(value: Any, form: TimeForm) -> int:
+    try:
+        return form.read(value)
+    except ValueError as error:
+        raise _MisfitError(str(error)) from None
 
 
 def _date(value: Any) -> date:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from nilometer.errors import LogFullError
+from nilometer.kernels.read_times import SECONDS
 from nilometer.log.dead_letters import DeadLetters, dead_letter_log
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import format_duration
@@ -54,7 +55,9 @@ class LogStore:
             _LOG.warning("the log of %s %s", name, ahead)
         self.dead_letters = 0
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
-        self._preparation = Preparation(RowBuilder(declaration, options.epoch), self.time)
+        self._preparation = Preparation(
+            RowBuilder(declaration, options.epoch or SECONDS), self.time
+        )
 
     def told_ahead(self, now: int) -> str | None:
         """That the clock was wrong when the log was written, or is wrong now; None: it was not."""

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from nilometer.errors import InputError, in_one_line
+from nilometer.kernels.read_times import with_forms
 from nilometer.model.secrets import options_with_secrets, shown_text, with_secrets
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
@@ -190,7 +191,8 @@ class ManagedStream:
     def _address_of(self, record: SensorRecord) -> SensorAddress:
         address, own = read_address(record.address)
         table = self.declaration.name
-        columns = self._options.unit_reads or self.declaration.readings
+        declared = self._options.unit_reads or self.declaration.readings
+        columns = with_forms(declared, self._options.epoch)
         owner = f"{self._settings.identity}-{table}"
         return SensorAddress(
             table=table,
@@ -202,5 +204,4 @@ class ManagedStream:
             identity=f"{owner}-{record.number}",
             delivered=self.store.keys.delivered(record.number),
             owner=owner,
-            epoch=self._options.epoch,
         )

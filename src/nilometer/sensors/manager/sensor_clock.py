@@ -141,10 +141,7 @@ class SensorClock:
 
     def _refusal(self, time: int, now: int, largest: int) -> str | None:
         if not EARLIEST <= time <= LATEST:
-            return (
-                "its time is before 1700 or after 9999 "
-                "(a number counts seconds since 1970, unless the option epoch says otherwise)"
-            )
+            return "its time is before 1700 or after 9999"
         if time > now + self._max_ahead:
             return f"ahead of the clock by {format_duration(time - now)}"
         if time < largest - self._lateness:

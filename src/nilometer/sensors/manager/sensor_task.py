@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
+from nilometer.model.time_forms import micros_of
 from nilometer.sensors.declaration import Sensor
 from nilometer.sensors.manager.appender import Appender
 from nilometer.sensors.manager.call_stream import StreamCalls
-from nilometer.sensors.manager.fit_values import micros
 from nilometer.sensors.manager.received import Event, Received
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.settings import ManagerSettings
@@ -157,7 +157,7 @@ class SensorTask:
                 self._put(
                     Event.READING,
                     value=reading.value,
-                    time=micros(time) if isinstance(time, datetime) else time,
+                    time=micros_of(time) if isinstance(time, datetime) else time,
                     key=reading.key,
                     stored=reading.stored,
                 )

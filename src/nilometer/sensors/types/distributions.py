@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from nilometer.kernels.read_times import read_times
 from nilometer.sensors.types.text_cells import cell_reader
 
 Description: TypeAlias = tuple[str, tuple[str, ...]]
@@ -74,7 +75,7 @@ def value_maker(description: Description, kind: pa.DataType) -> Values:
     """A function that makes the next values of a column; walks and counters go on."""
     name, arguments = description
     if name in ("choice", "constant"):
-        return _choice([cell_reader(kind)(one) for one in arguments], kind)
+        return _choice([cell_reader(pa.field(name, kind))(one) for one in arguments], kind)
     make = _numbers(name, *map(float, arguments))
     return lambda rng, count: _array(make(rng, count), kind)
 
@@ -90,7 +91,8 @@ def _numbers(name: str, *given: float) -> Values:
 
 
 def _choice(values: Sequence[Any], kind: pa.DataType) -> Values:
-    known = pa.array(values).cast(kind)
+    given = pa.array(values)
+    known = read_times(given, None) if types.is_timestamp(kind) else given.cast(kind)
     return lambda rng, count: known.take(pa.array(rng.integers(len(values), size=count)))
 
 
@@ -126,4 +128,6 @@ def _array(numbers: Any, kind: pa.DataType) -> pa.Array:
         return pa.array(np.round(numbers, kind.scale)).cast(kind, safe=False)
     if types.is_string(kind):
         return pa.array([f"{one:g}" for one in numbers])
+    if types.is_timestamp(kind):
+        return read_times(pa.array(numbers), None)
     return pa.array(numbers).cast(kind)

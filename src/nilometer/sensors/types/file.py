@@ -68,9 +68,7 @@ class FileStream:
     def init_stream(self, sensor: SensorAddress) -> None:
         """Find the files, and the place where an earlier run has stopped."""
         chosen = read_options("file", self.options, sensor.options)
-        form = FileFormat(
-            sensor.columns, chosen["format"], chosen["header"], chosen["separator"], sensor.epoch
-        )
+        form = FileFormat(sensor.columns, chosen["format"], chosen["header"], chosen["separator"])
         self._speed, self._time = chosen["speed"], sensor.time
         if self._speed is not None and self._time is None:
             raise InputError(

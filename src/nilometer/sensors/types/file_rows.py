@@ -6,30 +6,28 @@ the rest is read line by line, so that only the lines that do not fit are refuse
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 from pyarrow import types
 
+from nilometer.kernels.read_times import INSTANT, SECONDS, form_of, read_times
 from nilometer.sensors.stream_type import BadReadingError
 from nilometer.sensors.types.json_fields import parse_json
-from nilometer.sensors.types.text_cells import CsvLines, read_instant
+from nilometer.sensors.types.text_cells import CsvLines, cell_reader, match_header
 
 FORMATS: Final = ("csv", "json", "parquet")
 _BLOCK: Final = 4 << 20
 _LINES: Final = 4096
-_UTC: Final = pa.timestamp("us", tz="UTC")
-_1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _ENDINGS: Final = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -50,8 +48,6 @@ class FileFormat:
     """csv, json or parquet; None: as the file's name says."""
     header: bool = True
     separator: str = ","
-    epoch: int = 1_000_000
-    """The unit of numbers that stand for a time since 1970, in microseconds."""
 
     def of(self, path: Path) -> str:
         return self.name or _ENDINGS.get(path.suffix.lower(), "csv")
@@ -165,16 +161,13 @@ class _Lines:
 
 def _typed_row(found: Mapping[str, Any], form: FileFormat, text: str) -> dict[str, Any]:
     """The declared columns of a row; a BadReadingError if a value does not fit its column."""
-    return {
-        column.name: _scalar(found.get(column.name), column, form.epoch, text)
-        for column in form.columns
-    }
+    return {column.name: _scalar(found.get(column.name), column, text) for column in form.columns}
 
 
-def _scalar(value: Any, column: pa.Field, epoch: int, text: str) -> Any:
+def _scalar(value: Any, column: pa.Field, text: str) -> Any:
     try:
         if types.is_timestamp(column.type) and value is not None:
-            value = _instant(value, epoch)
+            return _instant(value, column, text)
         return pa.scalar(value, column.type).as_py()
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         raise BadReadingError(
@@ -182,15 +175,14 @@ def _scalar(value: Any, column: pa.Field, epoch: int, text: str) -> Any:
         ) from error
 
 
-def _instant(value: Any, epoch: int) -> datetime:
-    """Text, or a number since 1970, or an instant as it is; without a zone in UTC."""
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=value.tzinfo or UTC)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    return _1970 + timedelta(microseconds=round(value * epoch))
+def _instant(value: Any, column: pa.Field, text: str) -> datetime:
+    try:
+        micros = (form_of(column) or SECONDS).read(value)
+    except ValueError as error:
+        reason = f"column {column.name}: {error}: {value!r:.60}"
+        raise BadReadingError(reason, text[:4096]) from error
+    instant: datetime = pa.scalar(micros, pa.int64()).cast(INSTANT).as_py()
+    return instant
 
 
 def _arrow_batches(
@@ -213,7 +205,7 @@ def _json_batches(path: Path, form: FileFormat) -> Iterator[pa.RecordBatch]:
     """Instants may be text or numbers: what the first block has, the others should have, too."""
     read = pyarrow.json.ReadOptions(use_threads=False, block_size=_BLOCK)
     has_begun = False
-    for kind in (pa.string(), pa.float64()):
+    for kind in (pa.string(), pa.int64(), pa.float64()):
         parse = pyarrow.json.ParseOptions(
             explicit_schema=_as_read(form.columns, kind), unexpected_field_behavior="ignore"
         )
@@ -236,16 +228,26 @@ def _csv_batches(
         bad.append(BadReadingError(reason, (row.text or "")[:4096]))
         return "skip"
 
-    names = None if form.header else form.columns.names
-    read = pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names)
+    names, lines = _header(path, form) if form.header else (form.columns.names, 0)
+    read = pyarrow.csv.ReadOptions(
+        use_threads=False, block_size=_BLOCK, column_names=names, skip_rows=lines
+    )
     parse = pyarrow.csv.ParseOptions(delimiter=form.separator, invalid_row_handler=refuse)
     convert = pyarrow.csv.ConvertOptions(
         column_types=_as_read(form.columns, pa.string()),
+        include_columns=[name for name in form.columns.names if name in names],
         strings_can_be_null=False,
         null_values=[""],
     )
     with pyarrow.csv.open_csv(path, read, parse, convert) as reader:
         yield from reader
+
+
+def _header(path: Path, form: FileFormat) -> tuple[list[str], int]:
+    """The names that the first line gives to columns, and how many lines it takes."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file, delimiter=form.separator)
+        return match_header(next(reader, []), form.columns.names), reader.line_num
 
 
 def _as_read(columns: pa.Schema, instants: pa.DataType) -> pa.Schema:
@@ -264,29 +266,29 @@ def _fit(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
     Where all is text, a number is text, too.
     """
     try:
-        found = [_fit_column(batch, column, form.epoch, is_text) for column in form.columns]
+        found = [_fit_column(batch, column) for column in form.columns]
         return Piece(pa.RecordBatch.from_arrays(found, schema=form.columns), len(batch))
     except (pa.ArrowException, ArithmeticError):
         return _fit_rows(batch, form, is_text)
 
 
-def _fit_column(batch: pa.RecordBatch, column: pa.Field, epoch: int, is_text: bool) -> pa.Array:
+def _fit_column(batch: pa.RecordBatch, column: pa.Field) -> pa.Array:
     if column.name not in batch.schema.names:
         return pa.nulls(len(batch), column.type)
     values = batch.column(column.name)
     if types.is_timestamp(column.type):
-        values = _instants(_numbers(values) if is_text else values, epoch)
+        return read_times(values, form_of(column))
     return values.cast(column.type)
 
 
 def _fit_rows(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
     """The same, row by row."""
     rows, bad, places = [], [], []
-    instants = [one.name for one in form.columns if types.is_timestamp(one.type)]
+    cells = {one.name: cell_reader(one) for one in form.columns if types.is_timestamp(one.type)}
     for place, found in enumerate(batch.to_pylist(), 1):
         text = json.dumps(found, default=str)[:4096]
         if is_text:
-            found |= {name: read_instant(found.get(name) or "") or None for name in instants}
+            found |= {name: read(found.get(name) or "") for name, read in cells.items()}
         try:
             rows.append(_typed_row(found, form, text))
             places.append(place)
@@ -294,37 +296,3 @@ def _fit_rows(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
             bad.append(error)
     made = pa.RecordBatch.from_pylist(rows, schema=form.columns)
     return Piece(made, len(batch), bad, places)
-
-
-def _numbers(values: pa.Array) -> pa.Array:
-    """Cells of text as numbers, if all of them are."""
-    values = pc.if_else(pc.equal(values, ""), None, values)
-    are_numbers = pc.and_(
-        pc.match_substring_regex(values, _NUMBER), pc.not_equal(pc.utf8_length(values), 8)
-    )
-    if values.null_count == len(values) or not pc.all(are_numbers).as_py():
-        return values
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return values.cast(pa.float64())
-
-
-def _instants(values: pa.Array, epoch: int) -> pa.Array:
-    """Text, where a zone is missing in UTC, or numbers since 1970, as instants."""
-    if types.is_timestamp(values.type):
-        return values.cast(pa.timestamp("us", tz=values.type.tz)).cast(_UTC)
-    if types.is_integer(values.type):
-        micros = pc.multiply_checked(values.cast(pa.int64()), pa.scalar(epoch, pa.int64()))
-        return micros.cast(_UTC)
-    if types.is_floating(values.type) or types.is_decimal(values.type):
-        micros = pc.round(pc.multiply(values.cast(pa.float64()), float(epoch)))
-        return micros.cast(pa.int64()).cast(_UTC)
-    if types.is_date(values.type):
-        return pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")
-    if not types.is_string(values.type) and not types.is_large_string(values.type):
-        return values
-    try:
-        return values.cast(_UTC)
-    except pa.ArrowInvalid:
-        return pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")

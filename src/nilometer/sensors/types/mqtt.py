@@ -209,7 +209,7 @@ def _value_reader(
             detail=topic,
             hint="+ and # in the topic stand for the levels that are named",
         )
-    cells = [(name, cell_reader(columns.field(name).type)) for name in levels]
+    cells = [(name, cell_reader(columns.field(name))) for name in levels]
     others = [name for name in columns.names if name not in levels]
 
     def read(message: Message) -> Any:
@@ -234,5 +234,5 @@ def _payload_reader(chosen: Mapping[str, Any], sensor: SensorAddress) -> Callabl
     if chosen["format"] == "csv":
         lines = CsvLines(pa.schema(others))
         return lambda payload: lines.read(payload.decode(errors="replace").strip("\r\n"))
-    cell = cell_reader(others[0].type)
+    cell = cell_reader(others[0])
     return lambda payload: cell(payload.decode(errors="replace"))

@@ -5,26 +5,32 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyarrow import types
 
+from nilometer.errors import InputError
+from nilometer.kernels.read_times import form_of
+from nilometer.model.time_forms import TimeForm, WrittenTimes
 from nilometer.sensors.stream_type import BadReadingError
 
 Cell: TypeAlias = Callable[[str], Any]
+_UNKNOWN: Final = pa.field("", pa.string())
 _TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
-def cell_reader(kind: pa.DataType) -> Cell:
+def cell_reader(column: pa.Field) -> Cell:
     """A function from text to a value; text that is none stays text, to be refused with a reason.
 
-    >>> cell_reader(pa.float64())("21.5"), cell_reader(pa.int32())("x"), cell_reader(pa.int32())("")
-    (21.5, 'x', None)
+    >>> number = cell_reader(pa.field("n", pa.int32()))
+    >>> number("21"), number("x"), number("")
+    (21, 'x', None)
     """
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(column.type) or types.is_large_string(column.type):
         return str
-    convert = _converter(kind)
+    convert = _converter(column.type, form_of(column))
 
     def read(text: str) -> Any:
         text = text.strip()
@@ -38,7 +44,7 @@ def cell_reader(kind: pa.DataType) -> Cell:
     return read
 
 
-def _converter(kind: pa.DataType) -> Cell:
+def _converter(kind: pa.DataType, form: TimeForm | None) -> Cell:
     if types.is_integer(kind):
         return int
     if types.is_floating(kind):
@@ -48,17 +54,19 @@ def _converter(kind: pa.DataType) -> Cell:
     if types.is_decimal(kind):
         return Decimal
     if types.is_timestamp(kind):
-        return read_instant
+        return str if isinstance(form, WrittenTimes) else partial(read_instant, form=form)
     return str
 
 
-def read_instant(text: str) -> int | float | str:
-    """A number since 1970, or text to be read as ISO 8601, which may be 20260131, too.
+def read_instant(text: str, form: TimeForm | None = None) -> int | float | str:
+    """A number since 1970, or text to be read as ISO 8601.
+
+    Where nothing is declared 20260131 is a date, too.
 
     >>> read_instant("1393263000.5"), read_instant("2026-01-31"), read_instant("20260131")
     (1393263000.5, '2026-01-31', '20260131')
     """
-    if text.isdecimal() and len(text) == len("20260131"):
+    if form is None and text.isdecimal() and len(text) == len("20260131"):
         return text
     try:
         return int(text)
@@ -70,6 +78,35 @@ def read_instant(text: str) -> int | float | str:
         return text
 
 
+def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The names of a header line, those of columns as these are declared, in whatever case.
+
+    >>> match_header([" TS", "a.b"], ["ts", "v"])
+    ['ts', 'a.b']
+    """
+    declared = {name.lower(): name for name in columns}
+    found = [name.strip().removeprefix("\ufeff").strip() for name in header]
+    exact = set(found).intersection(columns)
+    matched = []
+    for name in found:
+        known = declared.get(name.lower(), name)
+        matched.append(known if known == name or known not in exact else name)
+    twice = next((name for name in matched if name in columns and matched.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"two columns of the header are named {twice}",
+            detail=f"the header is {', '.join(header)}",
+            hint="rename one of them in the file",
+        )
+    if not set(matched).intersection(columns):
+        raise InputError(
+            "the header names none of the declared columns",
+            detail=f"the header is {', '.join(header)}; declared are {', '.join(columns)}",
+            hint="where the first line is none, say header = 'no'; see also the option separator",
+        )
+    return matched
+
+
 class CsvLines:
     """Lines of CSV as readings: in the order of the columns, or of a header line."""
 
@@ -77,13 +114,13 @@ class CsvLines:
         self._columns = columns
         self._separator = separator
         self._names: Sequence[str] = columns.names
-        self._cells: list[Cell] = [cell_reader(one.type) for one in columns]
+        self._cells: list[Cell] = [cell_reader(one) for one in columns]
 
     def header(self, line: str) -> None:
         """From now on cells stand in the order of this line; names that no column has are left."""
-        self._names = [name.strip() for name in self._split(line)]
-        kinds = {one.name: one.type for one in self._columns}
-        self._cells = [cell_reader(kinds.get(name, pa.string())) for name in self._names]
+        self._names = match_header(self._split(line), self._columns.names)
+        known = {one.name: one for one in self._columns}
+        self._cells = [cell_reader(known.get(name, _UNKNOWN)) for name in self._names]
 
     def read(self, line: str) -> dict[str, Any]:
         """The reading of a line."""

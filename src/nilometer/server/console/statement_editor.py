@@ -52,6 +52,7 @@ _WORDS: Final = (
     "CREATE STREAM",
     "CREATE SENSOR TABLE",
     "CREATE QUERY",
+    "CREATE VIEW",
     "SHOW STREAMS",
     "SHOW SENSORS",
     "SHOW QUERIES",

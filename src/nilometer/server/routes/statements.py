@@ -41,7 +41,7 @@ def statements_router(service: Service) -> APIRouter:
         A SELECT over tables is answered at once; one over streams goes on for ever: POST /queries.
         Rows come as an Arrow IPC stream to those who accept one.
         """
-        done = await service.execute(request.statement, caller)
+        done = await service.execute(request.statement, caller, request.values)
         if done.rows is not None and MEDIA_TYPES[Format.ARROW] in accept:
             return await service.look(lambda: arrow_of_executed(done))
         return await service.look(lambda: shape_of_executed(done))
@@ -49,7 +49,7 @@ def statements_router(service: Service) -> APIRouter:
     @router.post("/check", operation_id="check", responses=responses(400))
     async def check(request: StatementRequest, caller: Reader) -> CheckedShape:
         """Say what is wrong with a statement, without running it."""
-        error = await service.check(request.statement, caller)
+        error = await service.check(request.statement, caller, request.values)
         if error is None:
             return CheckedShape(error=None)
         return CheckedShape(error=ErrorDetail(**shape_of(error)["error"]))
@@ -57,7 +57,8 @@ def statements_router(service: Service) -> APIRouter:
     @router.post("/explain", operation_id="explain", responses=responses(400))
     async def explain(request: ExplainRequest, caller: Reader) -> PlanShape:
         """Say what a query would do: its windows, what it keeps, its order of joins."""
-        return PlanShape(plan=await service.explain(request.statement, caller, request.form))
+        plan = await service.explain(request.statement, caller, request.form, request.values)
+        return PlanShape(plan=plan)
 
     return router
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.kernels.read_times import time_field
+from nilometer.model.time_forms import TimeForm
 from nilometer.sql.query_text import Statement
 
 
@@ -21,6 +23,13 @@ class ColumnDef:
     name: str
     kind: pa.DataType
     place: Place
+    form: TimeForm | None = None
+    """How times are given, where the declaration says so."""
+
+    @property
+    def field(self) -> pa.Field:
+        """The column as a schema has it."""
+        return time_field(self.name, self.kind, self.form)
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class StreamDef:
     options: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case; values as text."""
     time: str | None = None
+    end: str | None = None
+    """Until when a row counts that says so itself: TIME (time, end)."""
     lateness: int = 0
     idle: int | None = None
     history: int = 0
@@ -105,6 +116,19 @@ class CreateQuery:
 
 
 @dataclass(frozen=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW name AS SELECT …"""
+
+    name: str
+    query: Statement
+    text: str
+    """The text of the query alone."""
+    or_replace: bool
+    if_not_exists: bool
+    place: Place
+
+
+@dataclass(frozen=True)
 class CreateDelivery:
     """CREATE DELIVERY name FROM query TO unit WITH (…)."""
 
@@ -161,11 +185,12 @@ class Kind(StrEnum):
     TABLE = "TABLE"
     QUERY = "QUERY"
     DELIVERY = "DELIVERY"
+    VIEW = "VIEW"
 
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW [IF EXISTS] name."""
 
     kind: Kind
     name: str
@@ -221,6 +246,7 @@ class Shown(StrEnum):
     TABLES = "TABLES"
     SENSORS = "SENSORS"
     QUERIES = "QUERIES"
+    VIEWS = "VIEWS"
     DELIVERIES = "DELIVERIES"
     READERS = "READERS"
     DEAD_LETTERS = "DEAD LETTERS"
@@ -238,7 +264,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Describe:
-    """DESCRIBE name: a stream, table, sensor table, query or delivery."""
+    """DESCRIBE name: a stream, table, sensor table, view, query or delivery."""
 
     name: str
     place: Place
@@ -249,6 +275,7 @@ DatabaseStatement: TypeAlias = (
     | CreateSensorTable
     | CreateTable
     | CreateQuery
+    | CreateView
     | CreateDelivery
     | Insert
     | Update

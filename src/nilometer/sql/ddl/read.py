@@ -20,6 +20,7 @@ from nilometer.sql.ddl.read_short import (
     read_stop,
 )
 from nilometer.sql.ddl.statement_reader import StatementReader
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.query_text import parser_errors
 
 _READERS: Final[Mapping[str, Callable[[StatementReader], DatabaseStatement]]] = {
@@ -43,7 +44,9 @@ def is_database_statement(tokens: Sequence[Token]) -> bool:
     return tokens[1 if explained else 0].text.upper() in _READERS
 
 
-def read_database_statement(sql: str, tokens: list[Token]) -> DatabaseStatement:
+def read_database_statement(
+    sql: str, tokens: list[Token], parameters: Parameters
+) -> DatabaseStatement:
     """The statement that these words of a text are; it begins with a word known here."""
     first = tokens[0]
     if first.text.upper() == "EXPLAIN":
@@ -54,4 +57,4 @@ def read_database_statement(sql: str, tokens: list[Token]) -> DatabaseStatement:
             hint="write EXPLAIN SELECT …",
         )
     with parser_errors(sql, tokens):
-        return _READERS[first.text.upper()](StatementReader.over(sql, tokens))
+        return _READERS[first.text.upper()](StatementReader.over(sql, tokens, parameters))

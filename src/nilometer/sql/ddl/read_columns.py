@@ -10,7 +10,8 @@ import pyarrow.types as pat
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from nilometer.errors import AmbiguousNameError, Place, SqlError, SqlTypeError
+from nilometer.errors import AmbiguousNameError, InputError, Place, SqlError, SqlTypeError
+from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenTimes
 from nilometer.sql.cast_types import read_type
 from nilometer.sql.ddl.nodes import ColumnDef
 from nilometer.sql.ddl.statement_reader import StatementReader
@@ -28,6 +29,8 @@ _TYPES_HINT: Final = (
     "write a type such as INT, BIGINT, DOUBLE, DECIMAL(10, 2), BOOLEAN, STRING, DATE, TIMESTAMP, "
     "ARRAY<DOUBLE>"
 )
+_UNITS_HINT: Final = "write SECONDS, MILLIS, MICROS or NANOS: ts TIMESTAMP FROM EPOCH MILLIS"
+_PATTERN_HINT: Final = "write it as a text: ts TIMESTAMP FORMAT 'dd-MMM-yyyy H:mm:ss'"
 
 
 @dataclass
@@ -70,12 +73,45 @@ def read_column(reader: StatementReader, hint: str) -> ColumnDef:
     """A column that must come next."""
     name, place = reader.name("the name of a column", hint)
     kind = _kind(reader, name)
+    form = _form(reader, kind)
     if not (reader.at_end or reader.at(",") or reader.at(")")):
         reader.refuse(
             "expected , or ) after the column",
             hint="a column has a name and a type, and nothing else",
         )
-    return ColumnDef(name, kind, place)
+    return ColumnDef(name, kind, place, form)
+
+
+def _form(reader: StatementReader, kind: pa.DataType) -> TimeForm | None:
+    """FROM EPOCH unit, or FORMAT 'pattern', if one comes next: how a TIMESTAMP is given."""
+    first = reader.current if not reader.at_end else None
+    if reader.take("FROM", "EPOCH"):
+        word = reader.current.text.upper() if not reader.at_end else ""
+        if word not in EpochUnit.__members__:
+            reader.refuse("expected what the numbers count since 1970", hint=_UNITS_HINT)
+        reader.go_on()
+        form: TimeForm = EpochTimes(EpochUnit[word])
+    elif reader.take("FORMAT"):
+        form = _written(reader)
+    else:
+        return None
+    if not pat.is_timestamp(kind.value_type if pat.is_list(kind) else kind):
+        reader.refuse(
+            "only a TIMESTAMP has a form", hint="write ts TIMESTAMP FROM EPOCH SECONDS", at=first
+        )
+    return form
+
+
+def _written(reader: StatementReader) -> WrittenTimes:
+    if reader.at_end or reader.current.token_type != TokenType.STRING:
+        reader.refuse("expected the pattern of the times", hint=_PATTERN_HINT)
+    token = reader.current
+    reader.go_on()
+    try:
+        return WrittenTimes(token.text)
+    except InputError as error:
+        place = Place(reader.sql, token.start, token.end + 1)
+        raise SqlError(error.message, place=place, detail=error.detail, hint=error.hint) from None
 
 
 def _kind(reader: StatementReader, column: str) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""CREATE STREAM, SENSOR TABLE, TABLE, QUERY and DELIVERY."""
+"""CREATE STREAM, SENSOR TABLE, TABLE, QUERY, VIEW and DELIVERY."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nilometer.sql.ddl.nodes import (
     CreateSensorTable,
     CreateStream,
     CreateTable,
+    CreateView,
     StreamDef,
 )
 from nilometer.sql.ddl.read_columns import ColumnList, read_column
@@ -19,25 +20,32 @@ from nilometer.sql.ddl.read_delivery import read_delivery
 from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.read_stream import read_stream
 from nilometer.sql.ddl.statement_reader import StatementReader
-from nilometer.sql.query_text import read_query_tokens
+from nilometer.sql.query_text import Statement, read_query_tokens
 
-Created = CreateStream | CreateSensorTable | CreateTable | CreateQuery | CreateDelivery
+Created = CreateStream | CreateSensorTable | CreateTable | CreateQuery | CreateView | CreateDelivery
 
 _CREATE: Final = (
-    "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE, CREATE QUERY or CREATE DELIVERY"
+    "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE, CREATE VIEW, CREATE QUERY or "
+    "CREATE DELIVERY"
 )
 _STREAM: Final = "write CREATE STREAM s (v DOUBLE, …) FROM http WITH (…)"
 _SENSORS: Final = "write CREATE SENSOR TABLE s (id INT, …, reading STREAM(v DOUBLE, …) FROM http)"
 _TABLE: Final = "write CREATE TABLE t (id INT, name STRING)"
 _QUERY: Final = "write CREATE QUERY q AS SELECT …"
+_VIEW: Final = "write CREATE VIEW v AS SELECT …"
 _LIMITS: Final = "write CREATE QUERY q WITH (results = '1GB') AS SELECT …"
 
 
 def read_create(reader: StatementReader) -> Created:
     """CREATE and what follows."""
     reader.take("CREATE")
-    if reader.at("OR"):
-        reader.refuse("nothing is replaced by CREATE", hint="DROP it first, or write IF NOT EXISTS")
+    or_replace = reader.take("OR", "REPLACE")
+    if or_replace and not reader.at("VIEW"):
+        reader.refuse(
+            "only a view is replaced by CREATE", hint="DROP it first, or write IF NOT EXISTS"
+        )
+    if reader.take("VIEW"):
+        return _view(reader, or_replace)
     if reader.take("STREAM"):
         return _stream(reader)
     if reader.take("SENSOR"):
@@ -131,10 +139,40 @@ def _table(reader: StatementReader) -> CreateTable:
 def _query(reader: StatementReader) -> CreateQuery:
     if_not_exists, name, place = _named(reader, "query", _QUERY)
     options = read_placed_options(reader, "WITH", _LIMITS) if reader.take("WITH") else {}
-    reader.expect("AS", "AS and a query", _QUERY)
+    query, text = _as_query(reader, _QUERY)
+    return CreateQuery(name, query, text, if_not_exists, place, options)
+
+
+def _view(reader: StatementReader, or_replace: bool) -> CreateView:
+    if_not_exists, name, place = _named(reader, "view", _VIEW)
+    if if_not_exists and or_replace:
+        raise SqlSyntaxError(
+            "OR REPLACE and IF NOT EXISTS do not go together", place=place, hint=_VIEW
+        )
+    query, text = _as_query(reader, _VIEW)
+    if query.from_start:
+        raise SqlSyntaxError(
+            "a view does not say where to begin",
+            place=place,
+            hint="write FROM START at the end of the query that reads it",
+        )
+    return CreateView(name, query, text, or_replace, if_not_exists, place)
+
+
+def _require_no_parameters(reader: StatementReader) -> None:
+    """Refuse values for a text that is kept as it is written."""
+    if reader.parameters.values:
+        reader.refuse(
+            "a query that is kept takes no parameters", hint="write the values into its text"
+        )
+
+
+def _as_query(reader: StatementReader, hint: str) -> tuple[Statement, str]:
+    """AS SELECT …: the query, and its text alone."""
+    reader.expect("AS", "AS and a query", hint)
     tokens = reader.rest
     if not tokens or tokens[0].text.upper() == "EXPLAIN":
-        reader.refuse("expected a query", hint=_QUERY)
+        reader.refuse("expected a query", hint=hint)
+    _require_no_parameters(reader)
     query = read_query_tokens(reader.sql, tokens)
-    text = reader.sql[tokens[0].start : tokens[-1].end + 1]
-    return CreateQuery(name, query, text, if_not_exists, place, options)
+    return query, reader.sql[tokens[0].start : tokens[-1].end + 1]

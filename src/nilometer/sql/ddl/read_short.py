@@ -21,16 +21,19 @@ from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.statement_reader import StatementReader
 
 _DROP: Final = (
-    "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t, DROP QUERY q or DROP DELIVERY d"
+    "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t, DROP VIEW v, DROP QUERY q or "
+    "DROP DELIVERY d"
 )
 _SHOW: Final = f"write SHOW and one of {', '.join(Shown)}"
-_DESCRIBE: Final = "write DESCRIBE and the name of a stream, table, sensor table, query or delivery"
+_DESCRIBE: Final = (
+    "write DESCRIBE and the name of a stream, table, sensor table, view, query or delivery"
+)
 _ALTER: Final = "write ALTER QUERY q SET (results = '2GB')"
 _OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
 
 
 def read_drop(reader: StatementReader) -> Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW [IF EXISTS] name."""
     reader.take("DROP")
     kind = next((kind for kind in Kind if reader.take(*kind.split())), None)
     if kind is None:

@@ -18,7 +18,10 @@ from nilometer.sql.ddl.read_columns import ColumnList, read_column
 from nilometer.sql.ddl.read_options import read_options
 from nilometer.sql.ddl.statement_reader import StatementReader
 
-_TIME: Final = "write TIME ts, where ts is a column of type TIMESTAMP"
+_TIME: Final = (
+    "write TIME ts, where ts is a column of type TIMESTAMP, or TIME (start, end) where a row "
+    "counts from one to the other"
+)
 _LENGTHS: Final = {
     "LATENESS": "write LATENESS 5 SECONDS",
     "IDLE": "write IDLE 30 SECONDS",
@@ -36,6 +39,7 @@ class _Items:
 
     columns: ColumnList = field(default_factory=ColumnList)
     time: tuple[str, Place] | None = None
+    end: tuple[str, Place] | None = None
     lengths: dict[str, int] = field(default_factory=dict)
 
 
@@ -54,7 +58,8 @@ def read_stream(reader: StatementReader, place: Place, hint: str) -> StreamDef:
         tuple(items.columns.found),
         _stream_type(reader, hint),
         _options(reader),
-        _time_column(items),
+        _time_column(items, items.time),
+        _time_column(items, items.end),
         **_settings(items),
     )
 
@@ -70,7 +75,13 @@ def _item(reader: StatementReader, items: _Items, hint: str) -> None:
     if word == "TIME" and second is not None and _names_time(reader, second, items.columns):
         reader.take(word)
         _require_once(reader, word, first, items.time is not None)
-        items.time = reader.name("the column that holds the time", _TIME)
+        if not reader.take("("):
+            items.time = reader.name("the column that holds the time", _TIME)
+            return
+        items.time = reader.name("the column that holds the start", _TIME)
+        reader.expect(",", ", and the column that holds the end", _TIME)
+        items.end = reader.name("the column that holds the end", _TIME)
+        reader.expect(")", ") behind the end", _TIME)
     elif word in _LENGTHS and second is not None and _begins_length(second):
         reader.take(word)
         _require_once(reader, word, first, word in items.lengths)
@@ -98,11 +109,11 @@ def _require_once(reader: StatementReader, word: str, first: Token, is_there: bo
         raise SqlSyntaxError(f"{word} is given twice", place=place, hint="leave one of them out")
 
 
-def _time_column(items: _Items) -> str | None:
-    """The column that TIME names, as it was declared."""
-    if items.time is None:
+def _time_column(items: _Items, named: tuple[str, Place] | None) -> str | None:
+    """A column that TIME names, as it was declared."""
+    if named is None:
         return None
-    name, place = items.time
+    name, place = named
     column = items.columns.find(name)
     if column is None:
         known = [one.name for one in items.columns.found]
@@ -119,6 +130,8 @@ def _time_column(items: _Items) -> str | None:
             detail=f"{column.name} is of type {type_name(column.kind)}",
             hint=f"declare it: {column.name} TIMESTAMP",
         )
+    if named is items.end and items.time is not None and items.time[0].lower() == name.lower():
+        raise SqlError(f"{column.name} is the start and the end of a row", place=place, hint=_TIME)
     return column.name
 
 

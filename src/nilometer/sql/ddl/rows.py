@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.kernels.read_times import form_of
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.ddl.constants import with_zone
 from nilometer.sql.ddl.store_values import store_values
@@ -66,13 +67,14 @@ def select_rows_text(where: str, rows: pa.Table, table: str | None = None) -> Ma
 
 
 def compute_values(
-    expression: exp.Expr, sql: str, rows: pa.Table, kind: pa.DataType, table: str | None = None
+    expression: exp.Expr, sql: str, rows: pa.Table, target: pa.Field, table: str | None = None
 ) -> pa.Array:
-    """The values of an expression in all rows, as a column of that type stores them."""
+    """The values of an expression in all rows, as that column stores them."""
     bound = _bind(expression, sql, rows.schema, table, "SET")
     compiled, _ = _expressions(sql, rows.schema, table).value(bound)
     with _Failures(bound.place):
-        return store_values(evaluate(compiled, _columns(rows), len(rows)), kind)
+        values = evaluate(compiled, _columns(rows), len(rows))
+        return store_values(values, target.type, form_of(target))
 
 
 class _Failures:

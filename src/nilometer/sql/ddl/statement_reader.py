@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlError, SqlSyntaxError
 from nilometer.sql.dialect import Nilometer, NilometerParser
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.query_text import require_whole
 
@@ -19,11 +20,14 @@ _SHOWN: Final = 40
 class StatementReader(NilometerParser):
     """The dialect's parser, for statements whose form sqlglot does not know."""
 
+    parameters: Parameters
+
     @classmethod
-    def over(cls, sql: str, tokens: list[Token]) -> StatementReader:
+    def over(cls, sql: str, tokens: list[Token], parameters: Parameters) -> StatementReader:
         """A reader before the first of some words of a text."""
         reader = cls(error_level=ErrorLevel.IMMEDIATE, dialect=Nilometer)
         reader.sql = sql
+        reader.parameters = parameters
         reader._chunks = [tokens]
         reader._advance_chunk()
         return reader
@@ -109,7 +113,7 @@ class StatementReader(NilometerParser):
         if not isinstance(tree, exp.Expr):
             self.refuse(f"expected {what}", hint=hint)
         require_whole(tree, self.sql)
-        return tree
+        return self.parameters.bind(tree, self.sql)
 
     def type_tree(self) -> exp.DataType | None:
         """A type, if one comes next."""

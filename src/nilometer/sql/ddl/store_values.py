@@ -11,10 +11,15 @@ import pyarrow.types as pat
 from nilometer.errors import PredicateError
 from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.expression_types import constant_type, is_integer, is_number, type_name
+from nilometer.kernels.read_times import read_times
+from nilometer.model.time_forms import TimeForm
 
 
-def store_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in the type of a column; a PredicateError says what it does not hold."""
+def store_values(values: pa.Array, kind: pa.DataType, form: TimeForm | None = None) -> pa.Array:
+    """The values in the type of a column; a PredicateError says what it does not hold.
+
+    Numbers and texts are times only where the column says in which form these come.
+    """
     given = values.type
     if given == kind:
         return values
@@ -27,32 +32,49 @@ def store_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return stored
     if pat.is_date(given) and pat.is_timestamp(kind):
         return values.cast(pa.timestamp("us")).cast(kind)
+    if pat.is_timestamp(kind) and form is not None and (is_number(given) or pat.is_string(given)):
+        return _store_times(values, form)
     raise PredicateError(
         f"a column of type {type_name(kind)} does not hold values of type {type_name(given)}",
         hint=_hint(kind),
     )
 
 
-def store_constant(value: object, kind: pa.DataType) -> object:
+def _store_times(values: pa.Array, form: TimeForm) -> pa.Array:
+    try:
+        return read_times(values, form)
+    except pa.ArrowInvalid:
+        pass  # say which value it is, and what is wrong with it
+    for value in values.to_pylist():
+        try:
+            _ = None if value is None else form.read(value)
+        except ValueError as error:
+            raise PredicateError(f"{value} is {error}", hint=f"times are {form} here") from None
+    raise PredicateError("some value is no time", hint=f"times are {form} here")
+
+
+def store_constant(value: object, kind: pa.DataType, form: TimeForm | None = None) -> object:
     """One value, as a column of that type gives it back.
 
     >>> store_constant(3, pa.float64()), store_constant([3, None], pa.list_(pa.float64()))
     (3.0, [3.0, None])
     """
     if isinstance(value, list):
-        return _store_items(value, kind)
+        return _store_items(value, kind, form)
     given = pa.binary() if isinstance(value, bytes) else constant_type(value)
-    return store_values(pa.array([value], given), kind)[0].as_py()
+    return store_values(pa.array([value], given), kind, form)[0].as_py()
 
 
-def _store_items(values: Sequence[object], kind: pa.DataType) -> list[object]:
+def _store_items(
+    values: Sequence[object], kind: pa.DataType, form: TimeForm | None
+) -> list[object]:
     if not pat.is_list(kind):
         raise PredicateError(
             f"a column of type {type_name(kind)} does not hold arrays", hint=_hint(kind)
         )
     if kind.value_type == pa.float64() and all(type(one) is float for one in values):
         return list(values)
-    return [None if one is None else store_constant(one, kind.value_type) for one in values]
+    return [None if one is None else store_constant(one, kind.value_type, form) for one in values]
 
 
 def _require_whole(values: pa.Array, stored: pa.Array, kind: pa.DataType) -> None:
@@ -70,7 +92,10 @@ def _hint(kind: pa.DataType) -> str | None:
     if pat.is_date(kind):
         return "write DATE '2026-01-31'"
     if pat.is_timestamp(kind):
-        return "write TIMESTAMP '2026-01-31 12:00:00'"
+        return (
+            "write TIMESTAMP '2026-01-31 12:00:00', or declare in which form times come: "
+            "TIMESTAMP FROM EPOCH SECONDS"
+        )
     if pat.is_list(kind):
         return "write ARRAY(…)"
     return "write CAST(… AS STRING)" if pat.is_string(kind) else None

@@ -408,7 +408,7 @@ def _has_time(rows: BoundQuery) -> bool:
     if len(rows.sources) == 1:
         clause = rows.sources[0].in_windows
         return rows.sources[0].node is None if clause is None else _has_time(clause.query)
-    return all(source.node is None and source.rows is None for source in rows.sources)
+    return all(source.is_block for source in rows.sources)
 
 
 def _known(scope: Scope) -> set[str]:

@@ -21,6 +21,7 @@ from nilometer.sql.changes_plan import (
     Combine,
     Compute,
     LastRows,
+    Lifetime,
     Node,
     WindowRows,
 )
@@ -62,11 +63,14 @@ class NodeBuilder:
             _refuse_joined_results(rows)
         else:
             require_lifetimes(rows)
-        if all(source.node is None and source.rows is None for source in rows.sources):
+        if all(source.is_block for source in rows.sources):
             return self.block(rows, items)
         if len(rows.sources) > 1:
             return self._combine(rows, items)
         source = rows.sources[0]
+        if source.until is not None:
+            lifetimes = (Lifetime((source.name,), 0, source.until),)
+            return self.block(replace(rows, lifetimes=lifetimes), items)
         if source.node is None:
             plan = self._plan(rows, items, RULES)
             return LastRows(plan, self._columns(plan))
@@ -80,7 +84,7 @@ class NodeBuilder:
         ranges = [
             RangeWindow(one.streams[0], one.length)
             for one in rows.lifetimes
-            if len(one.streams) == 1
+            if len(one.streams) == 1 and one.until is None
         ]
         windows = (*rows.windows, *(one for one in ranges if one not in known))
         plan = self._plan(replace(rows, windows=windows), items, RULES)
@@ -143,7 +147,9 @@ class NodeBuilder:
 
     def _combine(self, rows: BoundQuery, items: Sequence[Item]) -> Combine:
         """What nodes hold, joined."""
-        held = tuple(replace(s, rows=None, below=(), is_held=True) for s in rows.sources)
+        held = tuple(
+            replace(s, rows=None, until=None, below=(), is_held=True) for s in rows.sources
+        )
         conditions = (*rows.conditions, *_time_conditions(rows))
         asked = replace(rows, sources=held, windows=(), conditions=conditions)
         plan = self._plan(asked, items, COMBINE_RULES)

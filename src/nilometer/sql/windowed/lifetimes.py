@@ -34,8 +34,11 @@ class TimedEntry:
 
     @property
     def counts_rows(self) -> bool:
+        """Whether something else than the times of others says how long rows stay."""
         return any(
-            source.rows is not None or isinstance(source.node, LastResults)
+            source.rows is not None
+            or source.until is not None
+            or isinstance(source.node, LastResults)
             for source in self.sources
         )
 
@@ -55,8 +58,7 @@ def lacking_sources(sources: Sequence[Source], lifetimes: Sequence[Lifetime]) ->
     """The streams whose rows would stay for ever."""
     covered = {stream for lifetime in lifetimes for stream in lifetime.streams}
     for source in sources:
-        counts = source.rows is not None or source.node is not None
-        if not source.is_table and not counts and source.name not in covered:
+        if not source.is_table and source.is_block and source.name not in covered:
             yield source
 
 

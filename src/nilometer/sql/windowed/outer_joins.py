@@ -35,10 +35,7 @@ class OuterJoin:
         units = (*left.units, *right.units)
         items = self.wanted.items(units)
         count = len(self.wanted.items(left.units))
-        is_block = all(
-            source.node is None and source.rows is None
-            for source in (*left.rows.sources, *right.rows.sources)
-        )
+        is_block = all(source.is_block for source in (*left.rows.sources, *right.rows.sources))
         keeps_left, keeps_right = self.side in ("LEFT", "FULL"), self.side in ("RIGHT", "FULL")
         held_left = self._hold(left) if keeps_left else None
         held_right = self._hold(right) if keeps_right else None

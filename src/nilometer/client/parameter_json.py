@@ -1,0 +1,69 @@
+"""Values of parameters as JSON: what JSON has no form of is an object of its type and a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from nilometer.errors import InputError
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def value_to_json(value: object) -> Any:
+    """A value as JSON has it.
+
+    >>> value_to_json(3), value_to_json(Decimal("1.50"))
+    (3, {'type': 'DECIMAL', 'value': '1.50'})
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"type": "DOUBLE", "value": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for name, (kind, write, _) in _TYPES.items():
+        if type(value) is kind or (name == "TIMESTAMP" and isinstance(value, datetime)):
+            return {"type": name, "value": write(value)}
+    raise InputError(
+        "a parameter cannot be of this type",
+        detail=f"got {type(value).__name__}",
+        hint="give None, bool, int, float, Decimal, str, bytes, date, datetime or timedelta",
+    )
+
+
+def value_from_json(given: object) -> object:
+    """The value that stands in JSON; an InputError if it is none.
+
+    >>> value_from_json({"type": "INTERVAL", "value": "1500000"})
+    datetime.timedelta(seconds=1, microseconds=500000)
+    """
+    if not isinstance(given, Mapping):
+        if given is None or isinstance(given, bool | int | float | str):
+            return given
+        raise InputError("a parameter is no value", detail=f"got {type(given).__name__}")
+    name, text = given.get("type"), given.get("value")
+    if set(given) != {"type", "value"} or name not in _TYPES or not isinstance(text, str):
+        raise InputError(
+            "a parameter is no value",
+            hint=f'write {{"type": …, "value": "…"}}, the type one of {", ".join(_TYPES)}',
+        )
+    try:
+        return _TYPES[str(name)][2](text)
+    except (ValueError, InvalidOperation, OverflowError):
+        raise InputError(f"a parameter is no {name}", detail=f"got {text!r:.60}") from None
+
+
+_TYPES: Final[dict[str, tuple[type, Callable[[Any], str], Callable[[str], object]]]] = {
+    "DOUBLE": (float, repr, float),
+    "DECIMAL": (Decimal, str, Decimal),
+    "BINARY": (bytes, bytes.hex, bytes.fromhex),
+    "DATE": (date, date.isoformat, date.fromisoformat),
+    "TIMESTAMP": (datetime, lambda one: one.isoformat(), datetime.fromisoformat),
+    "INTERVAL": (
+        timedelta,
+        lambda one: str(one // _MICROSECOND),
+        lambda text: timedelta(microseconds=int(text)),
+    ),
+}

@@ -1,0 +1,29 @@
+"""How the times of a file are given, as --stream says it: ts[epoch ms], ts[format 'd.M.yyyy']."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nilometer.errors import InputError
+from nilometer.model.time_forms import EpochTimes, TimeForm, WrittenTimes, read_unit
+
+FORMS: Final = "write ts[epoch s], with s, ms, us or ns, or ts[format 'dd-MMM-yyyy H:mm:ss']"
+_FORM: Final = re.compile(r"\[\s*(epoch|format)\b\s*([^\]]*)\]\s*$", re.IGNORECASE)
+
+
+def take_form(text: str) -> tuple[str, TimeForm | None]:
+    """What stands before the form, and the form, if there is one.
+
+    >>> take_form("a.csv:ts[epoch s]")
+    ('a.csv:ts', EpochTimes(unit=<EpochUnit.SECONDS: 's'>))
+    """
+    found = _FORM.search(text)
+    if found is None:
+        return text, None
+    before, word, said = text[: found.start()].rstrip(), found[1].lower(), found[2].strip()
+    if word == "epoch":
+        return before, EpochTimes(read_unit(said))
+    if len(said) < 2 or said[0] != said[-1] or said[0] not in "'\"":
+        raise InputError("cannot read --stream", detail=f"got {text!r}", hint=FORMS)
+    return before, WrittenTimes(said[1:-1])

@@ -1,0 +1,63 @@
+"""CREATE VIEW, and who reads what has a name."""
+
+from __future__ import annotations
+
+from nilometer.database.home import Home
+from nilometer.database.running import RunningQueries
+from nilometer.errors import InputError
+from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
+from nilometer.sql.ddl.nodes import CreateView, Kind
+from nilometer.sql.query_text import names_read
+from nilometer.sql.statements import read_query
+
+
+def create_view(statement: CreateView, home: Home, queries: RunningQueries) -> Outcome:
+    """Keep the text of a query that could run; what reads the view goes on as it was."""
+    name, catalog = statement.name, home.catalog
+    with placed(statement.place):
+        known = catalog.find(name)
+        is_there = known is not None and known.kind is Kind.VIEW
+        if is_there and statement.if_not_exists:
+            return Outcome(f"there is a view {name} already")
+        if is_there:
+            _require_no_query(name, home, queries)
+        _refuse_circle(statement, home)
+        queries.check(name, statement.query)
+        catalog.create_view(name, statement.text, or_replace=statement.or_replace)
+    verb = "replaced" if is_there else "created"
+    return Outcome(f"{verb} view {name}", change=Change(Kind.VIEW, name, Action.CREATED))
+
+
+def views_reading(name: str, home: Home) -> list[str]:
+    """The views whose texts name something."""
+    views = home.catalog.views()
+    return [one.name for one in views if name.lower() in names_read(read_query(one.text))]
+
+
+def _require_no_query(name: str, home: Home, queries: RunningQueries) -> None:
+    """Refuse another text for what a named query is made of: its state would be another's."""
+    todo, seen = [name], {name.lower()}
+    while todo:
+        one = todo.pop()
+        for query in queries.reading(one):
+            through = "" if one == name else f" through {one}"
+            raise InputError(
+                f"query {query} reads {name}{through}", hint=f"first DROP QUERY {query}"
+            )
+        todo += [view for view in views_reading(one, home) if view.lower() not in seen]
+        seen.update(view.lower() for view in todo)
+
+
+def _refuse_circle(statement: CreateView, home: Home) -> None:
+    """Refuse a view that would read itself, by whatever way."""
+    texts = {one.name.lower(): one.text for one in home.catalog.views()}
+    todo, seen = sorted(names_read(statement.query)), set[str]()
+    while todo:
+        one = todo.pop()
+        if one == statement.name.lower():
+            raise InputError(
+                f"the view {statement.name} would read itself", hint="choose another name"
+            )
+        if one in texts and one not in seen:
+            seen.add(one)
+            todo += names_read(read_query(texts[one]))

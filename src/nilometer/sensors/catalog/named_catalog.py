@@ -1,0 +1,83 @@
+"""Names in the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import Engine, select
+
+from nilometer.log.clock import now_micros
+from nilometer.sensors.catalog import stored_readers
+from nilometer.sensors.catalog.engine import open_engine, reported
+from nilometer.sensors.catalog.migrate import migrate
+from nilometer.sensors.catalog.schema import CHANGES, counters
+from nilometer.sensors.catalog.stored_names import (
+    Named,
+    all_names,
+    drop_name,
+    find_name,
+    require_name,
+)
+from nilometer.sensors.catalog.transactions import Transactions
+from nilometer.sql.ddl.nodes import Kind
+
+
+class NamedCatalog(Transactions):
+    """Everything that has a name; what it is, is said by `SensorCatalog`."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
+        super().__init__(engine)
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> Self:
+        """The catalog in a SQLite file (a path), or at a URL; made or upgraded where needed."""
+        engine = open_engine(url)
+        try:
+            with reported(engine):
+                migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine, clock)
+
+    # Names
+
+    def names(self) -> list[Named]:
+        """Everything that has a name, by name."""
+        with self._reading() as connection:
+            return all_names(connection)
+
+    def find(self, name: str) -> Named | None:
+        """What has this name."""
+        with self._reading() as connection:
+            return find_name(connection, name)
+
+    def require(self, name: str, *kinds: Kind) -> Named:
+        """What has this name, if it is of one of these kinds; otherwise a kind refusal."""
+        with self._reading() as connection:
+            return require_name(connection, name, *kinds)
+
+    def generation(self, name: str | None = None) -> int:
+        """A number that grows with every change of what has this name, or of anything.
+
+        0: there is nothing of this name.
+        """
+        with self._reading() as connection:
+            if name is not None:
+                found = find_name(connection, name)
+                return found.generation if found else 0
+            wanted = select(counters.c.value).where(counters.c.name == CHANGES)
+            return int(connection.execute(wanted).scalar_one())
+
+    def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
+        """Forget a stream, table or query and its rows; False if there is none and that may be."""
+        with self._changing() as (connection, _):
+            if if_exists and find_name(connection, name) is None:
+                return False
+            found = require_name(connection, name, kind)
+            stored_readers.forget_readers(connection, found.name)
+            drop_name(connection, found)
+            return True

@@ -1,0 +1,109 @@
+"""What a batch answer knows of its streams: rows that have no time, and when the last one came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from nilometer.errors import InputError
+from nilometer.model.time import EARLIEST, LATEST
+
+_COUNT: Final = "rows"
+_ATTRIBUTE: Final = "_nilometer_left_out"
+_WAIT: Final = 10.0
+"""Seconds: Spark tells what it has counted a moment after the answer is there."""
+
+
+@dataclass
+class LeftOut:
+    """Counts the rows of streams that have no time, in the first computation of an answer."""
+
+    _observed: dict[str, Observation] = field(default_factory=dict)
+    _times: list[DataFrame] = field(default_factory=list)
+
+    def watch(self, stream: str, rows: DataFrame, time: str, end: str | None = None) -> DataFrame:
+        """The same rows, which are counted on their way; those of a stream once."""
+        if stream in self._observed:
+            return rows
+        self._observed[stream] = Observation()
+        is_none = _is_none(F.col(time))
+        self._times.append(rows.where(~is_none).select(F.max(F.unix_micros(F.col(time)))))
+        if end is not None:
+            is_none = is_none | F.col(end).isNull() | (F.col(end) < F.col(time))
+        counted = F.count_if(is_none).alias(_COUNT)
+        return rows.observe(self._observed[stream], counted)
+
+    def attach(self, answer: DataFrame) -> DataFrame:
+        """The answer, which knows where its counts are."""
+        setattr(answer, _ATTRIBUTE, self)
+        return answer
+
+    def counts(self) -> dict[str, int]:
+        """By stream; of those that were not computed, nothing."""
+        found: dict[str, int] = {}
+        threads = [
+            Thread(target=_tell, args=(name, one, found), daemon=True)
+            for name, one in self._observed.items()
+        ]
+        for thread in threads:  # Spark would wait for ever for what it has not computed
+            thread.start()
+        for thread in threads:
+            thread.join(_WAIT)
+        return {name: found[name] for name in self._observed if name in found}
+
+
+def last_time(answer: DataFrame) -> int | None:
+    """The largest time of all rows of a batch answer's streams, in microseconds; it is computed.
+
+    None: it is no such answer, or there are no rows.
+    """
+    left_out = getattr(answer, _ATTRIBUTE, None)
+    frames = left_out._times if isinstance(left_out, LeftOut) else []
+    found = [row[0] for frame in frames for row in frame.collect()]
+    return max((one for one in found if one is not None), default=None)
+
+
+def rows_without_time(answer: DataFrame) -> dict[str, int]:
+    """How many rows of each stream a batch answer has left out, once it has been computed.
+
+    The time of such a row is NULL, before the year 1700 or after 9999. Of a streaming query
+    `nm.metrics` tells it.
+
+    >>> answer = db.sql("SELECT …")  # doctest: +SKIP
+    >>> answer.show(), nm.rows_without_time(answer)  # doctest: +SKIP
+    """
+    left_out = getattr(answer, _ATTRIBUTE, None)
+    if not isinstance(left_out, LeftOut):
+        raise InputError(
+            "this is no batch answer of db.sql",
+            hint="pass the DataFrame as db.sql gave it; of a streaming query nm.metrics tells",
+        )
+    return left_out.counts()
+
+
+def told_left_out(answer: DataFrame) -> str | None:
+    """The same in a sentence; None if no row was left out."""
+    left_out = getattr(answer, _ATTRIBUTE, None)
+    counts = left_out.counts() if isinstance(left_out, LeftOut) else {}
+    parts = [f"{rows:,} of {name}" for name, rows in counts.items() if rows]
+    if not parts:
+        return None
+    total = sum(counts.values())
+    verb = "row has no time and was" if total == 1 else "rows have no time and were"
+    where = "" if len(counts) == 1 else f" ({', '.join(parts)})"
+    return f"{total:,} {verb} left out{where}"
+
+
+def _is_none(time: Column) -> Column:
+    micros = F.unix_micros(time)
+    return time.isNull() | ~micros.between(F.lit(EARLIEST), F.lit(LATEST))
+
+
+def _tell(name: str, observation: Observation, found: dict[str, Any]) -> None:
+    counted = observation.get
+    if _COUNT in counted:
+        found[name] = counted[_COUNT]

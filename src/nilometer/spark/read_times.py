@@ -1,0 +1,79 @@
+"""Columns of numbers and texts as instants, by Spark; `kernels.read_times` does the same here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from nilometer.errors import SchemaError
+from nilometer.model.time import EARLIEST, LATEST
+from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, meanings
+from nilometer.spark.streams import find_column
+from nilometer.sql.scalars import quote_name
+
+_EXACT: Final = "decimal(28, 9)"
+"""Holds every count since 1970, and what a DOUBLE is when it is written down."""
+
+
+def with_instants(
+    name: str, frame: DataFrame, time: str | None, form: TimeForm | None = None
+) -> DataFrame:
+    """The rows, whose times are instants: those without a zone are of the session's zone.
+
+    Numbers and texts are times only by a form; a row with another one fails the query, in words.
+    """
+    if time is None:
+        return frame
+    field = frame.schema.fields[find_column(name, frame.schema, time)]
+    column = frame[quote_name(field.name)]
+    if isinstance(field.dataType, TimestampNTZType | DateType):
+        return frame.withColumn(field.name, column.cast("timestamp"))
+    if isinstance(field.dataType, TimestampType):
+        return frame
+    if form is None:
+        if isinstance(field.dataType, NumericType):
+            raise _without_unit(name, frame, field.name, field.dataType)
+        return frame
+    wrong = F.concat(F.lit(f"column {field.name} of {name} holds no time ({form}): "), column)
+    refused = F.when(column.isNotNull(), F.raise_error(wrong))
+    return frame.withColumn(field.name, F.coalesce(instants(column, field.dataType, form), refused))
+
+
+def instants(column: Column, kind: DataType, form: TimeForm) -> Column:
+    """The instants that the values of a column stand for; NULL where one stands for none."""
+    if not isinstance(form, EpochTimes):
+        is_text = isinstance(kind, StringType)
+        pattern = F.lit(form.pattern)
+        return F.try_to_timestamp(column, pattern) if is_text else F.lit(None).cast("timestamp")
+    number = column.try_cast(_EXACT)
+    if form.unit is EpochUnit.NANOS:
+        micros = F.floor(number / F.lit(1000))
+    else:
+        micros = F.round(number * F.lit(int(form.unit.micros)))
+    fits = micros.between(F.lit(EARLIEST), F.lit(LATEST))
+    return F.when(fits, F.timestamp_micros(micros.cast("long")))
+
+
+def _without_unit(name: str, frame: DataFrame, column: str, kind: DataType) -> SchemaError:
+    """What is said of numbers of which nobody knows what they count."""
+    found = None
+    if not frame.isStreaming:
+        chosen = frame.select(frame[quote_name(column)].alias("value"))
+        found = next((row[0] for row in chosen.where("value IS NOT NULL").take(1)), None)
+    said = kind.simpleString().upper()
+    return SchemaError(
+        f"the time column {column} of stream {name} must be a TIMESTAMP, or say what it counts",
+        detail=f"it is {said}" + ("" if found is None else f": {meanings(found)}"),
+        hint='for seconds since 1970 write epoch="s" (or "ms", "us", "ns"); '
+        f"on the command line {column}[epoch s]",
+    )

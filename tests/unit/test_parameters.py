@@ -1,0 +1,188 @@
+"""Parameters of statements: constants of the tree, whatever they hold; what is missing or left."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from nilometer.client.parameter_json import value_from_json, value_to_json
+from nilometer.commands.parameter_option import read_parameters
+from nilometer.commands.statements import split_statements
+from nilometer.errors import InputError, NilometerError, SqlError
+from nilometer.kernels.evaluate import evaluate
+from nilometer.sql.compile_scalar import Subset
+from nilometer.sql.ddl.nodes import Insert, Update
+from nilometer.sql.parameters import Parameters, constant_of, merged
+from nilometer.sql.statements import Statement, read_one, read_statements
+
+ZONES = st.sampled_from([UTC, timezone(timedelta(hours=-7)), timezone(timedelta(hours=5.5))])
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63) + 1, 2**63 - 1),
+    st.floats(),
+    st.decimals(-(10**20), 10**20, allow_nan=False, places=6),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    st.dates(),
+    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=ZONES),
+    st.timedeltas(timedelta(days=-300_000), timedelta(days=300_000)),
+)
+HOSTILE = ["'; DROP TABLE t; --", "\\' OR 1=1", "`", "${x}", "/*", "\u2028", "\\", "''", "%", ":k"]
+
+
+def evaluated(tree: exp.Expr) -> object:
+    compiled = Subset("", _no_column, {}, "+00:00").compile(tree)
+    return evaluate(compiled, [], 1)[0].as_py()
+
+
+def _no_column(_: object) -> Any:
+    raise AssertionError
+
+
+def same(found: Any, value: object) -> bool:
+    if isinstance(value, float) and type(found) is float:
+        if math.isnan(value):
+            return math.isnan(found)
+        return (found, math.copysign(1, found)) == (value, math.copysign(1, value))
+    if isinstance(value, timedelta):
+        return bool(found == value // timedelta(microseconds=1) or found == value)
+    return type(found) is type(value) and bool(found == value)
+
+
+@given(VALUES)
+@example(-0.0)
+@example(math.nan)
+@example(-math.inf)
+@example(Decimal("0.00"))
+@example(Decimal("1E+3"))
+@example(timedelta(microseconds=-1))
+def test_a_value_is_the_constant_that_it_becomes(value: object) -> None:
+    assert same(evaluated(constant_of(value)), value)
+
+
+@given(VALUES)
+@example(b"\x00\xff")
+def test_a_value_goes_over_the_wire_and_comes_back(value: object) -> None:
+    assert same(value_from_json(json.loads(json.dumps(value_to_json(value)))), value)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_texts_are_constants_and_never_sql(value: str) -> None:
+    read = read_one("SELECT k FROM A WHERE name = :name", Parameters({"name": value}))
+    assert isinstance(read, Statement)
+    (literal,) = read.tree.find_all(exp.Literal)
+    assert (literal.is_string, literal.this) == (True, value)
+
+
+def test_instants_without_a_zone_are_as_if_they_were_written() -> None:
+    moment = datetime(2026, 1, 31, 12, 0, 0, 5)
+    written = read_one("SELECT TIMESTAMP '2026-01-31 12:00:00.000005' AS t FROM A")
+    given = read_one("SELECT :t AS t FROM A", merged(None, {"t": moment}))
+    assert isinstance(written, Statement)
+    assert isinstance(given, Statement)
+    assert written.tree == given.tree
+
+
+def test_statements_of_the_database_take_values() -> None:
+    read = read_one("INSERT INTO t VALUES (:a, -:b, ARRAY(:b, 2))", Parameters({"a": None, "b": 5}))
+    assert isinstance(read, Insert)
+    assert read.rows == ((None, -5, [5, 2]),)
+    update = read_one("UPDATE t SET a = :a WHERE b = :b", Parameters({"a": "x", "b": b"\x01"}))
+    assert isinstance(update, Update)
+    assert update.assignments["a"] == exp.Literal.string("x")
+
+
+def test_a_number_is_no_place_of_a_column() -> None:
+    read = read_one("SELECT k FROM A GROUP BY :n ORDER BY :n LIMIT :n", Parameters({"n": 1}))
+    assert isinstance(read, Statement)
+    assert isinstance(read.tree.args["group"].expressions[0], exp.Paren)
+    assert isinstance(read.tree.args["order"].expressions[0].this, exp.Paren)
+    assert read.tree.args["limit"].expression == exp.Literal.number(1)
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "message"),
+    [
+        ("SELECT :k FROM A", {}, "there is no value for the parameter :k"),
+        ("SELECT :k FROM A", {"K": 1}, "there is no value for the parameter :k"),
+        ("SELECT a FROM A", {"k": 1}, "there is no parameter :k in the statement"),
+        ("SELECT :k FROM A", {"k": 1, "n": 2}, "there is no parameter :n in the statement"),
+        ("SELECT ? FROM A", {"k": 1}, "a parameter stands for a value and has a name"),
+        ("SELECT a FROM :t", {"t": "A"}, "a parameter stands for a value and has a name"),
+        ("SELECT a :t FROM A", {"t": "A"}, "a parameter stands for a value and has a name"),
+        ("INSERT INTO t VALUES (:k)", {}, "there is no value for the parameter :k"),
+        ("SELECT :k FROM A", {"k": 2**63}, "the parameter :k is too large"),
+        ("SELECT :k FROM A", {"k": Decimal("NaN")}, "the parameter :k is no number"),
+        ("SELECT :k FROM A", {"k": Decimal(10) ** 40}, "the parameter :k has more than 38 digits"),
+        ("SELECT :k FROM A", {"k": "\0"}, "the parameter :k holds no text"),
+        ("SELECT :k FROM A", {"k": [1]}, "the parameter :k cannot be of this type"),
+        (
+            "CREATE QUERY q AS SELECT :k FROM A",
+            {"k": 1},
+            "a query that is kept takes no parameters",
+        ),
+        ("CREATE VIEW v AS SELECT :k FROM A", {}, "there is no value for the parameter :k"),
+    ],
+)
+def test_what_is_refused(sql: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(NilometerError) as refused:
+        read_one(sql, Parameters(values))
+    assert refused.value.message == message
+    assert refused.value.hint is not None or isinstance(refused.value, SqlError)
+
+
+def test_values_have_names_and_are_given_once() -> None:
+    with pytest.raises(InputError, match="given twice"):
+        merged({"k": 1}, {"k": 2})
+    with pytest.raises(InputError, match="a name of letters and digits"):
+        merged({"a b": 1}, {})
+
+
+def test_several_statements_share_their_values() -> None:
+    assert (
+        len(read_statements("SELECT :a FROM A; SELECT :b FROM A", Parameters({"a": 1, "b": 2})))
+        == 2
+    )
+    split = split_statements("SELECT :a FROM A; SELECT 1 FROM A", {"a": 1})
+    assert [one.parameters for one in split] == [{"a": 1}, {}]
+
+
+def test_the_command_line_reads_constants_and_texts() -> None:
+    given = ["a=3", "b=-2.5e0", "c='3'", "d=hall", "e=NULL", "f=", ":g=a=b", "h=1 + 1", "i=x'0A'"]
+    assert read_parameters(given) == {
+        "a": 3,
+        "b": -2.5,
+        "c": "3",
+        "d": "hall",
+        "e": None,
+        "f": "",
+        "g": "a=b",
+        "h": 2,
+        "i": b"\n",
+    }
+    for wrong in (["a"], ["=3"], ["a b=3"], ["a=1", "a=2"]):
+        with pytest.raises(InputError):
+            read_parameters(wrong)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [1],
+        {"type": "DATE"},
+        {"type": "X", "value": "1"},
+        {"type": "DATE", "value": "x"},
+        {"type": "DECIMAL", "value": "x"},
+    ],
+)
+def test_json_that_is_no_value(given: Any) -> None:
+    with pytest.raises(InputError):
+        value_from_json(given)
