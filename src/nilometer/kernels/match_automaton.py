@@ -139,7 +139,8 @@ class Automaton:
         ones.states[going] = after
         ones.seen[going] += 1
         ones.told[going] = track.told[places]
-        return going[after >= _FIRST]
+        left: Int64s = going[after >= _FIRST]
+        return left
 
     def _require_rows(self) -> None:
         while len(self._keys) + _FIRST >= len(self._table):
@@ -151,7 +152,7 @@ class Automaton:
             ones.states[one] = self._at_end(int(ones.states[one]))
             is_bounded = until[one] < FOREVER
             last = track.told[track.ends[ones.starts[one]] - 1]
-            ones.told[one] = until[one] if is_bounded else last
+            ones.told[one] = max(ones.told[one], until[one] if is_bounded else last)
 
     def _at_end(self, state: int) -> int:
         matched, steps = self._keys[state - _FIRST]

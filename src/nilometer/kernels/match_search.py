@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from nilometer.errors import PredicateError
+from nilometer.kernels.arrays import Int64s
 from nilometer.model.row_patterns import Op, Step
 
 MOST_TRIED: Final = 1_000_000
@@ -75,9 +76,9 @@ Search: TypeAlias = Generator[Asked, bool, Found]
 
 @dataclass(frozen=True)
 class Ground:
-    """The rows in which a search goes on, as lists of plain numbers."""
+    """The rows in which a search goes on."""
 
-    symbols: Sequence[int]
+    symbols: Int64s
     """For each row a bit for every variable that it may be a row of."""
     see: Callable[[int, int], tuple[Seen, int]]
     """What is at a place, for a match that must end by an instant, and when that is known."""

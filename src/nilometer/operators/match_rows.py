@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s, as_int64
-from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
+from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.match_automaton import FRESH, MOST_STATES, Automaton
 from nilometer.kernels.match_search import Outcome
 from nilometer.kernels.row_errors import Rows, compute
@@ -32,7 +32,7 @@ from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.match_attempts import Attempts, Begun
 from nilometer.operators.match_slots import Matches, column_of
 from nilometer.operators.match_spec import Matching, Skip
-from nilometer.operators.ordered_rows import OrderedRows, in_order
+from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _COUNT: Final = "matches"
@@ -71,8 +71,8 @@ class MatchRows:
         self._spec = spec
         self._matching = spec.matching
         self._store = store
-        self._layout = RowLayout(len(spec.input_types) + len(Begun.NAMES), ())
-        self._held = StreamBuffer(self._layout, Kernel.MERGE, store)
+        layout = RowLayout(len(spec.input_types) + len(Begun.NAMES), ())
+        self._held = StreamBuffer(layout, Kernel.MERGE, store)
         self._counts = GroupTable((), store)
         self._automaton = Automaton(spec.matching.program)
         self._next = FOREVER
@@ -175,11 +175,7 @@ class MatchRows:
         if within is not None and waits.any():
             self._next = int(rows.times[waits].min()) + within
         self._forget_states(begun)
-        columns = [column.take(pa.array(kept)) for column in rows.columns]
-        columns += [pa.array(one[kept]) for one in begun.columns]
-        left = make_changes(columns, rows.times[kept], begun.is_open[kept].astype(np.int64))
-        chunks = [make_chunk(left, self._layout, Kernel.MERGE)] if len(left) else []
-        self._held.replace(chunks)
+        keep_in_order(self._held, rows, begun.columns, kept, begun.is_open)
 
     def _forget_states(self, begun: Begun) -> None:
         """Begin again where states are too many to be kept."""

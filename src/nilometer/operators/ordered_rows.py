@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.kernels.order_codes import joint_codes, order_codes
 from nilometer.kernels.row_groups import RowGroups, row_groups
-from nilometer.operators.change_operator import diffs_of, row_columns, times_of
+from nilometer.operators.change_operator import diffs_of, make_changes, row_columns, times_of
+from nilometer.operators.stream_buffer import StreamBuffer
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,15 @@ def in_order(rows: pa.RecordBatch, keys: Sequence[int], passed: int) -> OrderedR
         firsts[numbers],
         ends[numbers],
     )
+
+
+def keep_in_order(
+    buffer: StreamBuffer, rows: OrderedRows, more: Sequence[Int64s], kept: Int64s, is_open: Bools
+) -> None:
+    """Hold some rows with more columns in the place of all others; equal rows stay in order."""
+    kept = kept[np.argsort(rows.times[kept], kind="stable")]
+    columns = [column.take(pa.array(kept)) for column in rows.columns]
+    columns += [pa.array(one[kept]) for one in more]
+    left = make_changes(columns, rows.times[kept], is_open[kept].astype(np.int64))
+    layout = RowLayout(len(columns), ())
+    buffer.replace([make_chunk(left, layout, Kernel.MERGE)] if len(left) else [])

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
+from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.expression_types import common_type
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
@@ -27,7 +27,7 @@ from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.framed_aggregates import aggregate_frames
 from nilometer.operators.group_table import Groups, GroupTable
-from nilometer.operators.ordered_rows import OrderedRows, in_order
+from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _ROWS: Final = "rows"
@@ -126,8 +126,7 @@ class OverRows:
     def __init__(self, spec: OverSpec, store: ChunkStore) -> None:
         self._spec = spec
         self._store = store
-        self._layout = RowLayout(len(spec.input_types), ())
-        self._held = StreamBuffer(self._layout, Kernel.MERGE, store)
+        self._held = StreamBuffer(RowLayout(len(spec.input_types), ()), Kernel.MERGE, store)
         self._gone = GroupTable((), store)
         """How many rows and instants of a partition are not held any more."""
 
@@ -197,11 +196,7 @@ class OverRows:
         np.minimum.at(since, rows.numbers[kept], rows.times[kept])
         kept = rows.times >= since[rows.numbers]
         self._count_gone(rows, kept, gone)
-        chosen = np.flatnonzero(kept)
-        columns = [column.take(pa.array(chosen)) for column in rows.columns]
-        left = make_changes(columns, rows.times[chosen], waiting[chosen].astype(np.int64))
-        chunks = [make_chunk(left, self._layout, Kernel.MERGE)] if len(left) else []
-        self._held.replace(chunks)
+        keep_in_order(self._held, rows, (), np.flatnonzero(kept), waiting)
 
     def _count_gone(self, rows: OrderedRows, kept: Bools, gone: dict[str, Int64s]) -> None:
         if not self._spec.counts:

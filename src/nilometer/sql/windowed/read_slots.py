@@ -99,7 +99,8 @@ class SlotReader:
             found = self._navigation(inner)
             if found.steps:
                 raise self._misplaced(tree)
-            return replace(found, steps=-steps if name == "PREV" else steps)
+            final = self._is_final(tree) if SEMANTICS in tree.meta else found.final
+            return replace(found, steps=-steps if name == "PREV" else steps, final=final)
         offset, inner = 0, tree
         if name in NAVIGATION:
             inner, offset = self._with_count(tree, 0)
