@@ -9,9 +9,10 @@ marks fails again. The marks are all that conditions can see of the match so far
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from nilometer.errors import PredicateError
@@ -20,6 +21,9 @@ from nilometer.model.row_patterns import Op, Step
 
 MOST_TRIED: Final = 1_000_000
 """So many steps are tried from one row."""
+_BLOCK: Final = 32
+_TAKE, _SPLIT, _ABSENT, _MATCH = range(4)
+_CODES: Final = {Op.TAKE: _TAKE, Op.SPLIT: _SPLIT, Op.ABSENT: _ABSENT, Op.MATCH: _MATCH}
 
 
 class Outcome(IntEnum):
@@ -31,13 +35,17 @@ class Outcome(IntEnum):
     """Later rows will tell."""
 
 
-class Seen(IntEnum):
-    """What there is to be seen at a place."""
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """Which rows of some variables are remembered: the first or last so many."""
 
-    ROW = 0
-    OVER = 1
-    """No row, and none will come that can be part of the match."""
-    UNKNOWN = 2
+    variables: frozenset[int]
+    last: bool
+    count: int
+
+
+Marks: TypeAlias = tuple[tuple[int, ...], ...]
+"""For each of some `Tracked` the places of its rows so far."""
 
 
 class Asked(NamedTuple):
@@ -45,7 +53,9 @@ class Asked(NamedTuple):
 
     variable: int
     place: int
+    before: Marks
     marks: Marks
+    """Those that there are if it does."""
     path: Sequence[int]
     """The variables of the rows before it; it is only good until the answer comes."""
 
@@ -60,28 +70,21 @@ class Found(NamedTuple):
     """When this is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
-    """Which rows of some variables are remembered: the first or last so many."""
-
-    variables: frozenset[int]
-    last: bool
-    count: int
-
-
-Marks: TypeAlias = tuple[tuple[int, ...], ...]
-"""For each of some `Tracked` the places of its rows so far."""
 Search: TypeAlias = Generator[Asked, bool, Found]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ground:
     """The rows in which a search goes on."""
 
     symbols: Int64s
     """For each row a bit for every variable that it may be a row of."""
-    see: Callable[[int, int], tuple[Seen, int]]
-    """What is at a place, for a match that must end by an instant, and when that is known."""
+    told: Int64s
+    """When that is known."""
+    limit: int
+    """Behind the last row that can be seen."""
+    over: int | None
+    """When it is known that no further row can be part of the match; None: one may still come."""
 
 
 @dataclass(frozen=True)
@@ -94,54 +97,77 @@ class Searcher:
     whole: bool
     """Whether conditions see all rows of the match so far."""
 
-    def search(self, ground: Ground, start: int, until: int) -> Search:
-        """The preferred match that begins with a row and ends by an instant."""
-        program, symbols, see = self.program, ground.symbols, ground.see
-        path: list[int] = []
+    @cached_property
+    def _steps(self) -> list[tuple[int, int, int, int, bool]]:
+        """The program in numbers, and where ways meet that must be remembered."""
+        ways = [0] * (len(self.program) + 1)
+        for place, one in enumerate(self.program):
+            for after in {one.first, one.second} if one.op is Op.SPLIT else {place + 1}:
+                ways[after] += 1
+        return [
+            (_CODES[one.op], one.variable, one.first, one.second, ways[place] > 1)
+            for place, one in enumerate(self.program)
+        ]
+
+    @cached_property
+    def _marking(self) -> frozenset[int]:
+        """The variables whose rows are remembered."""
+        every = {step.variable for step in self.program} if self.whole else set()
+        return frozenset(every.union(*(one.variables for one in self.tracked)))
+
+    def search(self, ground: Ground, start: int) -> Search:
+        """The preferred match that begins with a row."""
+        steps, size, limit = self._steps, len(self.program), ground.limit
+        symbols = ground.symbols[start : min(limit, start + _BLOCK)].tolist()
         marks: Marks = ((),) * (len(self.tracked) + self.whole)
-        waiting: list[tuple[int, int, Marks, int]] = [(0, start, marks, 0)]
-        tried: set[tuple[int, int, Marks]] = set()
+        path: list[int] = []
+        waiting: list[tuple[int, int, Marks, int]] = []
+        tried: set[tuple[int, Marks]] = set()
         paths: dict[tuple[int, ...], int] = {}
-        told = -(1 << 62)
-        while waiting:
-            step, place, marks, length = waiting.pop()
-            del path[length:]
-            while (step, place, marks) not in tried:
-                tried.add((step, place, marks))
-                now = program[step]
-                if now.op is Op.SPLIT:
-                    if now.second != now.first:
-                        waiting.append((now.second, place, marks, len(path)))
-                    step = now.first
-                    continue
-                if now.op is Op.MATCH:
-                    return Found(Outcome.MATCHED, tuple(path), told)
-                seen, at = see(place, until)
-                if seen is Seen.UNKNOWN:
+        step, place, furthest, looked_over = 0, start, start, False
+        while True:
+            op, variable, first, second, meet = steps[step]
+            going = True
+            if meet:
+                known = (place * size + step, marks)
+                going = known not in tried
+                tried.add(known)
+            if going and op == _SPLIT:
+                if second != first:
+                    waiting.append((second, place, marks, len(path)))
+                step = first
+                continue
+            if going and op == _MATCH:
+                return Found(Outcome.MATCHED, tuple(path), _told(ground, furthest, looked_over))
+            if going and place >= limit:
+                if ground.over is None:
                     return Found(Outcome.OPEN)
-                told = max(told, at)
-                if seen is Seen.OVER:
-                    if now.op is Op.TAKE:
-                        break
+                looked_over = True
+                if op == _ABSENT:
                     step += 1
                     continue
-                variable = now.variable
-                holds = bool(symbols[place] >> variable & 1)
-                after = marks
-                if holds and (self.tracked or self.whole):
-                    after = self._marked(marks, variable, place, paths)
+            elif going:
+                furthest = max(furthest, place)
+                if place - start >= len(symbols):
+                    symbols = ground.symbols[start : min(limit, 2 * place - start)].tolist()
+                holds = bool(symbols[place - start] >> variable & 1)
+                is_marked = holds and variable in self._marking
+                after = self._marked(marks, variable, place, paths) if is_marked else marks
                 if holds and variable in self.asked:
-                    holds = yield Asked(variable, place, after, path)
-                if holds is (now.op is Op.ABSENT):
-                    break
-                if now.op is Op.TAKE:
-                    path.append(variable)
-                    marks = after
-                    step += 1
-                place += 1
+                    holds = yield Asked(variable, place, marks, after, path)
+                if holds is (op == _TAKE):
+                    if holds:
+                        path.append(variable)
+                        marks = after
+                        step += 1
+                    place += 1
+                    continue
+            if not waiting:
+                return Found(Outcome.FAILED, (), _told(ground, furthest, looked_over))
             if len(tried) > MOST_TRIED:
                 raise too_many()
-        return Found(Outcome.FAILED, (), told)
+            step, place, marks, length = waiting.pop()
+            del path[length:]
 
     def _marked(
         self, marks: Marks, variable: int, place: int, paths: dict[tuple[int, ...], int]
@@ -156,6 +182,12 @@ class Searcher:
         return (*after, (paths.setdefault((*marks[-1], variable), len(paths)),))
 
 
+def _told(ground: Ground, furthest: int, looked_over: bool) -> int:
+    """When what was seen is known."""
+    told = int(ground.told[furthest])
+    return max(told, ground.over) if looked_over and ground.over is not None else told
+
+
 def _remembered(tracked: Tracked, places: tuple[int, ...], place: int) -> tuple[int, ...]:
     if tracked.last:
         return (*places, place)[-tracked.count :]
@@ -165,5 +197,5 @@ def _remembered(tracked: Tracked, places: tuple[int, ...], place: int) -> tuple[
 def too_many() -> PredicateError:
     return PredicateError(
         f"a match of this pattern was looked for in {MOST_TRIED:,} ways from one row",
-        hint="shorten the time of WITHIN, or let DEFINE exclude each other",
+        hint="shorten the time of WITHIN, or let the conditions of DEFINE exclude each other",
     )

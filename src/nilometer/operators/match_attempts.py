@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Final
 
 import numpy as np
@@ -11,16 +12,17 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
-from nilometer.kernels.match_search import Asked, Found, Ground, Outcome, Search, Searcher, Seen
+from nilometer.kernels.match_search import Asked, Found, Ground, Marks, Outcome, Search, Searcher
 from nilometer.kernels.row_errors import Rows, passing
-from nilometer.model.time import FOREVER
 from nilometer.operators.chunk_store import ChunkStore
-from nilometer.operators.match_slots import asked_column, near
-from nilometer.operators.match_spec import Matching
+from nilometer.operators.match_slots import Look, asked_column, near
+from nilometer.operators.match_spec import Matching, Navigation
 from nilometer.operators.ordered_rows import OrderedRows
 
 _SIDE_BY_SIDE: Final = 4096
 """So many searches go on at a time."""
+_FIRST_BLOCK: Final = 4
+_LONGEST_BLOCK: Final = 1024
 _UNSEEN: Final = -1
 """The symbol of a row whose conditions are not known yet."""
 
@@ -77,6 +79,7 @@ class Attempts:
         ahead = np.minimum(rows.places + matching.ahead, rows.lasts)
         self._told = rows.times[ahead]
         self._paths: dict[int, tuple[int, ...]] = {}
+        self._answers: dict[int, _Answers] = {}
         self._searcher = Searcher(
             matching.program, matching.asked, matching.tracked, matching.sees_all
         )
@@ -99,7 +102,9 @@ class Attempts:
             return
         for first in range(0, len(tried), _SIDE_BY_SIDE):
             some = tried[first : first + _SIDE_BY_SIDE].tolist()
-            for start, found in zip(some, self._search(some), strict=True):
+            results = self._search(some)
+            self._answers.clear()
+            for start, found in zip(some, results, strict=True):
                 if found.outcome is not Outcome.OPEN:
                     begun.states[start] = int(found.outcome)
                     begun.told[start] = found.told
@@ -147,80 +152,111 @@ class Attempts:
     def _search(self, starts: Sequence[int]) -> list[Found]:
         """What searches from some rows find; conditions of all are asked together."""
         done: dict[int, Found] = {}
-        going: dict[int, Search] = {}
-        asked: dict[int, Asked] = {}
-        for start in starts:
-            search = going[start] = self._searcher.search(
-                Ground(self._begun.symbols, self._see_from(start)), start, self._until(start)
-            )
-            self._advance(start, search, None, asked, done)
-        while asked:
-            answers = self._answer(asked)
-            asked = {}
+        going = {start: self._searcher.search(self._ground(start), start) for start in starts}
+        answers: dict[int, bool | None] = dict.fromkeys(starts)
+        while answers:
+            asked: dict[int, Asked] = {}
             for start, answer in answers.items():
-                self._advance(start, going[start], answer, asked, done)
+                found = self._advance(start, going[start], answer)
+                if isinstance(found, Asked):
+                    asked[start] = found
+                else:
+                    done[start] = found
+            self._look_up(asked)
+            answers = {start: self._answers[start].of(one) for start, one in asked.items()}
         return [done[start] for start in starts]
 
-    def _advance(
-        self,
-        start: int,
-        search: Search,
-        answer: bool | None,
-        asked: dict[int, Asked],
-        done: dict[int, Found],
-    ) -> None:
+    def _advance(self, start: int, search: Search, answer: bool | None) -> Asked | Found:
+        """Let a search go on until it is done, or asks what has not been looked up."""
         try:
-            asked[start] = next(search) if answer is None else search.send(answer)
+            asked = next(search) if answer is None else search.send(answer)
+            while (known := self._known_answer(start, asked)) is not None:
+                asked = search.send(known)
         except StopIteration as stopped:
-            done[start] = stopped.value
+            found: Found = stopped.value
+            return found
+        return asked
 
-    def _answer(self, asked: dict[int, Asked]) -> dict[int, bool]:
-        """The truth of conditions, those of each variable together."""
-        answers: dict[int, bool] = {}
+    def _known_answer(self, start: int, asked: Asked) -> bool | None:
+        answers = self._answers.get(start)
+        return None if answers is None else answers.of(asked)
+
+    def _look_up(self, asked: dict[int, Asked]) -> None:
+        """Find the truth of conditions, those of each variable together."""
         for variable in {one.variable for one in asked.values()}:
-            starts = [start for start, one in asked.items() if one.variable == variable]
-            mine = [asked[start] for start in starts]
+            mine = {start: one for start, one in asked.items() if one.variable == variable}
             condition = self._matching.conditions[variable]
+            assert condition.rest is not None
+            blocks = [self._block(start, one) for start, one in mine.items()]
+            look = Look(list(mine), list(mine.values()), blocks, variable)
             given: list[pa.Array] = [
-                asked_column(slot, mine, starts, self._searcher.tracked, self._rows, self._store)
+                asked_column(slot, look, self._searcher.tracked, self._rows, self._store)
                 for slot in condition.slots
             ]
-            assert condition.rest is not None
-            holds = passing(condition.rest, Rows(given, len(mine)), condition.text)
-            answers.update(zip(starts, holds.tolist(), strict=True))
-        return answers
+            size = sum(map(len, blocks))
+            holds = passing(condition.rest, Rows(given, size), condition.text).tolist()
+            for (start, one), block in zip(mine.items(), blocks, strict=True):
+                found, holds = holds[: len(block)], holds[len(block) :]
+                answers = self._answers.setdefault(start, _Answers())
+                answers.begin(one, dict(zip(block.tolist(), found, strict=True)))
 
-    def _until(self, start: int) -> int:
-        within = self._matching.within
-        return FOREVER if within is None else int(self._rows.times[start]) + within
+    def _block(self, start: int, asked: Asked) -> Int64s:
+        """The row that is asked for, and those that are next if nothing else changes."""
+        if not self._steady[asked.variable]:
+            return np.asarray([asked.place])
+        answers = self._answers.get(start)
+        length = _FIRST_BLOCK if answers is None else answers.next_length(asked)
+        end = min(self._ground(start).limit, asked.place + length)
+        bits = self._begun.symbols[asked.place : end] >> asked.variable & 1
+        return asked.place + np.flatnonzero(bits)
 
-    def _see_from(self, start: int) -> _Sight:
-        return _Sight(
-            self._rows.times,
-            self._told,
-            int(self._known[start]),
-            int(self._rows.lasts[start]) + 1,
-            self._frontier,
-            self._ended,
-        )
+    @cached_property
+    def _steady(self) -> list[bool]:
+        """Of each variable, whether rows in between change nothing of what its condition sees."""
+        return [
+            all(
+                isinstance(slot, Navigation)
+                and (number not in slot.variables or slot.is_near(number))
+                for slot in one.slots
+            )
+            for number, one in enumerate(self._matching.conditions)
+        ]
+
+    def _ground(self, start: int) -> Ground:
+        """What can be seen from a row."""
+        rows, within = self._rows, self._matching.within
+        end, known = int(rows.lasts[start]) + 1, int(self._known[start])
+        if within is None:
+            over = int(self._told[end - 1]) if self._ended else None
+            return Ground(self._begun.symbols, self._told, known, over)
+        until = int(rows.times[start]) + within
+        end = start + int(np.searchsorted(rows.times[start:end], until, "right"))
+        is_over = (until < self._frontier or self._ended) and end <= known
+        return Ground(self._begun.symbols, self._told, min(end, known), until if is_over else None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sight:
-    """What can be seen from a row of its partition."""
+@dataclass
+class _Answers:
+    """What is known of the condition that a search has asked for last."""
 
-    times: Int64s
-    told: Int64s
-    known: int
-    end: int
-    frontier: int
-    ended: bool
+    variable: int = -1
+    before: Marks = ()
+    length: int = 0
+    places: dict[int, bool] = field(default_factory=dict)
 
-    def __call__(self, place: int, until: int) -> tuple[Seen, int]:
-        if place < self.end and self.times[place] <= until:
-            if place >= self.known:
-                return Seen.UNKNOWN, 0
-            return Seen.ROW, int(self.told[place])
-        if until < self.frontier or self.ended:
-            return Seen.OVER, until if until < FOREVER else int(self.told[self.end - 1])
-        return Seen.UNKNOWN, 0
+    def of(self, asked: Asked) -> bool | None:
+        """The answer, if it has been looked up."""
+        if asked.variable != self.variable or asked.before != self.before:
+            return None
+        return self.places.get(asked.place)
+
+    def begin(self, asked: Asked, places: dict[int, bool]) -> None:
+        """Know the answers for some rows in the place of others."""
+        self.length = self.next_length(asked)
+        self.variable, self.before, self.places = asked.variable, asked.before, places
+
+    def next_length(self, asked: Asked) -> int:
+        """How many rows to look up: more if the same has been asked before."""
+        if asked.variable != self.variable or asked.before != self.before:
+            return _FIRST_BLOCK
+        return min(2 * self.length, _LONGEST_BLOCK)

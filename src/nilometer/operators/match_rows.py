@@ -7,6 +7,7 @@ last row, with the row that shows that a preferred one fails, or when the time o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -130,18 +131,18 @@ class MatchRows:
         self, tried: Int64s, begun: Begun, attempts: Attempts, chosen: _Chosen
     ) -> None:
         """Matches of a partition, each behind the one before it."""
-        outcomes, told = begun.outcomes[tried], begun.told[tried]
-        first, latest = 0, -FOREVER
+        outcomes, told = begun.outcomes[tried], begun.told[tried].tolist()
+        places, latest, first = tried.tolist(), -FOREVER, 0
+        is_open = (outcomes == Outcome.OPEN).tolist()
         for place in np.flatnonzero(outcomes != Outcome.FAILED).tolist():
             if place < first:
                 continue
-            if outcomes[place] == Outcome.OPEN:
+            if is_open[place]:
                 begun.is_open[tried[:place]] = False
                 return
-            latest = max(latest, int(told[first : place + 1].max()))
-            start = int(tried[place])
-            path = self._take(chosen, start, attempts, latest)
-            first = int(np.searchsorted(tried, start + self._next_start(path)))
+            latest = max(latest, *told[first : place + 1])
+            path = self._take(chosen, places[place], attempts, latest)
+            first = bisect_left(places, places[place] + self._next_start(path), place)
         begun.is_open[tried] = False
 
     def _take(self, chosen: _Chosen, start: int, attempts: Attempts, told: int) -> tuple[int, ...]:

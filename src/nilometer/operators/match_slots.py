@@ -32,34 +32,53 @@ def _stepped(one: Navigation, rows: OrderedRows, places: Int64s, there: Bools) -
     return column.take(pa.array(wanted, mask=~there))
 
 
+@dataclass(frozen=True)
+class Look:
+    """What the condition of a variable is asked for: rows, after matches so far."""
+
+    starts: Sequence[int]
+    """Where the matches began."""
+    asked: Sequence[Asked]
+    blocks: Sequence[Int64s]
+    """For each match the rows; of several, all see the same of the match before them."""
+    variable: int
+
+    @cached_property
+    def lengths(self) -> Int64s:
+        return np.asarray([len(block) for block in self.blocks])
+
+
 def asked_column(
-    slot: Slot,
-    asked: Sequence[Asked],
-    starts: Sequence[int],
-    tracked: tuple[Tracked, ...],
-    rows: OrderedRows,
-    store: ChunkStore,
+    slot: Slot, look: Look, tracked: tuple[Tracked, ...], rows: OrderedRows, store: ChunkStore
 ) -> pa.Array:
-    """What a condition sees of matches so far, each of which began with a row."""
-    if isinstance(slot, Navigation):
-        number = next(
-            n
-            for n, one in enumerate(tracked)
-            if (one.variables, one.last) == (slot.variables, slot.last)
-        )
-        marks = [one.marks[number] for one in asked]
-        found = [_marked(slot, places) for places in marks]
-        places = np.asarray(found, np.int64)
-        return _stepped(slot, rows, places, places >= 0)
-    assert isinstance(slot, Aggregated)
+    """What a condition sees of matches so far."""
+    if isinstance(slot, Aggregated):
+        return _asked_aggregate(slot, look, rows, store)
+    assert isinstance(slot, Navigation)
+    if slot.is_near(look.variable):
+        places = np.concatenate(look.blocks)
+    else:
+        wanted = (slot.variables, slot.last)
+        number = [(one.variables, one.last) for one in tracked].index(wanted)
+        found = [_marked(slot, one.marks[number]) for one in look.asked]
+        places = np.repeat(np.asarray(found, np.int64), look.lengths)
+    return _stepped(slot, rows, places, places >= 0)
+
+
+def _asked_aggregate(
+    slot: Aggregated, look: Look, rows: OrderedRows, store: ChunkStore
+) -> pa.Array:
     taken: list[int] = []
     bounds = [0]
-    for one, start in zip(asked, starts, strict=True):
-        path = [*one.path, one.variable]
-        places_of_path = [*range(start, start + len(one.path)), one.place]
-        taken += [p for p, v in zip(places_of_path, path, strict=True) if v in slot.variables]
+    for one, start in zip(look.asked, look.starts, strict=True):
+        taken += [start + n for n, variable in enumerate(one.path) if variable in slot.variables]
+        taken += [one.place] if one.variable in slot.variables else []
         bounds.append(len(taken))
-    return _aggregated(slot, np.asarray(taken, np.int64), np.asarray(bounds), rows, store)
+    place = slot.call.column
+    column = None if place is None else rows.columns[place].take(pa.array(taken, pa.int64()))
+    return aggregate_frames(
+        slot.call, column, np.asarray(bounds[:-1]), np.asarray(bounds[1:]), store
+    )
 
 
 def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
@@ -67,14 +86,6 @@ def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
     if slot.offset >= len(places):
         return -1
     return places[-1 - slot.offset] if slot.last else places[slot.offset]
-
-
-def _aggregated(
-    slot: Aggregated, taken: Int64s, bounds: Int64s, rows: OrderedRows, store: ChunkStore
-) -> pa.Array:
-    place = slot.call.column
-    column = None if place is None else rows.columns[place].take(pa.array(taken))
-    return aggregate_frames(slot.call, column, bounds[:-1], bounds[1:], store)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,10 @@ class Navigation:
     final: bool = False
     """Whether the whole match is seen, and not only its rows until now."""
 
+    def is_near(self, variable: int) -> bool:
+        """Whether it is of the row itself that is one of a variable, or so many steps from it."""
+        return self.last and not self.offset and variable in self.variables
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
@@ -127,10 +131,11 @@ class Matching:
     def tracked(self) -> tuple[Tracked, ...]:
         """What of the match so far these see, apart from aggregates."""
         found: dict[tuple[frozenset[int], bool], int] = {}
-        for one in self._asked_slots:
-            if isinstance(one, Navigation):
-                key = (one.variables, one.last)
-                found[key] = max(found.get(key, 0), one.offset + 1)
+        for number, condition in enumerate(self.conditions):
+            for one in condition.slots:
+                if isinstance(one, Navigation) and not one.is_near(number):
+                    key = (one.variables, one.last)
+                    found[key] = max(found.get(key, 0), one.offset + 1)
         return tuple(Tracked(*key, count) for key, count in found.items())
 
     @property

@@ -19,7 +19,7 @@ from nilometer.errors import (
     UnknownNameError,
 )
 from nilometer.kernels.aggregate_types import aggregate_type
-from nilometer.model.expressions import Expression
+from nilometer.model.expressions import Argument, Expression
 from nilometer.model.names import nearest
 from nilometer.model.row_patterns import (
     MOST_VARIABLES,
@@ -44,11 +44,20 @@ from nilometer.operators.match_spec import (
 )
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.changes_plan import Column, Match, Node
+from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.growth import grow
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.over_calls import refuse_window
 from nilometer.sql.plan import Source
-from nilometer.sql.scalars import Scalar, conjuncts, place_of, text_of
+from nilometer.sql.scalars import (
+    ColumnRef,
+    Scalar,
+    column,
+    conjuncts,
+    place_of,
+    rebuild,
+    text_of,
+)
 from nilometer.sql.scope import find_name
 from nilometer.sql.types import TIMESTAMP
 from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME
@@ -180,19 +189,42 @@ class MatchBinder:
 
         near, seen = reader(), reader()
         found = _Defined([], near, [], seen, "" if defined is None else text_of(defined, self.sql))
-        for condition in () if defined is None else conjuncts(defined):
-            own = near.read_row(condition)
-            if own is not None:
-                slot = Navigation(arguments.number(own), self._all)
+        own = [] if defined is None else list(conjuncts(defined))
+        first = [near.read_row(one) for one in own]
+        count = next((n for n, one in enumerate(first) if one is None), len(first))
+        if (
+            defined is not None and count
+        ):  # computed below, one condition only where those before it hold
+            whole = exp.and_(*(one for one in first[:count] if one is not None), copy=False)
+            slot = Navigation(arguments.number(whole), self._all)
+            found.plain.append(near.slot(slot, defined))
+        for condition, alone in zip(own[count:], first[count:], strict=True):
+            if alone is not None and not self._is_available(alone):
+                slot = Navigation(arguments.number(alone), self._all)
                 found.plain.append(near.slot(slot, condition))
                 continue
             trial = reader()
             trial.read(condition)
-            if all(_is_near(slot, number) for slot in trial.slots):
+            if all(isinstance(s, Navigation) and s.is_near(number) for s in trial.slots):
                 found.plain.append(near.read(condition))
             else:
                 found.rest.append(seen.read(condition))
         return found
+
+    def _is_available(self, tree: exp.Expr) -> bool:
+        """Whether a condition can be evaluated here, and not by Spark alone."""
+
+        def known(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column | exp.Dot):
+                return column(ColumnRef(MATCH, "x"))
+            return rebuild(node, known)
+
+        subset = Subset(self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone)
+        try:
+            subset.compile(known(tree))
+        except NotInSubsetError:
+            return False
+        return True
 
     @cached_property
     def _definitions(self) -> dict[str, exp.Expr]:
@@ -371,13 +403,3 @@ class MatchBinder:
     def _texts(self) -> tuple[str, ...]:
         defined = (f"{name}: {text_of(tree, self.sql)}" for name, tree in self._definitions.items())
         return (show_pattern(self.call.pattern), *defined)
-
-
-def _is_near(slot: Slot, variable: int) -> bool:
-    """Whether a slot is of the row that is asked, or of one so many steps from it."""
-    return (
-        isinstance(slot, Navigation)
-        and slot.last
-        and not slot.offset
-        and variable in slot.variables
-    )
