@@ -6,40 +6,32 @@ the ones which they look forward to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
+from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.expression_types import common_type
-from nilometer.kernels.order_codes import joint_codes, order_codes
-from nilometer.kernels.row_groups import RowGroups, row_groups
-from nilometer.model.expressions import Argument
 from nilometer.model.time import FOREVER
-from nilometer.operators.aggregate import AggregateOperator, AggregateSpec
 from nilometer.operators.change_operator import (
     SpeaksLater,
     Stored,
-    diffs_of,
     make_changes,
     no_changes,
-    row_columns,
-    times_of,
 )
 from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.framed_aggregates import aggregate_frames
 from nilometer.operators.group_table import Groups, GroupTable
+from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _ROWS: Final = "rows"
 _TIMES: Final = "times"
-_MOST_AT_ONCE: Final = 1 << 20
-"""Frames of so many rows together are aggregated at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,45 +120,13 @@ class OverSpec(SpeaksLater):
         return [one.frame for one in self.functions if isinstance(one, Picked | Framed)]
 
 
-@dataclass(frozen=True)
-class _Ordered:
-    """Rows ordered by partition, time and what they are."""
-
-    columns: list[pa.Array]
-    times: Int64s
-    is_new: Bools
-    """Which have not been given out."""
-    groups: RowGroups
-    numbers: Int64s
-    """The partition of each row."""
-    starts: Int64s
-    """Of each row, the first of its partition."""
-    lasts: Int64s
-    """Of each row, the last of its partition."""
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    @property
-    def places(self) -> Int64s:
-        return np.arange(len(self.times))
-
-    @property
-    def begins_instant(self) -> Bools:
-        """Which rows are the first of their instants."""
-        begins = np.ones(len(self), np.bool_)
-        begins[1:] = (np.diff(self.times) != 0) | (np.diff(self.numbers) != 0)
-        return begins
-
-
 class OverRows:
     """A running OVER."""
 
     def __init__(self, spec: OverSpec, store: ChunkStore) -> None:
         self._spec = spec
         self._store = store
-        self._layout = RowLayout(len(spec.input_types), ())
-        self._held = StreamBuffer(self._layout, Kernel.MERGE, store)
+        self._held = StreamBuffer(RowLayout(len(spec.input_types), ()), Kernel.MERGE, store)
         self._gone = GroupTable((), store)
         """How many rows and instants of a partition are not held any more."""
 
@@ -182,41 +142,23 @@ class OverRows:
         if not len(new) and not (ended and self._held.refs):
             return no_changes(self._spec.types)
         held = [chunk.rows for chunk in self._held.chunks()]
-        rows = self._ordered(pa.concat_batches([*held, new]) if held else new)
+        rows = in_order(
+            pa.concat_batches([*held, new]) if held else new, self._spec.keys, self._spec.passed
+        )
         gone = self._gone.lookup(rows.groups.ids) if self._spec.counts else {}
-        known = rows.is_new & (ended | (rows.places + self._spec.ahead <= rows.lasts))
+        known = rows.is_open & (ended | (rows.places + self._spec.ahead <= rows.lasts))
         shown = np.flatnonzero(known)
         results = [self._result(one, rows, gone, shown) for one in self._spec.functions]
         told = rows.times[np.minimum(shown + self._spec.ahead, rows.lasts[shown])]
         passed = [column.take(pa.array(shown)) for column in rows.columns[: self._spec.passed]]
         kinds = self._spec.types[self._spec.passed :]
         own = [one.cast(kind) for one, kind in zip(results, kinds, strict=False)]
-        self._keep(rows, rows.is_new & ~known, gone, frontier)
+        self._keep(rows, rows.is_open & ~known, gone, frontier)
         columns = [*passed, *own, pa.array(told).cast(self._spec.types[-1])]
         return make_changes(columns, told, np.ones(len(told), np.int64))
 
-    def _ordered(self, rows: pa.RecordBatch) -> _Ordered:
-        columns, times, is_new = row_columns(rows), times_of(rows), diffs_of(rows) > 0
-        keys = [columns[place] for place in self._spec.keys]
-        groups = row_groups(keys, len(rows))
-        codes = [order_codes(column) for column in columns[: self._spec.passed]]
-        order = np.lexsort((joint_codes(codes, len(rows)), times, groups.numbers))
-        numbers = groups.numbers[order]
-        firsts = np.searchsorted(numbers, np.arange(len(groups)))
-        ends = np.searchsorted(numbers, np.arange(len(groups)), "right") - 1
-        taken = pa.array(order)
-        return _Ordered(
-            [column.take(taken) for column in columns],
-            times[order],
-            is_new[order],
-            groups,
-            numbers,
-            firsts[numbers],
-            ends[numbers],
-        )
-
     def _result(
-        self, function: OverFunction, rows: _Ordered, gone: dict[str, Int64s], shown: Int64s
+        self, function: OverFunction, rows: OrderedRows, gone: dict[str, Int64s], shown: Int64s
     ) -> pa.Array:
         match function:
             case Offset():
@@ -229,46 +171,16 @@ class OverRows:
             case Framed():
                 return self._aggregate(function, rows, shown)
 
-    def _aggregate(self, function: Framed, rows: _Ordered, shown: Int64s) -> pa.Array:
+    def _aggregate(self, function: Framed, rows: OrderedRows, shown: Int64s) -> pa.Array:
         """An aggregate of the frame of every row."""
-        firsts, ends = _bounds(function.frame, rows, shown)
-        call, kinds = function.call, self._spec.input_types
-        argument = [] if call.column is None else [kinds[call.column]]
-        given = (pa.int64(), *argument)
-        asked = AggregateCall(
-            call.function,
-            None if call.column is None else 1,
-            call.distinct,
-            call.fraction,
-            call.separator,
-            call.reverse,
-        )
-        kind = aggregate_type(asked, given)
-        spec = AggregateSpec(
-            1,
-            given,
-            (asked,),
-            None,
-            (Argument(0), Argument(1)),
-            (pa.int64(), kind),
-            each_instant=True,
-        )
-        found = [pa.array([], pa.int64())], [pa.array([], kind)]
-        for part in _parts(ends - firsts + 1):
-            lengths = ends[part] - firsts[part] + 1
-            owner = np.repeat(np.arange(part.start, part.stop), lengths)
-            first = np.repeat(firsts[part] - (np.cumsum(lengths) - lengths), lengths)
-            places = pa.array(first + np.arange(len(owner)))
-            values = [] if call.column is None else [rows.columns[call.column].take(places)]
-            nothing = np.zeros(len(owner), np.int64)
-            changes = make_changes([pa.array(owner), *values], nothing, nothing + 1)
-            result = AggregateOperator(spec, self._store).process([changes], FOREVER)
-            found[0].append(result.column(0))
-            found[1].append(result.column(1))
-        order = np.argsort(np.asarray(pa.concat_arrays(found[0])))
-        return pa.concat_arrays(found[1]).take(pa.array(order))
+        firsts, lasts = _bounds(function.frame, rows, shown)
+        place = function.call.column
+        column = None if place is None else rows.columns[place]
+        return aggregate_frames(function.call, column, firsts, lasts + 1, self._store)
 
-    def _keep(self, rows: _Ordered, waiting: Bools, gone: dict[str, Int64s], frontier: int) -> None:
+    def _keep(
+        self, rows: OrderedRows, waiting: Bools, gone: dict[str, Int64s], frontier: int
+    ) -> None:
         """Keep what later rows look back at, and what waits; whole instants of it."""
         spec, places = self._spec, rows.places
         first_waiting = np.full(len(rows.groups), len(rows))
@@ -284,13 +196,9 @@ class OverRows:
         np.minimum.at(since, rows.numbers[kept], rows.times[kept])
         kept = rows.times >= since[rows.numbers]
         self._count_gone(rows, kept, gone)
-        chosen = np.flatnonzero(kept)
-        columns = [column.take(pa.array(chosen)) for column in rows.columns]
-        left = make_changes(columns, rows.times[chosen], waiting[chosen].astype(np.int64))
-        chunks = [make_chunk(left, self._layout, Kernel.MERGE)] if len(left) else []
-        self._held.replace(chunks)
+        keep_in_order(self._held, rows, (), np.flatnonzero(kept), waiting)
 
-    def _count_gone(self, rows: _Ordered, kept: Bools, gone: dict[str, Int64s]) -> None:
+    def _count_gone(self, rows: OrderedRows, kept: Bools, gone: dict[str, Int64s]) -> None:
         if not self._spec.counts:
             return
         size, dropped = len(rows.groups), rows.numbers[~kept]
@@ -315,7 +223,7 @@ class OverRows:
         self._gone.restore(ChunkRef(**ref) for ref in snapshot["gone"])
 
 
-def _offset(function: Offset, rows: _Ordered, shown: Int64s) -> pa.Array:
+def _offset(function: Offset, rows: OrderedRows, shown: Int64s) -> pa.Array:
     wanted = shown - function.steps
     there = (wanted >= rows.starts[shown]) & (wanted <= rows.lasts[shown])
     column = rows.columns[function.column]
@@ -327,7 +235,7 @@ def _offset(function: Offset, rows: _Ordered, shown: Int64s) -> pa.Array:
     return both.take(pa.array(np.where(there, wanted, len(rows) + shown)))
 
 
-def _numbers(kind: str, rows: _Ordered, gone: dict[str, Int64s]) -> Int64s:
+def _numbers(kind: str, rows: OrderedRows, gone: dict[str, Int64s]) -> Int64s:
     """The numbers of rows in their partitions, those that are not held any more counted."""
     nothing = np.zeros(len(rows.groups), np.int64)
     before = gone.get(_ROWS, nothing)[rows.numbers] - rows.starts
@@ -348,7 +256,7 @@ def _numbers(kind: str, rows: _Ordered, gone: dict[str, Int64s]) -> Int64s:
     return counts
 
 
-def _bounds(frame: Frame, rows: _Ordered, shown: Int64s) -> tuple[Int64s, Int64s]:
+def _bounds(frame: Frame, rows: OrderedRows, shown: Int64s) -> tuple[Int64s, Int64s]:
     """The first and the last row of the frames of some rows."""
     if frame.rows is not None:
         return np.maximum(rows.starts[shown], shown - frame.rows), shown
@@ -364,14 +272,3 @@ def _bounds(frame: Frame, rows: _Ordered, shown: Int64s) -> tuple[Int64s, Int64s
         firsts[mine] = start + np.searchsorted(times, asked - frame.length)
         ends[mine] = start + np.searchsorted(times, asked, "right") - 1
     return firsts, ends
-
-
-def _parts(lengths: Int64s) -> Iterator[slice]:
-    """Frames in parts that are not too large together."""
-    first, total = 0, np.cumsum(lengths)
-    while first < len(lengths):
-        before = total[first] - lengths[first]
-        end = int(np.searchsorted(total, before + _MOST_AT_ONCE, "right"))
-        end = max(end, first + 1)
-        yield slice(first, end)
-        first = end

@@ -19,6 +19,7 @@ from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.derived_entries import appended_entry, derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall
 from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
@@ -195,6 +196,8 @@ class FromBinder:
             return self._with_names(self._over(entry, entry.this, alone), entry)
         if isinstance(entry.this, TopCall):
             return self._with_names(self._top(entry, entry.this, alone), entry)
+        if isinstance(entry.this, MatchCall):
+            return self._with_names(self._matches(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
             return self._with_names(self._in_windows(entry, entry.this, alone), entry)
         refuse_entry(entry, self.sql)
@@ -236,6 +239,16 @@ class FromBinder:
         node = self.deriver.derive_top(call, self.named)
         return derived_entry(found, self._full_name(entry.alias, alone), node, self.sql)
 
+    def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> Entry:
+        refuse_extras(entry, self.sql)
+        assert self.deriver is not None
+        name = entry.alias or call.args["input"].alias_or_name or "matches"
+        unit = Unit(name, {}, (), {}, name)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        node = self.deriver.derive_match(call, self.named)
+        full = self._full_name(name, alone)
+        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
     def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
@@ -271,7 +284,7 @@ class FromBinder:
         window, full = _stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
             found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
-            if window is not None and query.find(TableCall, OverCall) is not None:
+            if window is not None and query.find(TableCall, OverCall, MatchCall) is not None:
                 node = self.deriver.derive_appended(query, named, name)
                 return appended_entry(found, full, node, self.deriver.appends, self.sql)
             if not self.deriver.is_plain(query):

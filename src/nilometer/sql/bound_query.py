@@ -13,6 +13,7 @@ from nilometer.model.windows import Window
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.changes_plan import Lifetime, Mined, Node
 from nilometer.sql.dialect import StreamWindow
+from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.over_calls import OverCall, TopCall
 from nilometer.sql.plan import Item, Source, WindowsClause
 from nilometer.sql.scalars import Scalar
@@ -72,6 +73,9 @@ class Deriver(Protocol):
 
     def derive_top(self, call: TopCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of the first rows of each partition; its last column is their number."""
+
+    def derive_match(self, call: MatchCall, named: Mapping[str, exp.CTE]) -> Node:
+        """The node of the matches of a pattern; its last column is their time."""
 
     def derive_appended(self, query: exp.Expr, named: Mapping[str, exp.CTE], what: str) -> Node:
         """The node of a query that is appended to; its last column is the time of a result."""

@@ -22,6 +22,7 @@ from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
 from nilometer.operators.lasting import LastingSpec
+from nilometer.operators.match_rows import MatchSpec
 from nilometer.operators.over_rows import OverSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
@@ -39,6 +40,7 @@ from nilometer.sql.changes_plan import (
     Lasting,
     LastResults,
     LastRows,
+    Match,
     Mined,
     Node,
     Over,
@@ -202,6 +204,9 @@ def build_step(node: Node) -> ChangeSpec:
             return _build_mined(node)
         case Over(inputs, functions, keys, passed):
             return OverSpec(functions, keys, passed, types_of(inputs[0].columns), kinds)
+        case Match(inputs, matching, keys, passed):
+            given = types_of(inputs[0].columns)
+            return MatchSpec(matching, keys, passed, given, kinds, node.arguments)
         case WindowRows(_, windows, sessions, at_ends):
             return WindowRowsSpec(windows, sessions, at_ends, kinds)
         case WindowEnds():

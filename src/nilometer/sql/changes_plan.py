@@ -17,6 +17,7 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time_windows import TimeWindows
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
+from nilometer.operators.match_spec import Matching
 from nilometer.operators.over_rows import OverFunction
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
@@ -213,6 +214,29 @@ class Over:
 
 
 @dataclass(frozen=True, eq=False)
+class Match:
+    """Matches of a pattern in rows that are only appended; the last column is the time."""
+
+    inputs: tuple[Node]
+    matching: Matching
+    keys: tuple[int, ...]
+    passed: int
+    """By so many columns rows of one instant are ordered."""
+    columns: tuple[Column, ...]
+    texts: tuple[str, ...]
+    """The pattern, and what it says of its variables."""
+    arguments: tuple[str, ...]
+    """What the measures are computed of, as the user has written it."""
+    skip_to: str = ""
+    """The variable at whose row the next match may begin."""
+
+    @property
+    def skip(self) -> str:
+        """Where the next match may begin, in words."""
+        return str(self.matching.skip.value) + (f" {self.skip_to}" if self.skip_to else "")
+
+
+@dataclass(frozen=True, eq=False)
 class WindowRows:
     """Rows that are only appended, in windows of time, whose starts and ends come behind them.
 
@@ -250,6 +274,7 @@ Node: TypeAlias = (
     | Lasting
     | Mined
     | Over
+    | Match
     | WindowRows
     | WindowEnds
 )

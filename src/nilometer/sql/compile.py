@@ -15,6 +15,7 @@ from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.growth import bounded
 from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
 from nilometer.sql.inline_queries import inline_queries
+from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import Reasons, choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.over_calls import OverCall, put_over
@@ -62,7 +63,7 @@ def _compile(
     algorithm: ChosenAlgorithm | None = None,
 ) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
-    if mode.changes or mode.at_ends or tree.find(TableCall, OverCall) is not None:
+    if mode.changes or mode.at_ends or tree.find(TableCall, OverCall, MatchCall) is not None:
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
         return bind_changes(tree, sql, catalog, buckets, mode)

@@ -19,6 +19,7 @@ from nilometer.sql.changes_plan import (
     Lasting,
     LastResults,
     LastRows,
+    Match,
     Mined,
     Node,
     Over,
@@ -71,12 +72,32 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return f"Each row and those around it{f', for each {keys}' if keys else ''}", [
                 *node.texts
             ]
+        case Match():
+            return _match(node), list(_match_details(node))
         case WindowRows(_, InstantWindows()):
             return "Each row for the instant at which it comes", []
         case WindowRows():
             return f"Rows in {node.windows}", list(_window_rows(node))
         case WindowEnds():
             return "What holds at these instants, appended", []
+
+
+def _match(node: Match) -> str:
+    keys = ", ".join(node.inputs[0].columns[place].name for place in node.keys)
+    return f"Matches of ({node.texts[0]}){f', for each {keys}' if keys else ''}"
+
+
+def _match_details(node: Match) -> Iterator[str]:
+    matching = node.matching
+    yield from node.texts[1:]
+    yield f"after a match: {node.skip}"
+    if matching.within is not None:
+        length = format_duration(matching.within)
+        yield f"rows that may be part of one are kept for {length}, that of its first and last row"
+    else:
+        yield "rows that may be part of one are kept until it has ended or failed"
+    if matching.back:
+        yield f"and the last {matching.back} before them, which are looked back at"
 
 
 def _window_rows(node: WindowRows) -> Iterator[str]:

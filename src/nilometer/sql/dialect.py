@@ -14,8 +14,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import TokenType
 
 from nilometer.model.time import FOREVER, is_time_unit
+from nilometer.sql.match_parser import MatchParser
 from nilometer.sql.read_length import is_missing_unit, is_part_of_length, length_of, no_unit
-from nilometer.sql.window_call_parser import WindowCallParser
 
 _EMIT: Final = TokenType.PREWHERE  # a token that Spark's SQL does not have, in the right place
 _WINDOW_WORDS: Final = ("RANGE", "ROWS", "PARTITION BY", "UNBOUNDED")
@@ -83,17 +83,17 @@ class FromStart(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {}
 
 
-class NilometerParser(WindowCallParser):
+class NilometerParser(MatchParser):
     """Spark's parser, taught the windows."""
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
-        **WindowCallParser.QUERY_MODIFIER_PARSERS,
+        **MatchParser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: ("windows", self._parse_stream_windows()),
         _EMIT: lambda self: ("emit", self._parse_emit()),
         TokenType.FROM: lambda self: ("from_start", self._parse_from_start()),
     }
     QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
-    SET_OP_MODIFIERS: ClassVar = {*WindowCallParser.SET_OP_MODIFIERS, "emit", "from_start"}
+    SET_OP_MODIFIERS: ClassVar = {*MatchParser.SET_OP_MODIFIERS, "emit", "from_start"}
 
     def _parse_stream_windows(self) -> WindowClause:
         first = self._curr
@@ -285,6 +285,7 @@ class Nilometer(Spark):
             "EMIT APPEND": _EMIT,
             "EMIT CHANGES": _EMIT,
             "EXPLAIN": TokenType.VAR,
+            "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
         }
         COMMANDS: ClassVar = {*Spark.Tokenizer.COMMANDS} - {TokenType.SHOW}
 

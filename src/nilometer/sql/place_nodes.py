@@ -42,6 +42,7 @@ from nilometer.sql.changes_plan import (
     Lasting,
     LastResults,
     LastRows,
+    Match,
     Mined,
     Node,
     Over,
@@ -153,6 +154,8 @@ class Placer:
             case Over():
                 below = self._together_by(node.inputs[0], node.keys, node.keys)
                 return Placed(Task(build_step(node), [below.task], below.task.group), None)
+            case Match():
+                return self._match(node)
             case Lasting():
                 return self._lasting(node, wanted)
             case Mined():
@@ -237,6 +240,13 @@ class Placer:
         below = self._together_by(child, within, within)
         task = Task(build_step(node), [below.task], below.task.group)
         return Placed(task, below.together)
+
+    def _match(self, node: Match) -> Placed:
+        """The rows of a partition in one place; its matches show the columns it is made of."""
+        below = self._together_by(node.inputs[0], node.keys, node.keys)
+        task = Task(build_step(node), [below.task], below.task.group)
+        shown = node.matching.before
+        return Placed(task, tuple(shown.index(place) for place in below.together or ()))
 
     def _lasting(self, node: Lasting, wanted: Places | None) -> Placed:
         below = self.place(node.inputs[0], wanted)

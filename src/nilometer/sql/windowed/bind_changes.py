@@ -19,6 +19,7 @@ from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Mined, No
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
+from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall, refuse_window
@@ -28,6 +29,7 @@ from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.window_call_parser import WindowCall
 from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
+from nilometer.sql.windowed.bind_match import MatchBinder, Ordered
 from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
@@ -182,6 +184,17 @@ class ChangesBinder:
         query.meta.update(call.meta)
         node = self.relation(query, named)
         return first_rows(node, call, self.sql)
+
+    def derive_match(self, call: MatchCall, named: Named) -> Node:
+        """The node of the matches of a pattern; its last column is their time."""
+        appending = self._appending
+
+        def below(query: exp.Select) -> tuple[Node, Ordered]:
+            bound, scope = appending._appended(query, named, "what MATCH_RECOGNIZE looks at")
+            node = appending.derive_unit(bound, None)
+            return node, lambda tree: self._require_time(tree, bound, scope)
+
+        return MatchBinder(self.sql, self.catalog, call).bind(below)
 
     def _require_ascending(self, window: exp.Expr, bound: BoundQuery, scope: Scope) -> None:
         order = window.args.get("order")

@@ -1,0 +1,239 @@
+"""Row patterns (SQL:2016, 19075-5): what PATTERN says, and the program that looks for it.
+
+A program is run from a row on. Where it can go on in two ways, the first is preferred: the match
+of a row is the first that is found in this order, as in the standard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+MOST_STEPS: Final = 1000
+"""So many steps a program has at most."""
+MOST_VARIABLES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A row for which the condition of this variable holds."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One part behind the other."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternation:
+    """One of several parts; earlier ones are preferred."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A part so many times; more often if greedy, else less often."""
+
+    part: Pattern
+    least: int
+    most: int | None
+    greedy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No row, until the time of the match is over, for which this variable's condition holds."""
+
+    name: str
+
+
+Pattern: TypeAlias = Variable | Sequence | Alternation | Repeat | Absent
+
+
+class Op(StrEnum):
+    TAKE = "take"
+    """A row of a variable."""
+    SPLIT = "split"
+    """Go on in either of two places, the first preferred."""
+    ABSENT = "absent"
+    """Pass over rows until the time is over; fail at one of a variable."""
+    MATCH = "match"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a program; TAKE and ABSENT go on behind themselves."""
+
+    op: Op
+    variable: int = -1
+    first: int = -1
+    second: int = -1
+
+
+def names_in(pattern: Pattern) -> Iterator[str]:
+    """The variables of a pattern, from left to right, with repetitions."""
+    match pattern:
+        case Variable(name) | Absent(name):
+            yield name
+        case Repeat(part):
+            yield from names_in(part)
+        case Sequence(parts) | Alternation(parts):
+            for one in parts:
+                yield from names_in(one)
+
+
+def least_rows(pattern: Pattern) -> int:
+    """How many rows a match has at least."""
+    match pattern:
+        case Variable():
+            return 1
+        case Absent():
+            return 0
+        case Repeat(part, least):
+            return least * least_rows(part)
+        case Sequence(parts):
+            return sum(map(least_rows, parts))
+        case Alternation(parts):
+            return min(map(least_rows, parts))
+
+
+def most_rows(pattern: Pattern) -> int | None:
+    """How many rows a match has at most; None: there is no bound."""
+    match pattern:
+        case Variable():
+            return 1
+        case Absent():
+            return 0
+        case Repeat(part, _, most):
+            inner = most_rows(part)
+            return None if most is None or inner is None else most * inner
+    parts = [most_rows(one) for one in pattern.parts]
+    known = [one for one in parts if one is not None]
+    if len(known) < len(parts):
+        return None
+    return sum(known) if isinstance(pattern, Sequence) else max(known)
+
+
+def count_steps(pattern: Pattern) -> int:
+    """How many steps the program of a pattern has."""
+    match pattern:
+        case Variable() | Absent():
+            return 1
+        case Repeat(part, least, most):
+            inner = count_steps(part)
+            if most is None:
+                return least * inner + inner + 2
+            return least * inner + (most - least) * (inner + 1)
+        case Sequence(parts):
+            return sum(map(count_steps, parts))
+        case Alternation(parts):
+            return sum(map(count_steps, parts)) + 2 * (len(parts) - 1)
+
+
+def build_program(pattern: Pattern, variables: tuple[str, ...]) -> tuple[Step, ...]:
+    """The program that looks for a pattern, its variables numbered."""
+    steps: list[Step] = []
+    _build(pattern, variables, steps)
+    return (*steps, Step(Op.MATCH))
+
+
+def _build(pattern: Pattern, names: tuple[str, ...], steps: list[Step]) -> None:
+    match pattern:
+        case Variable(name):
+            steps.append(Step(Op.TAKE, names.index(name)))
+        case Absent(name):
+            steps.append(Step(Op.ABSENT, names.index(name)))
+        case Sequence(parts):
+            for one in parts:
+                _build(one, names, steps)
+        case Alternation(parts):
+            _build_alternation(parts, names, steps)
+        case Repeat(part, least, most, greedy):
+            for _ in range(least):
+                _build(part, names, steps)
+            if most is None:
+                _build_loop(part, greedy, names, steps)
+            else:
+                _build_options(part, most - least, greedy, names, steps)
+
+
+def _split(inside: int, outside: int, greedy: bool) -> Step:
+    return Step(Op.SPLIT, -1, *((inside, outside) if greedy else (outside, inside)))
+
+
+def _build_loop(part: Pattern, greedy: bool, names: tuple[str, ...], steps: list[Step]) -> None:
+    first = len(steps)
+    steps.append(Step(Op.SPLIT))
+    _build(part, names, steps)
+    steps.append(Step(Op.SPLIT, -1, first, first))
+    steps[first] = _split(first + 1, len(steps), greedy)
+
+
+def _build_options(
+    part: Pattern, count: int, greedy: bool, names: tuple[str, ...], steps: list[Step]
+) -> None:
+    """A part at most so often: from each time one may leave."""
+    splits = []
+    for _ in range(count):
+        splits.append(len(steps))
+        steps.append(Step(Op.SPLIT))
+        _build(part, names, steps)
+    for place in splits:
+        steps[place] = _split(place + 1, len(steps), greedy)
+
+
+def _build_alternation(
+    parts: tuple[Pattern, ...], names: tuple[str, ...], steps: list[Step]
+) -> None:
+    ends = []
+    for one in parts[:-1]:
+        place = len(steps)
+        steps.append(Step(Op.SPLIT))
+        _build(one, names, steps)
+        ends.append(len(steps))
+        steps.append(Step(Op.SPLIT))
+        steps[place] = _split(place + 1, len(steps), greedy=True)
+    _build(parts[-1], names, steps)
+    for place in ends:
+        steps[place] = Step(Op.SPLIT, -1, len(steps), len(steps))
+
+
+def show_pattern(pattern: Pattern) -> str:
+    """A pattern as SQL writes it."""
+    match pattern:
+        case Variable(name):
+            return name
+        case Absent(name):
+            return f"NOT {name}"
+        case Sequence(parts):
+            return " ".join(_in_brackets(one, Alternation) for one in parts)
+        case Alternation(parts):
+            return " | ".join(map(show_pattern, parts))
+        case Repeat(part, least, most, greedy):
+            shown = _in_brackets(part, (Alternation, Sequence, Repeat))
+            return f"{shown}{_show_count(least, most)}{'' if greedy else '?'}"
+
+
+def _in_brackets(pattern: Pattern, kinds: type | tuple[type, ...]) -> str:
+    shown = show_pattern(pattern)
+    return f"({shown})" if isinstance(pattern, kinds) else shown
+
+
+def _show_count(least: int, most: int | None) -> str:
+    match least, most:
+        case 0, None:
+            return "*"
+        case 1, None:
+            return "+"
+        case 0, 1:
+            return "?"
+    if least == most:
+        return f"{{{least}}}"
+    return f"{{{least},{'' if most is None else most}}}"

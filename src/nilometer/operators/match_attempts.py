@@ -1,0 +1,262 @@
+"""Attempts to match from rows on: by the automaton, or by searches that are asked side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
+from nilometer.kernels.match_search import Asked, Found, Ground, Marks, Outcome, Search, Searcher
+from nilometer.kernels.row_errors import Rows, passing
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.match_slots import Look, asked_column, near
+from nilometer.operators.match_spec import Matching, Navigation
+from nilometer.operators.ordered_rows import OrderedRows
+
+_SIDE_BY_SIDE: Final = 4096
+"""So many searches go on at a time."""
+_FIRST_BLOCK: Final = 4
+_LONGEST_BLOCK: Final = 1024
+_UNSEEN: Final = -1
+"""The symbol of a row whose conditions are not known yet."""
+
+
+@dataclass
+class Begun:
+    """What is known of rows as the first of matches."""
+
+    NAMES: ClassVar = ("symbols", "states", "seen", "told")
+    AT_FIRST: ClassVar = (_UNSEEN, FRESH, 0, 0)
+
+    is_open: Bools
+    """Whether a match may begin there of which nothing has been said yet."""
+    symbols: Int64s
+    """For each row a bit for every variable whose condition may hold."""
+    states: Int64s
+    """Outcomes, or where the automaton is."""
+    seen: Int64s
+    told: Int64s
+    """When the outcome is known."""
+
+    @property
+    def columns(self) -> tuple[Int64s, ...]:
+        return (self.symbols, self.states, self.seen, self.told)
+
+    @property
+    def outcomes(self) -> Int64s:
+        """`Outcome` of each row."""
+        settled = (self.states == Outcome.FAILED) | (self.states == Outcome.MATCHED)
+        return np.where(settled, self.states, int(Outcome.OPEN))
+
+
+class Attempts:
+    """Attempts at all rows of a period."""
+
+    def __init__(
+        self,
+        matching: Matching,
+        rows: OrderedRows,
+        begun: Begun,
+        automaton: Automaton,
+        frontier: int,
+        ended: bool,
+        store: ChunkStore,
+    ) -> None:
+        self._matching = matching
+        self._rows = rows
+        self._begun = begun
+        self._automaton = automaton
+        self._frontier, self._ended = frontier, ended
+        self._store = store
+        known = rows.lasts + 1 if ended else np.maximum(rows.lasts + 1 - matching.ahead, 0)
+        self._known = np.maximum(known, rows.starts)
+        ahead = np.minimum(rows.places + matching.ahead, rows.lasts)
+        self._told = rows.times[ahead]
+        self._paths: dict[int, tuple[int, ...]] = {}
+        self._answers: dict[int, _Answers] = {}
+        self._searcher = Searcher(
+            matching.program, matching.asked, matching.tracked, matching.sees_all
+        )
+
+    def settle(self) -> None:
+        """Find out what comes of all open rows, as far as that is known."""
+        self._see_rows()
+        begun = self._begun
+        fails = begun.is_open & (begun.states == FRESH) & (begun.symbols != _UNSEEN)
+        fails &= ~may_begin(self._matching.program, begun.symbols)
+        begun.states[fails] = int(Outcome.FAILED)
+        begun.told[fails] = self._told[fails]
+        tried = np.flatnonzero(
+            begun.is_open & (begun.outcomes == Outcome.OPEN) & (begun.symbols != _UNSEEN)
+        )
+        if not len(tried):
+            return
+        if not self._matching.asked:
+            self._follow(tried)
+            return
+        for first in range(0, len(tried), _SIDE_BY_SIDE):
+            some = tried[first : first + _SIDE_BY_SIDE].tolist()
+            results = self._search(some)
+            self._answers.clear()
+            for start, found in zip(some, results, strict=True):
+                if found.outcome is not Outcome.OPEN:
+                    begun.states[start] = int(found.outcome)
+                    begun.told[start] = found.told
+                    self._paths[start] = found.path
+
+    def path_of(self, start: int) -> tuple[int, ...]:
+        """The variables of the rows of the match that begins with a row."""
+        if start not in self._paths:
+            [found] = self._search([start])
+            assert found.outcome is Outcome.MATCHED
+            self._paths[start] = found.path
+        return self._paths[start]
+
+    def _see_rows(self) -> None:
+        """Ask the conditions of single rows that can be asked now."""
+        rows, symbols = self._rows, self._begun.symbols
+        places = np.flatnonzero((symbols == _UNSEEN) & (rows.places < self._known))
+        if not len(places):
+            return
+        bits = np.zeros(len(places), np.int64)
+        for number, one in enumerate(self._matching.conditions):
+            holds = np.ones(len(places), np.bool_)
+            if one.plain is not None:
+                given = [near(slot, rows, places) for slot in one.near]
+                holds = passing(one.plain, Rows(given, len(places)), one.text)
+            bits |= holds.astype(np.int64) << number
+        symbols[places] = bits
+
+    def _follow(self, tried: Int64s) -> None:
+        begun, rows = self._begun, self._rows
+        track = Track(
+            begun.symbols,
+            rows.times,
+            self._told,
+            self._known,
+            rows.lasts + 1,
+            self._frontier,
+            self._ended,
+        )
+        ones = Followed(tried, begun.states[tried], begun.seen[tried], begun.told[tried])
+        self._automaton.follow(track, ones, self._matching.within)
+        begun.states[tried], begun.seen[tried] = ones.states, ones.seen
+        begun.told[tried] = ones.told
+
+    def _search(self, starts: Sequence[int]) -> list[Found]:
+        """What searches from some rows find; conditions of all are asked together."""
+        done: dict[int, Found] = {}
+        going = {start: self._searcher.search(self._ground(start), start) for start in starts}
+        answers: dict[int, bool | None] = dict.fromkeys(starts)
+        while answers:
+            asked: dict[int, Asked] = {}
+            for start, answer in answers.items():
+                found = self._advance(start, going[start], answer)
+                if isinstance(found, Asked):
+                    asked[start] = found
+                else:
+                    done[start] = found
+            self._look_up(asked)
+            answers = {start: self._answers[start].of(one) for start, one in asked.items()}
+        return [done[start] for start in starts]
+
+    def _advance(self, start: int, search: Search, answer: bool | None) -> Asked | Found:
+        """Let a search go on until it is done, or asks what has not been looked up."""
+        try:
+            asked = next(search) if answer is None else search.send(answer)
+            while (known := self._known_answer(start, asked)) is not None:
+                asked = search.send(known)
+        except StopIteration as stopped:
+            found: Found = stopped.value
+            return found
+        return asked
+
+    def _known_answer(self, start: int, asked: Asked) -> bool | None:
+        answers = self._answers.get(start)
+        return None if answers is None else answers.of(asked)
+
+    def _look_up(self, asked: dict[int, Asked]) -> None:
+        """Find the truth of conditions, those of each variable together."""
+        for variable in {one.variable for one in asked.values()}:
+            mine = {start: one for start, one in asked.items() if one.variable == variable}
+            condition = self._matching.conditions[variable]
+            assert condition.rest is not None
+            blocks = [self._block(start, one) for start, one in mine.items()]
+            look = Look(list(mine), list(mine.values()), blocks, variable)
+            given: list[pa.Array] = [
+                asked_column(slot, look, self._searcher.tracked, self._rows, self._store)
+                for slot in condition.slots
+            ]
+            size = sum(map(len, blocks))
+            holds = passing(condition.rest, Rows(given, size), condition.text).tolist()
+            for (start, one), block in zip(mine.items(), blocks, strict=True):
+                found, holds = holds[: len(block)], holds[len(block) :]
+                answers = self._answers.setdefault(start, _Answers())
+                answers.begin(one, dict(zip(block.tolist(), found, strict=True)))
+
+    def _block(self, start: int, asked: Asked) -> Int64s:
+        """The row that is asked for, and those that are next if nothing else changes."""
+        if not self._steady[asked.variable]:
+            return np.asarray([asked.place])
+        answers = self._answers.get(start)
+        length = _FIRST_BLOCK if answers is None else answers.next_length(asked)
+        end = min(self._ground(start).limit, asked.place + length)
+        bits = self._begun.symbols[asked.place : end] >> asked.variable & 1
+        return asked.place + np.flatnonzero(bits)
+
+    @cached_property
+    def _steady(self) -> list[bool]:
+        """Of each variable, whether rows in between change nothing of what its condition sees."""
+        return [
+            all(
+                isinstance(slot, Navigation)
+                and (number not in slot.variables or slot.is_near(number))
+                for slot in one.slots
+            )
+            for number, one in enumerate(self._matching.conditions)
+        ]
+
+    def _ground(self, start: int) -> Ground:
+        """What can be seen from a row."""
+        rows, within = self._rows, self._matching.within
+        end, known = int(rows.lasts[start]) + 1, int(self._known[start])
+        if within is None:
+            over = int(self._told[end - 1]) if self._ended else None
+            return Ground(self._begun.symbols, self._told, known, over)
+        until = int(rows.times[start]) + within
+        end = start + int(np.searchsorted(rows.times[start:end], until, "right"))
+        is_over = (until < self._frontier or self._ended) and end <= known
+        return Ground(self._begun.symbols, self._told, min(end, known), until if is_over else None)
+
+
+@dataclass
+class _Answers:
+    """What is known of the condition that a search has asked for last."""
+
+    variable: int = -1
+    before: Marks = ()
+    length: int = 0
+    places: dict[int, bool] = field(default_factory=dict)
+
+    def of(self, asked: Asked) -> bool | None:
+        """The answer, if it has been looked up."""
+        if asked.variable != self.variable or asked.before != self.before:
+            return None
+        return self.places.get(asked.place)
+
+    def begin(self, asked: Asked, places: dict[int, bool]) -> None:
+        """Know the answers for some rows in the place of others."""
+        self.length = self.next_length(asked)
+        self.variable, self.before, self.places = asked.variable, asked.before, places
+
+    def next_length(self, asked: Asked) -> int:
+        """How many rows to look up: more if the same has been asked before."""
+        if asked.variable != self.variable or asked.before != self.before:
+            return _FIRST_BLOCK
+        return min(2 * self.length, _LONGEST_BLOCK)

@@ -1,0 +1,149 @@
+"""What conditions and measures see of matches, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.match_search import Asked, Tracked
+from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.framed_aggregates import aggregate_frames
+from nilometer.operators.match_spec import Aggregated, Classified, Navigation, Numbered, Slot
+from nilometer.operators.ordered_rows import OrderedRows
+
+
+def near(one: Navigation, rows: OrderedRows, places: Int64s) -> pa.Array:
+    """A column so many steps from some rows; NULL outside of their partitions."""
+    return _stepped(one, rows, places, np.ones(len(places), np.bool_))
+
+
+def _stepped(one: Navigation, rows: OrderedRows, places: Int64s, there: Bools) -> pa.Array:
+    column = rows.columns[one.column]
+    if not len(rows):
+        return column
+    safe = np.where(there, places, 0)
+    wanted = safe + one.steps
+    there = there & (wanted >= rows.starts[safe]) & (wanted <= rows.lasts[safe])
+    return column.take(pa.array(wanted, mask=~there))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the condition of a variable is asked for: rows, after matches so far."""
+
+    starts: Sequence[int]
+    """Where the matches began."""
+    asked: Sequence[Asked]
+    blocks: Sequence[Int64s]
+    """For each match the rows; of several, all see the same of the match before them."""
+    variable: int
+
+    @cached_property
+    def lengths(self) -> Int64s:
+        return np.asarray([len(block) for block in self.blocks])
+
+
+def asked_column(
+    slot: Slot, look: Look, tracked: tuple[Tracked, ...], rows: OrderedRows, store: ChunkStore
+) -> pa.Array:
+    """What a condition sees of matches so far."""
+    if isinstance(slot, Aggregated):
+        return _asked_aggregate(slot, look, rows, store)
+    assert isinstance(slot, Navigation)
+    if slot.is_near(look.variable):
+        places = np.concatenate(look.blocks)
+    else:
+        wanted = (slot.variables, slot.last)
+        number = [(one.variables, one.last) for one in tracked].index(wanted)
+        found = [_marked(slot, one.marks[number]) for one in look.asked]
+        places = np.repeat(np.asarray(found, np.int64), look.lengths)
+    return _stepped(slot, rows, places, places >= 0)
+
+
+def _asked_aggregate(
+    slot: Aggregated, look: Look, rows: OrderedRows, store: ChunkStore
+) -> pa.Array:
+    taken: list[int] = []
+    bounds = [0]
+    for one, start in zip(look.asked, look.starts, strict=True):
+        taken += [start + n for n, variable in enumerate(one.path) if variable in slot.variables]
+        taken += [one.place] if one.variable in slot.variables else []
+        bounds.append(len(taken))
+    place = slot.call.column
+    column = None if place is None else rows.columns[place].take(pa.array(taken, pa.int64()))
+    return aggregate_frames(
+        slot.call, column, np.asarray(bounds[:-1]), np.asarray(bounds[1:]), store
+    )
+
+
+def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
+    """The remembered row that is meant; -1 if there is none."""
+    if slot.offset >= len(places):
+        return -1
+    return places[-1 - slot.offset] if slot.last else places[slot.offset]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Matches, one behind the other: their rows, and the variable of each."""
+
+    rows: OrderedRows
+    starts: Int64s
+    """The first row of each match."""
+    lengths: Int64s
+    path: Int64s
+    """The variables of all rows of all matches."""
+    numbers: Int64s
+    told: Int64s
+    """When each match is known."""
+
+    @cached_property
+    def ends(self) -> Int64s:
+        """Behind which place in the path each match ends."""
+        return np.cumsum(self.lengths)
+
+    @cached_property
+    def owners(self) -> Int64s:
+        return np.repeat(np.arange(len(self.starts)), self.lengths)
+
+    @cached_property
+    def places(self) -> Int64s:
+        """The row of each place in the path."""
+        first = self.starts - (self.ends - self.lengths)
+        return first[self.owners] + np.arange(len(self.path))
+
+    def looks(self, all_rows: bool) -> Int64s:
+        """From which places in the path something is shown: from all, or the last of each match."""
+        return np.arange(len(self.path)) if all_rows else self.ends - 1
+
+
+def column_of(
+    slot: Slot, matches: Matches, looks: Int64s, variables: Sequence[str], store: ChunkStore
+) -> pa.Array:
+    """What a measure sees from some places in the paths of matches."""
+    owners = matches.owners[looks]
+    if isinstance(slot, Numbered):
+        return pa.array(matches.numbers[owners])
+    last = matches.ends[owners] - 1 if slot.final else looks
+    if isinstance(slot, Classified):
+        return pa.array(variables).take(pa.array(matches.path[last]))
+    first = matches.ends[owners] - matches.lengths[owners]
+    mine = np.isin(matches.path, list(slot.variables))
+    chosen = np.flatnonzero(mine)
+    until = np.concatenate([[0], np.cumsum(mine)])
+    begins, ends = until[first], until[last + 1]
+    if isinstance(slot, Navigation):
+        wanted = ends - 1 - slot.offset if slot.last else begins + slot.offset
+        there = (wanted >= begins) & (wanted < ends)
+        places = np.full(len(looks), 0, np.int64)
+        places[there] = matches.places[chosen[wanted[there]]]
+        return _stepped(slot, matches.rows, places, there)
+    place = slot.call.column
+    rows = pa.array(matches.places[chosen])
+    column = None if place is None else matches.rows.columns[place].take(rows)
+    return aggregate_frames(slot.call, column, begins, ends, store)
