@@ -85,7 +85,7 @@ class Groups:
         self.keys.append(Item(_text(tree), Scalar(tree, place_of(tree, self.sql))))
         return self._over_keys(tree)
 
-    def _grouping(self, tree: exp.Expr) -> exp.Expr:
+    def _grouping(self, tree: exp.Func) -> exp.Expr:
         """GROUPING(k), GROUPING_ID(a, b): which keys the group of a row leaves out."""
         known = [key.name for key in self.keys if key.name != SET_NUMBER]
         names = [_text(one) for one in tree.expressions] or known

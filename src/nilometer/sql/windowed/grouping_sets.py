@@ -25,7 +25,7 @@ Keys = tuple[exp.Expr, ...]
 def read_sets(group: exp.Expr, sql: str) -> tuple[Keys, ...]:
     """The sets of keys by which rows are grouped: one, if it is a plain GROUP BY."""
     plain = [one for one in group.expressions if not isinstance(one, _SETS)]
-    special = [one for one in group.expressions if isinstance(one, _SETS)]
+    special: list[exp.Expr] = [one for one in group.expressions if isinstance(one, _SETS)]
     behind = [
         one
         for name in ("rollup", "cube", "grouping_sets")
