@@ -29,6 +29,7 @@ from nilometer.model.time_windows import (
 )
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.dialect import Emit
+from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import unwrap
 from nilometer.sql.scalars import place_of, put_at, text_of
 from nilometer.sql.scope import find
@@ -95,9 +96,13 @@ def _put_instants(tree: exp.Query, catalog: Catalog) -> bool:
         return False
     entry = streams[0]
     alias = entry.args.get("alias")
-    if isinstance(entry.this, exp.Func) or entry.name.lower() in named:
+    if alias is not None and alias.args.get("stream_window"):
         return False
-    if (alias is not None and alias.args.get("stream_window")) or entry.find(exp.AggFunc):
+    if not isinstance(entry.this, MatchCall) and (
+        isinstance(entry.this, exp.Func)
+        or entry.name.lower() in named
+        or entry.find(exp.AggFunc) is not None
+    ):
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True
