@@ -20,10 +20,23 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.model.row_patterns import Op, Step
 
 MOST_TRIED: Final = 1_000_000
-"""So many steps are tried from one row."""
+"""So many ways are tried from one row, or from some side by side."""
 _BLOCK: Final = 32
 _TAKE, _SPLIT, _ABSENT, _MATCH = range(4)
 _CODES: Final = {Op.TAKE: _TAKE, Op.SPLIT: _SPLIT, Op.ABSENT: _ABSENT, Op.MATCH: _MATCH}
+
+
+class TooManyWaysError(PredicateError):
+    """A pattern that can match in too many ways."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"a match of this pattern was looked for in {MOST_TRIED:,} ways from one row",
+            hint="shorten the time of WITHIN, or let the conditions of DEFINE exclude each other",
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), ()
 
 
 class Outcome(IntEnum):
@@ -58,6 +71,13 @@ class Asked(NamedTuple):
     """Those that there are if it does."""
     path: Sequence[int]
     """The variables of the rows before it; it is only good until the answer comes."""
+
+
+@dataclass
+class Tally:
+    """How many ways searches that go on side by side have tried."""
+
+    tried: int = 0
 
 
 class Found(NamedTuple):
@@ -115,8 +135,8 @@ class Searcher:
         every = {step.variable for step in self.program} if self.whole else set()
         return frozenset(every.union(*(one.variables for one in self.tracked)))
 
-    def search(self, ground: Ground, start: int) -> Search:
-        """The preferred match that begins with a row."""
+    def search(self, ground: Ground, start: int, tally: Tally) -> Search:
+        """The preferred match that begins with a row; an error if too many ways are tried."""
         steps, size, limit = self._steps, len(self.program), ground.limit
         symbols = ground.symbols[start : min(limit, start + _BLOCK)].tolist()
         marks: Marks = ((),) * (len(self.tracked) + self.whole)
@@ -132,6 +152,7 @@ class Searcher:
                 known = (place * size + step, marks)
                 going = known not in tried
                 tried.add(known)
+                tally.tried += 1
             if going and op == _SPLIT:
                 if second != first:
                     waiting.append((second, place, marks, len(path)))
@@ -164,8 +185,8 @@ class Searcher:
                     continue
             if not waiting:
                 return Found(Outcome.FAILED, (), _told(ground, furthest, looked_over))
-            if len(tried) > MOST_TRIED:
-                raise too_many()
+            if tally.tried > MOST_TRIED:
+                raise TooManyWaysError
             step, place, marks, length = waiting.pop()
             del path[length:]
 
@@ -192,10 +213,3 @@ def _remembered(tracked: Tracked, places: tuple[int, ...], place: int) -> tuple[
     if tracked.last:
         return (*places, place)[-tracked.count :]
     return places if len(places) == tracked.count else (*places, place)
-
-
-def too_many() -> PredicateError:
-    return PredicateError(
-        f"a match of this pattern was looked for in {MOST_TRIED:,} ways from one row",
-        hint="shorten the time of WITHIN, or let the conditions of DEFINE exclude each other",
-    )

@@ -12,7 +12,17 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
-from nilometer.kernels.match_search import Asked, Found, Ground, Marks, Outcome, Search, Searcher
+from nilometer.kernels.match_search import (
+    Asked,
+    Found,
+    Ground,
+    Marks,
+    Outcome,
+    Search,
+    Searcher,
+    Tally,
+    TooManyWaysError,
+)
 from nilometer.kernels.row_errors import Rows, passing
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.match_slots import Look, asked_column, near
@@ -150,9 +160,21 @@ class Attempts:
         begun.told[tried] = ones.told
 
     def _search(self, starts: Sequence[int]) -> list[Found]:
-        """What searches from some rows find; conditions of all are asked together."""
+        """What searches from some rows find: side by side, or one by one if that is too much."""
+        try:
+            return self._search_together(starts)
+        except TooManyWaysError:
+            if len(starts) == 1:
+                raise
+        return [found for start in starts for found in self._search_together([start])]
+
+    def _search_together(self, starts: Sequence[int]) -> list[Found]:
+        """The same; conditions of all are asked together."""
         done: dict[int, Found] = {}
-        going = {start: self._searcher.search(self._ground(start), start) for start in starts}
+        tally = Tally()
+        going = {
+            start: self._searcher.search(self._ground(start), start, tally) for start in starts
+        }
         answers: dict[int, bool | None] = dict.fromkeys(starts)
         while answers:
             asked: dict[int, Asked] = {}

@@ -242,8 +242,9 @@ class FromBinder:
     def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> Entry:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
-        name = entry.alias or call.args["input"].alias_or_name or "matches"
-        unit = Unit(name, {}, (), {}, name)
+        given = call.args["input"].alias_or_name
+        name = entry.alias or given or "matches"
+        unit = Unit(name, {}, (), {}, f"{given} MATCH_RECOGNIZE ".lstrip())
         found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
         node = self.deriver.derive_match(call, self.named)
         full = self._full_name(name, alone)

@@ -90,14 +90,14 @@ def _match(node: Match) -> str:
 def _match_details(node: Match) -> Iterator[str]:
     matching = node.matching
     yield from node.texts[1:]
-    yield f"after a match: {node.skip}"
+    yield f"after a match: SKIP {node.skip}"
+    until = "it has ended or failed"
     if matching.within is not None:
-        length = format_duration(matching.within)
-        yield f"rows that may be part of one are kept for {length}, that of its first and last row"
-    else:
-        yield "rows that may be part of one are kept until it has ended or failed"
+        until = f"{format_duration(matching.within)} after its first row"
+    yield f"rows that may be part of a match are kept until {until}"
     if matching.back:
-        yield f"and the last {matching.back} before them, which are looked back at"
+        rows = "the row" if matching.back == 1 else f"the {matching.back} rows"
+        yield f"and {rows} before them"
 
 
 def _window_rows(node: WindowRows) -> Iterator[str]:

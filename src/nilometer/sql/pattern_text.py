@@ -114,7 +114,7 @@ class PatternText:
                 )
             case "sign" if word.group() in "^$":
                 self._refuse(
-                    f"{word.group()} is not part of this dialect: a stream has no end",
+                    f"{word.group()} is not part of this dialect: a stream has no such place",
                     hint="leave it out",
                 )
             case "sign" if word.group() == "(":
@@ -167,7 +167,9 @@ class PatternText:
         high = int(most) if most else None if word.group("comma") else low
         if high is not None and (high < low or high == 0):
             self._refuse(
-                "this is less often than never, or never at all", back=1, hint="write {2,5}"
+                "expected the smaller number first, and not zero at last",
+                back=1,
+                hint="write {2,5}",
             )
         return low, high
 

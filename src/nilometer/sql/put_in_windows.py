@@ -29,6 +29,7 @@ from nilometer.model.time_windows import (
 )
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.dialect import Emit, StreamWindow
+from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import Reasons, unwrap
 from nilometer.sql.scalars import place_of, put_at, text_of
 from nilometer.sql.scope import find
@@ -106,9 +107,13 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
         return False
     entry = streams[0]
     alias = entry.args.get("alias")
-    if isinstance(entry.this, exp.Func) or entry.name.lower() in named:
+    if alias is not None and alias.args.get("stream_window"):
         return False
-    if (alias is not None and alias.args.get("stream_window")) or _comes_and_goes(entry, reasons):
+    if not isinstance(entry.this, MatchCall) and (
+        isinstance(entry.this, exp.Func)
+        or entry.name.lower() in named
+        or _comes_and_goes(entry, reasons)
+    ):
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True

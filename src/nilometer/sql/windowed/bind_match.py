@@ -127,7 +127,7 @@ class MatchBinder:
                     place=place_of(one.this, self.sql),
                 )
             for member in one.expressions:
-                require_variable(member, self.variables, self.sql)
+                require_variable(member.name, member, self.variables, self.sql)
             names[one.this.name] = frozenset(
                 self.variables.index(member.name) for member in one.expressions
             )
@@ -230,7 +230,7 @@ class MatchBinder:
     def _definitions(self) -> dict[str, exp.Expr]:
         found: dict[str, exp.Expr] = {}
         for one in self.call.args.get("define") or ():
-            require_variable(one.this, self.variables, self.sql)
+            require_variable(one.this.name, one.this, self.variables, self.sql)
             if one.this.name in found:
                 raise AmbiguousNameError(
                     f"{one.this.name} is defined twice", place=place_of(one.this, self.sql)
@@ -276,7 +276,7 @@ class MatchBinder:
         values = [rows.value(Scalar(tree, place_of(one.this, self.sql))) for one, tree in measures]
         skip = self.call.args["skip"]
         if skip.this is not None:
-            require_variable(skip.this, list(self._names), self.sql)
+            require_variable(skip.this.name, skip.this, list(self._names), self.sql)
         matching = Matching(
             build_program(self.call.pattern, self.variables),
             self.variables,

@@ -31,7 +31,7 @@ _FRAME_HINT = (
     "write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW, "
     "or RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"
 )
-_FRAMED = (
+FRAMED = (
     *(exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile),
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
 )
@@ -89,7 +89,7 @@ class OverBinder:
                 last = isinstance(inner, exp.LastValue | exp.Last)
                 return Picked(self._argument(inner.this), last, self._frame(window))
         called = inner.this if isinstance(inner, exp.Filter) else inner
-        if type(called) not in _FRAMED or simplify_aggregate(inner, self.sql) is not inner:
+        if type(called) not in FRAMED or simplify_aggregate(inner, self.sql) is not inner:
             raise NotYetError(
                 f"{text_of(inner, self.sql)} cannot stand before OVER yet",
                 place=place_of(window, self.sql),

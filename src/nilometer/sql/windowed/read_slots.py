@@ -22,6 +22,7 @@ from nilometer.sql.compound_aggregates import simplify_aggregate
 from nilometer.sql.match_parser import NAVIGATION, SEMANTICS
 from nilometer.sql.pattern_text import variable_name
 from nilometer.sql.scalars import ColumnRef, column, place_of, put_at, rebuild, text_of
+from nilometer.sql.windowed.bind_over import FRAMED
 
 MATCH: Final = ""
 """The name of what slots are columns of."""
@@ -61,6 +62,12 @@ class SlotReader:
     def read(self, tree: exp.Expr) -> exp.Expr:
         """The expression over slots."""
         name = _function(tree)
+        if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+            raise SqlError(
+                "a star cannot stand here",
+                place=place_of(tree, self.sql),
+                hint="write COUNT(A.*), or ALL ROWS PER MATCH",
+            )
         if name in NAVIGATION:
             return self.slot(self._navigation(tree), tree)
         if name in _OF_MATCH:
@@ -158,11 +165,14 @@ class SlotReader:
         of = self._one_of(tree)
         counted = tree.this if isinstance(tree, exp.Count) else None
         if isinstance(counted, exp.Column) and isinstance(counted.this, exp.Star):
+            name = counted.args["table"]
+            require_variable(_variable_name(name), name, list(self.variables), self.sql)
             bare = tree.copy()
             bare.set("this", exp.Star())
         else:
             bare = self._stripped(tree)
-        if simplify_aggregate(bare, self.sql) is not bare:
+        called = bare.this if isinstance(bare, exp.Filter) else bare
+        if type(called) not in FRAMED or simplify_aggregate(bare, self.sql) is not bare:
             raise NotYetError(
                 f"{text_of(tree, self.sql)} cannot be asked of a match yet",
                 place=place_of(tree, self.sql),
@@ -217,14 +227,14 @@ class SlotReader:
         return _without_variables(tree, lambda name: _variable_name(name) in self.variables)
 
 
-def require_variable(name: exp.Identifier, known: Sequence[str], sql: str) -> None:
+def require_variable(name: str, tree: exp.Expr, known: Sequence[str], sql: str) -> None:
     """Refuse a name that is no variable of the pattern."""
-    if name.name not in known:
+    if name not in known:
         raise UnknownNameError(
-            f"there is no variable {name.name} in the pattern",
-            place=place_of(name, sql),
+            f"there is no variable {name} in the pattern",
+            place=place_of(tree, sql),
             detail=f"it has {', '.join(known)}",
-            hint=nearest(name.name, list(known)),
+            hint=nearest(name, list(known)),
         )
 
 
