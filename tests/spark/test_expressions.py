@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.evaluate import evaluate
-from nilometer.kernels.expression_types import type_of
+from nilometer.kernels.type_of import type_of
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.relations import analysis_kept_quiet
 from nilometer.sql.compile_scalar import NotInSubsetError

@@ -15,6 +15,32 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
+from nilometer.kernels.functions.table import FUNCTIONS
+
+_READ_BY_OTHERS: Final = frozenset({"abs", "array", "date_trunc", "greatest", "least", "mod"})
+"""Functions that other rules look for by their nodes."""
+_WITH_UNITS: Final = ("DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
+"""Of three operands the first is a unit, not a column."""
+
+
+def _read_by(build: Callable[..., Any] | None, name: str) -> Callable[..., Any]:
+    """What reads a call that has a unit or has none."""
+
+    def run(arguments: list[Any], *others: Any) -> Any:
+        if len(arguments) == 3 and build is not None:
+            return build(arguments)
+        return exp.Anonymous(this=name, expressions=arguments)
+
+    return run
+
+
+def _known_calls() -> dict[str, Callable[..., Any]]:
+    """How calls are read: those that are evaluated here as they are written."""
+    plain = {name.upper() for name in FUNCTIONS if name not in _READ_BY_OTHERS}
+    known = {name: build for name, build in SparkParser.FUNCTIONS.items() if name not in plain}
+    with_units = {name: _read_by(SparkParser.FUNCTIONS.get(name), name) for name in _WITH_UNITS}
+    return {**known, **with_units}
+
 
 Node = TypeVar("Node", bound=exp.Expr)
 Element = TypeVar("Element")
@@ -75,6 +101,13 @@ class PlacedParser(SparkParser):
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: _from_keyword(parse) for token, parse in SparkParser.QUERY_MODIFIER_PARSERS.items()
+    }
+
+    FUNCTIONS: ClassVar = _known_calls()
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse
+        for name, parse in SparkParser.FUNCTION_PARSERS.items()
+        if name not in ("CEIL", "FLOOR", "CHAR", "CHR", "INITCAP")
     }
 
     _steps = 0
