@@ -28,7 +28,7 @@ _TEXTS: Final = [
     "2026-07", "2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-03-08 02:30:00.123456789",
     "2026-01-31T12:34:56Z", "2026-01-31 12:34:56.5+01:30", "2026-01-31 12:34:56 Europe/Berlin", "2026-1-2 3:4:5",
     "1969-12-31 23:59:59.999999", "1883-11-18 12:00:00", "2026-01-31 24:00:00", "2026-01-31 12:60:00",
-    "2026-01-31 12", "2026-01-31 12:34", "2026-01-31 ", "2026-01-31T", "2026-01-31 xyz", "12:34:56",
+    "2026-01-31 12", "2026-01-31 12:34", "2026-01-31 ", "2026-01-31T", "2026-01-31 xyz",
     "2026-01-31 12:34:56-7", "2026-01-31 12:34:56UTC", "2026-01-31 12:34:56.", "%41%zz", "%C3%A4+x", "4111111111111111",
     "zz9Aé", "deadBEEF", "abc12def345", "key=value;k2=v2", "a.b.c", "日,本", "x" * 40,
 ]  # fmt: skip
@@ -222,6 +222,9 @@ trim('a' FROM s)
 btrim(s)
 btrim(s, 'ax')
 ltrim('a', s)
+rtrim('cX', s)
+trim('a', s)
+ltrim('', s)
 lpad(s, 5)
 rpad(s, 5, 'xy')
 lpad(s, k, 'xy')
@@ -464,6 +467,14 @@ CASE WHEN o THEN s ELSE u END
 i BETWEEN 0 AND 5
 i IN (1, 2, j)
 i IS DISTINCT FROM j
+tinyint(i)
+smallint(d)
+bigint(s)
+decimal(d)
+binary(s)
+int(s)
+t + INTERVAL '1' DAY
+t - v
 named_struct('x', i, 'y', s)
 named_struct('x', i, 'y', s).y
 """.strip().splitlines()
@@ -475,7 +486,7 @@ CASTS: Final = [
         "s": "TINYINT SMALLINT INT BIGINT FLOAT DOUBLE BOOLEAN DATE TIMESTAMP DECIMAL(10,2) DECIMAL(38,0) BINARY STRING",
         "i": "TINYINT BIGINT DOUBLE STRING BOOLEAN DECIMAL(5,1) TIMESTAMP",
         "l": "INT STRING FLOAT TIMESTAMP DECIMAL(20,2)",
-        "d": "INT BIGINT FLOAT BOOLEAN DECIMAL(20,6) TIMESTAMP",
+        "d": "INT BIGINT FLOAT BOOLEAN DECIMAL(20,6) TIMESTAMP STRING",
         "f": "INT DOUBLE TIMESTAMP",
         "n": "INT STRING DOUBLE BOOLEAN DECIMAL(4,1) TIMESTAMP",
         "m": "BIGINT STRING DECIMAL(38,10)",
@@ -557,7 +568,7 @@ make_date(2000 + k, k, 29)
 make_date(i, 2, 28)
 make_timestamp(2026, 3, 29, k, 30, 1.5)
 make_timestamp(2026, k, 31, 2, 30, 59)
-make_timestamp(2026, 10, 25, 2, 59, 60)
+make_timestamp_ltz(2026, 10, 25, 2, 59, 60)
 unix_date(a)
 date_from_unix_date(i)
 unix_seconds(t)
@@ -571,9 +582,58 @@ timestamp_micros(l)
 from_utc_timestamp(t, 'Europe/Berlin')
 to_utc_timestamp(t, 'America/New_York')
 from_utc_timestamp(t, 'UTC')
-t + INTERVAL '1' DAY
+date_format(t, 'yyyy-MM-dd HH:mm:ss.SSSSSS')
+date_format(t, 'y yy M d H h m s S')
+date_format(t, 'EEE, d MMM yyyy hh:mm a')
+date_format(t, 'EEEE, dd MMMM yyyy')
+date_format(t, "yyyy-MM-dd'T'HH:mm:ssXXX")
+date_format(a, 'dd.MM.yyyy')
+date_format(t, 'HH')
+date_format(t, 'SSS')
+date_format(t, 'E D kk KK')
+date_format(t, "''yyyy 'o''clock'")
+from_unixtime(l)
+from_unixtime(i, 'yyyy-MM-dd')
+to_date(s)
+to_date(t)
+to_date(s, 'yyyy-MM-dd')
+to_date(date_format(t, 'dd/MM/yyyy'), 'dd/MM/yyyy')
+to_timestamp(s)
+to_timestamp_ltz(a)
+timestamp(s)
+date(s)
+to_timestamp(s, 'yyyy-MM-dd HH:mm:ss')
+to_timestamp(date_format(t, 'yyyyMMddHHmmss'), 'yyyyMMddHHmmss')
+to_timestamp(date_format(t, 'd MMM yyyy H:m:s.SSSSSS'), 'd MMM yyyy H:m:s.SSSSSS')
+to_timestamp(date_format(t, 'yyyy-MM-dd HH:mm:ss.S'), 'yyyy-MM-dd HH:mm:ss.SSS')
+try_to_timestamp(s, 'yyyy-MM-dd')
+try_to_timestamp(s)
+try_to_date(s)
+unix_timestamp(t)
+unix_timestamp(a)
+unix_timestamp(s)
+unix_timestamp(s, 'yyyy-MM-dd')
+to_unix_timestamp(t)
+dateadd(MONTH, k, t)
+datediff(MONTH, t, v)
+dateadd(DAY, k, t)
+datediff(DAY, t, v)
+dateadd(HOUR, k, t)
+datediff(HOUR, t, v)
+dateadd(YEAR, k, t)
+datediff(YEAR, t, v)
+dateadd(WEEK, k, t)
+datediff(WEEK, t, v)
+dateadd(QUARTER, k, t)
+datediff(QUARTER, t, v)
+dateadd(SECOND, k, t)
+datediff(SECOND, t, v)
+dateadd(MICROSECOND, k, t)
+datediff(MICROSECOND, t, v)
+timestampadd(MINUTE, i, t)
+timestampdiff(MILLISECOND, t, v)
+date_add(DAY, 1, a)
 t - INTERVAL '90' MINUTES
-t - v
 t < v
 a = c
 greatest(a, c)

@@ -1,4 +1,4 @@
-"""Every function that is evaluated here, on awkward values, against Spark: values, types, errors."""
+"""Functions that are evaluated here against Spark: values, types and errors of awkward values."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.arithmetic import checked, overflow
+from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.attempt import attempt
 from nilometer.kernels.function_types import is_text
 from nilometer.kernels.local_times import (
@@ -25,6 +27,8 @@ from nilometer.kernels.local_times import (
 from nilometer.kernels.print_values import print_values
 from nilometer.kernels.read_texts import read_texts
 from nilometer.kernels.round_values import DIGITS, as_longs, doubles, missing, round_decimals
+
+_LAST: Final = 2**63 - 1
 
 
 def try_cast(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
@@ -79,7 +83,18 @@ def _cast_times(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
             pa.scalar(Decimal(1_000_000), pa.decimal256(8, 0)),
         )
         return checked(lambda numbers: pc.trunc(numbers).cast(pa.int64()), micros).cast(kind)
-    return checked(pc.multiply_checked, column.cast(pa.int64()), pa.scalar(1_000_000)).cast(kind)
+    return instants(_saturated(column), column)
+
+
+def _saturated(column: pa.Array) -> Int64s:
+    """Microseconds of whole seconds; beyond the last instant that one, as in Java."""
+    seconds = column.cast(pa.int64()).fill_null(0).to_numpy()
+    most = _LAST // 1_000_000
+    kept = np.clip(seconds, -most - 1, most + 1)
+    found: Int64s = np.where(
+        kept > most, _LAST, np.where(kept < -most, -_LAST - 1, kept * 1_000_000)
+    )
+    return found
 
 
 def _seconds(column: pa.Array, kind: pa.DataType) -> pa.Array:

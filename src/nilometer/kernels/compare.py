@@ -1,4 +1,4 @@
-"""Comparisons of columns with Spark's meaning: NaN equals itself, and is larger than all numbers."""
+"""Comparisons of columns with Spark's meaning: NaN equals itself, and is the largest number."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _is_printed(kind: pa.DataType) -> bool:
-    is_number = pat.is_signed_integer(kind) or pat.is_decimal(kind)
+    is_number = pat.is_signed_integer(kind) or pat.is_decimal(kind) or pat.is_float64(kind)
     return bool(is_number or pat.is_boolean(kind) or _is_time(kind))
 
 

@@ -145,15 +145,5 @@ class Call:
 
 
 Expression: TypeAlias = (
-    Argument
-    | Constant
-    | Binary
-    | Not
-    | Negative
-    | IsNull
-    | Case
-    | Coalesce
-    | Cast
-    | Apply
-    | Call
+    Argument | Constant | Binary | Not | Negative | IsNull | Case | Coalesce | Cast | Apply | Call
 )

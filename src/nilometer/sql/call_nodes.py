@@ -13,6 +13,7 @@ from sqlglot import exp
 from nilometer.kernels.functions.table import FUNCTIONS
 
 _TRIMS: Final = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_OF_UNITS: Final = {"dateadd": "timestampadd", "datediff": "timestampdiff"}
 _UNARY: Final[dict[type[exp.Expr], str]] = {exp.Abs: "abs", exp.BitwiseNot: "~"}
 _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.DPipe: "concat",
@@ -44,14 +45,14 @@ def _read(node: exp.Expr) -> tuple[str, list[exp.Expr | None]] | None:
     given = node.args
     match node:
         case exp.Anonymous() if isinstance(node.this, str):
-            return node.name.lower(), list(node.expressions)
+            return _plain(node.name.lower(), node.expressions)
         case exp.Greatest() | exp.Least():
             return node.key, [node.this, *node.expressions]
         case exp.Substring():
             return "substring", [node.this, given.get("start"), given.get("length")]
         case exp.Trim():
             name = _TRIMS.get(str(given.get("position") or ""), "")
-            return name, [node.this, given.get("expression")]
+            return name, [given.get("expression"), node.this]
         case exp.StrPosition():
             return "locate", [given.get("substr"), node.this, given.get("position")]
         case exp.Overlay():
@@ -71,6 +72,14 @@ def _read(node: exp.Expr) -> tuple[str, list[exp.Expr | None]] | None:
         case exp.Struct() if all(isinstance(one, exp.PropertyEQ) for one in node.expressions):
             return "named_struct", _fields(node)
     return None
+
+
+def _plain(name: str, operands: list[exp.Expr]) -> tuple[str, list[exp.Expr | None]]:
+    """A call as it is written; DATEADD(HOUR, 1, ts) has a unit."""
+    if operands and isinstance(operands[0], exp.Var):
+        unit = exp.Literal.string(operands[0].name)
+        return _OF_UNITS.get(name, ""), [unit, *operands[1:]]
+    return name, list(operands)
 
 
 def _escaped(node: exp.Escape) -> tuple[str, list[exp.Expr | None]] | None:

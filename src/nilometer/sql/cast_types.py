@@ -18,6 +18,7 @@ _TYPES: Final[dict[exp.DType, pa.DataType]] = {
     exp.DType.TEXT: pa.string(),
     exp.DType.BINARY: pa.binary(),
     exp.DType.DATE: pa.date32(),
+    exp.DType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     exp.DType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
     exp.DType.TIMESTAMPLTZ: pa.timestamp("us", tz="UTC"),
 }

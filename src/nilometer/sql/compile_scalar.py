@@ -213,7 +213,7 @@ class Subset:
         return NotInSubsetError(
             f"{describe(node)} is not available here",
             place=place_of(node, self.sql),
-            hint=f"write it with CASE, CAST, COALESCE and the like, {ELSEWHERE_HINT}",
+            hint=f"docs/functions.md lists what can stand here; {ELSEWHERE_HINT}",
         )
 
 

@@ -16,30 +16,36 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.functions.time_units import UNITS
 
 _READ_BY_OTHERS: Final = frozenset({"abs", "array", "date_trunc", "greatest", "least", "mod"})
 """Functions that other rules look for by their nodes."""
-_WITH_UNITS: Final = ("DATEADD", "DATE_ADD", "DATEDIFF", "DATE_DIFF")
-"""Of three operands the first is a unit, not a column."""
+_WITH_UNITS: Final = {
+    **dict.fromkeys(("DATEADD", "DATE_ADD", "TIMESTAMPADD"), "dateadd"),
+    **dict.fromkeys(("DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF"), "datediff"),
+}
+"""Functions whose first operand of three is a unit, not a column, and what they are then."""
 
 
-def _read_by(build: Callable[..., Any] | None, name: str) -> Callable[..., Any]:
-    """What reads a call that has a unit or has none."""
+def _unit_or_none(name: str) -> Callable[[list[Any]], exp.Expr]:
+    """What reads a call that has a unit, or has none."""
 
-    def run(arguments: list[Any], *others: Any) -> Any:
-        if len(arguments) == 3 and build is not None:
-            return build(arguments)
-        return exp.Anonymous(this=name, expressions=arguments)
+    def read(operands: list[Any]) -> exp.Expr:
+        unit = operands[0].name.upper() if operands and isinstance(operands[0], exp.Column) else ""
+        if len(operands) != 3 or unit not in UNITS:
+            return exp.Anonymous(this=name, expressions=operands)
+        return exp.Anonymous(
+            this=_WITH_UNITS[name], expressions=[exp.Var(this=unit), *operands[1:]]
+        )
 
-    return run
+    return read
 
 
 def _known_calls() -> dict[str, Callable[..., Any]]:
     """How calls are read: those that are evaluated here as they are written."""
     plain = {name.upper() for name in FUNCTIONS if name not in _READ_BY_OTHERS}
-    known = {name: build for name, build in SparkParser.FUNCTIONS.items() if name not in plain}
-    with_units = {name: _read_by(SparkParser.FUNCTIONS.get(name), name) for name in _WITH_UNITS}
-    return {**known, **with_units}
+    known = {name: read for name, read in SparkParser.FUNCTIONS.items() if name not in plain}
+    return {**known, **{name: _unit_or_none(name) for name in _WITH_UNITS}}
 
 
 Node = TypeVar("Node", bound=exp.Expr)

@@ -1,4 +1,4 @@
-"""Functions that choose among values, or look at whether there are any."""
+"""Functions that choose among values, look for them, or see them as another type."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.types as pat
 from nilometer.kernels.arithmetic import as_type
 from nilometer.kernels.compare import choose, compare
 from nilometer.kernels.expression_types import common_of_all, common_type, field_place
+from nilometer.kernels.function_types import cast_type
 from nilometer.kernels.functions.function import Applied, Function, Operand, anything, number
 from nilometer.model.expressions import Operator
 
@@ -76,7 +77,21 @@ def _field(applied: Applied) -> pa.Array:
     return pc.struct_field(column, [place])
 
 
+def _cast(to: pa.DataType) -> Function:
+    """A cast that is written as a function; those of other types are read as casts."""
+
+    def accept(kind: pa.DataType) -> pa.DataType | None:
+        return cast_type(kind, to)
+
+    return Function((accept,), to, lambda applied: applied.columns[0])
+
+
 FUNCTIONS: Final = {
+    "tinyint": _cast(pa.int8()),
+    "smallint": _cast(pa.int16()),
+    "bigint": _cast(pa.int64()),
+    "decimal": _cast(pa.decimal128(10, 0)),
+    "binary": _cast(pa.binary()),
     "greatest": Function(
         (anything, anything), _common("GREATEST"), _extreme(Operator.AT_LEAST), several=True
     ),

@@ -92,13 +92,13 @@ def type_of_call(
     for number, (one, kind) in enumerate(zip(operands, taken, strict=True), start=1):
         if kind is None:
             raise UnavailableError(
-                f"{name} of {type_name(one.kind)} values is not available here"
+                f"{name.upper()} of {type_name(one.kind)} values is not available here"
                 if len(operands) == 1
-                else f"{name} with {type_name(one.kind)} as argument {number} is not available here"
+                else f"{name.upper()} with {type_name(one.kind)} as argument {number} is not available here"
             )
     casts = any(is_local_cast(one.kind, kind) for one, kind in zip(operands, taken, strict=True))
     if (function.local or casts) and not zone:
-        raise UnavailableError(f"{name} is not available here in the session's time zone")
+        raise UnavailableError(f"{name.upper()} is not available here in the session's time zone")
     for place, check in function.literals.items():
         if place < len(operands):
             _check_literal(name, operands[place], check)
@@ -137,7 +137,7 @@ def _require_number(name: str, function: Function, given: int) -> None:
     least = most - function.optional
     takes = count(most, "argument") if least == most else f"{least} to {most} arguments"
     raise PredicateError(
-        f"{name} got {count(given, 'argument')}",
+        f"{name.upper()} got {count(given, 'argument')}",
         detail=f"it takes {'at least ' + count(least, 'argument') if function.several else takes}",
     )
 
@@ -145,7 +145,7 @@ def _require_number(name: str, function: Function, given: int) -> None:
 def _check_literal(name: str, operand: Operand, check: Check) -> None:
     if isinstance(operand.constant, _NoConstant):
         raise UnavailableError(
-            f"{name} with a pattern, a format or a unit that is computed is not available here",
+            f"{name.upper()} with a pattern, a format or a unit that is computed is not available here",
             hint="write it as a text in quotes, or a number",
         )
     if operand.constant is not None:

@@ -25,7 +25,7 @@ class Items:
         self.starts = offsets[:-1]
         self.lengths = np.where(self.present, np.diff(offsets), 0)
         self.values = column.items if pat.is_map(column.type) else column.values
-        self.keys = column.keys if pat.is_map(column.type) else None
+        self.keys: Any = column.keys if pat.is_map(column.type) else None
 
     def codes(self, other: pa.Array | None = None) -> tuple[Int64s, Int64s]:
         """Numbers that compare as the items do, and those of other values among them."""

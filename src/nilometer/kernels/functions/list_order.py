@@ -1,4 +1,4 @@
-"""Functions of arrays that compare items: of equal ones there is the first, NULL is the smallest."""
+"""Functions of arrays that compare items: of equal ones there is the first, NULL is smallest."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.types as pat
 from nilometer.errors import UnavailableError
 from nilometer.kernels.arithmetic import as_type
 from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.canonical import canonical
 from nilometer.kernels.expression_types import common_of_all
 from nilometer.kernels.functions.function import Applied, Function, Operand, anything, each
 from nilometer.kernels.functions.items import (
@@ -98,7 +99,7 @@ def _of_two(
         first, second = (Items(as_type(one, applied.kind)) for one in applied.columns)
         together = canonical(pa.concat_arrays([first.values, second.values]))
         codes = order_codes(together)
-        chosen = []
+        chosen: list[Int64s | None] = []
         for row in range(applied.size):
             if not (first.present[row] and second.present[row]):
                 chosen.append(None)
@@ -119,12 +120,12 @@ def _union(left: Int64s, own: Int64s, right: Int64s, other: Int64s) -> Int64s:
     return _firsts(np.concatenate([left, right]), np.concatenate([own, other]))
 
 
-def _intersect(left: Int64s, own: Int64s, right: Int64s, other: Int64s) -> Int64s:
+def _intersect(left: Int64s, own: Int64s, _: Int64s, other: Int64s) -> Int64s:
     both = np.isin(own, other)
     return _firsts(left[both], own[both])
 
 
-def _except(left: Int64s, own: Int64s, right: Int64s, other: Int64s) -> Int64s:
+def _except(left: Int64s, own: Int64s, _: Int64s, other: Int64s) -> Int64s:
     alone = ~np.isin(own, other)
     return _firsts(left[alone], own[alone])
 
@@ -153,10 +154,11 @@ def _boolean_of_lists(operands: Sequence[Operand]) -> pa.DataType:
 
 
 def _compact(places: Int64s, codes: Int64s) -> Int64s:
-    return places[codes[places] != NULL_CODE]
+    found: Int64s = places[codes[places] != NULL_CODE]
+    return found
 
 
-def _reversed(places: Int64s, codes: Int64s) -> Int64s:
+def _reversed(places: Int64s, _: Int64s) -> Int64s:
     return places[::-1]
 
 

@@ -122,7 +122,7 @@ def _contains(applied: Applied) -> pa.Array:
     """NULL where it is not found, but might be one of the NULLs."""
     items = Items(applied.columns[0])
     codes, asked = items.codes(applied.columns[1])
-    found = []
+    found: list[bool | None] = []
     for row in range(applied.size):
         if not items.present[row] or asked[row] == NULL_CODE:
             found.append(None)
@@ -214,7 +214,7 @@ def _array_type(operands: Sequence[Operand]) -> pa.DataType:
 
 def _join(applied: Applied) -> pa.Array:
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found = []
+    found: list[str | None] = []
     for values, separator, *instead in rows:
         if values is None or separator is None or instead == [None]:
             found.append(None)
@@ -301,7 +301,7 @@ def _repeated(operands: Sequence[Operand]) -> pa.DataType:
 
 def _sequence(applied: Applied) -> pa.Array:
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found = []
+    found: list[list[int] | None] = []
     for first, last, *steps in rows:
         if first is None or last is None or steps == [None]:
             found.append(None)

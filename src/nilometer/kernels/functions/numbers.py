@@ -295,7 +295,8 @@ def _try_operator(operator: Operator) -> Function:
         return kind
 
     def run(applied: Applied) -> pa.Array:
-        return calculate(operator, *applied.columns, applied.kind)
+        left, right = applied.columns
+        return calculate(operator, left, right, applied.kind)
 
     return Function((number, number), gives, tried(run))
 
@@ -312,7 +313,7 @@ _SHIFT_RIGHT: Final = _shift(lambda values, by, _: values >> by)
 _MOD: Final = Function(
     (number, number),
     _not_decimal,
-    lambda applied: calculate(Operator.REMAINDER, *applied.columns, applied.kind),
+    lambda a: calculate(Operator.REMAINDER, a.columns[0], a.columns[1], a.kind),
 )
 
 FUNCTIONS: Final = {

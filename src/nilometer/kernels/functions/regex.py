@@ -1,8 +1,8 @@
 """Java's regular expressions as far as RE2 understands them in the same way.
 
 Characters, classes, groups, alternatives, the greedy and the reluctant quantifiers, and ^ and $ at
-the ends. What Java and RE2 read differently is written anew: Java's point does not match \\r, \\x85,
-\\u2028 and \\u2029, its \\s matches \\v, and its $ matches before the end of the last line, too.
+the ends. What Java and RE2 read differently is written anew: Java's point does not match \\r,
+\\x85, \\u2028 and \\u2029, its \\s matches \\v, and its $ matches before the end of the last line, too.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class _Reader:
 
 
 def read_replacement(by: object, regex: Regex | None) -> str:
-    """What stands for a match, as RE2 has it: $1 is a group; \\ takes the meaning of the next away."""
+    """What stands for a match, as RE2 has it: $1 is a group, \\ takes a meaning away."""
     if not isinstance(by, str):
         raise UnavailableError("what replaces a match must be a text")
     found, place = [], 0

@@ -117,7 +117,9 @@ def _instr(value: str, part: str) -> int:
 
 
 def _locate(part: str, value: str, start: int = 1) -> int:
-    return 0 if start < 1 else value.find(part, start - 1) + 1
+    if start < 1 or not part:
+        return int(start >= 1)
+    return value.find(part, start - 1) + 1
 
 
 def _locate_all(applied: Applied) -> pa.Array:
@@ -136,16 +138,24 @@ def _locate_all(applied: Applied) -> pa.Array:
     return pa.array(found, _INT)
 
 
-def _trim(value: str, letters: str = " ") -> str:
+def _btrim(value: str, letters: str = " ") -> str:
     return value.strip(letters) if letters else value
 
 
-def _trim_left(value: str, letters: str = " ") -> str:
-    return value.lstrip(letters) if letters else value
+def _trim(*given: str) -> str:
+    """Without letters at both ends; they come first, if they are given."""
+    *letters, value = given
+    return _btrim(value, *letters)
 
 
-def _trim_right(value: str, letters: str = " ") -> str:
-    return value.rstrip(letters) if letters else value
+def _trim_left(*given: str) -> str:
+    *letters, value = given
+    return value if letters == [""] else value.lstrip(letters[0] if letters else " ")
+
+
+def _trim_right(*given: str) -> str:
+    *letters, value = given
+    return value if letters == [""] else value.rstrip(letters[0] if letters else " ")
 
 
 def _substring_index(value: str, delimiter: str, places: int) -> str:
@@ -284,7 +294,7 @@ FUNCTIONS: Final = {
     "locate": _LOCATE,
     "position": _LOCATE,
     "trim": Function((text, text), _STRING, each(_trim), optional=1),
-    "btrim": Function((text, text), _STRING, each(_trim), optional=1),
+    "btrim": Function((text, text), _STRING, each(_btrim), optional=1),
     "ltrim": Function((text, text), _STRING, each(_trim_left), optional=1),
     "rtrim": Function((text, text), _STRING, each(_trim_right), optional=1),
     "substring_index": Function((text, text, int32), _STRING, each(_substring_index)),

@@ -8,18 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.errors import PredicateError, UnavailableError
-from nilometer.kernels.arithmetic import checked, overflow
+from nilometer.errors import UnavailableError
+from nilometer.kernels.arithmetic import overflow
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.functions.function import (
     Applied,
     Function,
     Operand,
     day,
-    each,
     instant,
     int32,
     text,
@@ -37,7 +35,6 @@ from nilometer.kernels.local_times import (
     to_instant,
     to_local,
 )
-from nilometer.kernels.read_texts import day_number, is_region
 
 _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
@@ -62,14 +59,15 @@ _DAYS: Final = ("DAY", "DD")
 # Parts of dates
 
 
-def _masked(values: Int64s, applied: Applied, kind: pa.DataType = _INT) -> pa.Array:
+def masked(values: Int64s, applied: Applied, kind: pa.DataType = _INT) -> pa.Array:
+    """Values in a type, NULL where an operand is."""
     return pa.array(values, mask=~applied.present()).cast(kind)
 
 
 def _part(compute: Callable[[Int64s], Int64s]) -> Function:
     """A whole number of a date, made of its days since 1970."""
     return Function(
-        (day,), _INT, lambda applied: _masked(compute(days_of(applied.columns[0])), applied)
+        (day,), _INT, lambda applied: masked(compute(days_of(applied.columns[0])), applied)
     )
 
 
@@ -78,7 +76,7 @@ def _clock_part(compute: Callable[[Int64s], Int64s]) -> Function:
 
     def run(applied: Applied) -> pa.Array:
         local = to_local(micros_of(applied.columns[0]), applied.zone)
-        return _masked(compute(local % DAY), applied)
+        return masked(compute(local % DAY), applied)
 
     return Function((instant,), _INT, run, local=True)
 
@@ -161,10 +159,10 @@ def _date_part(applied: Applied) -> pa.Array:
     name = str(applied.constants[0]).upper()
     local = to_local(micros_of(applied.columns[1]), applied.zone)
     if name in _DATE_PARTS:
-        return _masked(_DATE_PARTS[name](local // DAY), applied)
+        return masked(_DATE_PARTS[name](local // DAY), applied)
     if name in _CLOCK_PARTS:
         unit = _CLOCK_PARTS[name]
-        return _masked(local % DAY // unit % (24 if unit == 3600 * _SECOND else 60), applied)
+        return masked(local % DAY // unit % (24 if unit == 3600 * _SECOND else 60), applied)
     micros = (local % (60 * _SECOND)).tolist()
     found = [Decimal(one).scaleb(-6) for one in micros]
     return pa.array(found, applied.kind, mask=~applied.present())
@@ -190,10 +188,10 @@ def _as_dates(days: Int64s, applied: Applied) -> pa.Array:
 
 
 def _date_diff(applied: Applied) -> pa.Array:
-    return _masked(days_of(applied.columns[0]) - days_of(applied.columns[1]), applied)
+    return masked(days_of(applied.columns[0]) - days_of(applied.columns[1]), applied)
 
 
-def _plus_months(days: Int64s, months: Int64s) -> Int64s:
+def plus_months(days: Int64s, months: Int64s) -> Int64s:
     """Days so many months later, not behind the end of the month."""
     year, month, date = civil(days)
     total = year * 12 + month - 1 + months
@@ -204,7 +202,7 @@ def _plus_months(days: Int64s, months: Int64s) -> Int64s:
 def _add_months(applied: Applied) -> pa.Array:
     start, by = applied.columns
     months = by.cast(_LONG).fill_null(0).to_numpy()
-    return _as_dates(_plus_months(days_of(start), months), applied)
+    return _as_dates(plus_months(days_of(start), months), applied)
 
 
 def _last_day(applied: Applied) -> pa.Array:
@@ -251,42 +249,6 @@ def _months_between(applied: Applied) -> pa.Array:
         found = np.floor(found * 1e8 + 0.5) / 1e8
     found = np.where((day1 == day2) | both_last, months, found)
     return pa.array(found, mask=~applied.present())
-
-
-def _make_date(year: int, month: int, date: int) -> int:
-    found = day_number(year, month, date)
-    if found is None:
-        raise PredicateError(f"there is no day {year}-{month:02}-{date:02}")
-    return found
-
-
-def _make_dates(applied: Applied) -> pa.Array:
-    days = each(_make_date)(Applied(applied.columns, applied.size, _INT, "", ()))
-    return days.cast(pa.date32())
-
-
-def _make_timestamp(applied: Applied) -> pa.Array:
-    rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    local = [None if any(v is None for v in row) else _local_micros(*row) for row in rows]
-    known = np.array([0 if v is None else v for v in local], np.int64)
-    return pa.array(to_instant(known, applied.zone), mask=~applied.present()).cast(INSTANT)
-
-
-def _local_micros(year: int, month: int, date: int, hour: int, minute: int, second: Decimal) -> int:
-    micros = int(second.scaleb(6))
-    days = day_number(year, month, date)
-    is_next = micros == 60 * _SECOND  # as Postgres has it: a whole minute more
-    is_clock = 0 <= hour < 24 and 0 <= minute < 60 and (0 <= micros < 60 * _SECOND or is_next)
-    if days is None or not is_clock:
-        raise PredicateError(
-            f"there is no time {year}-{month:02}-{date:02} {hour:02}:{minute:02}:{second}"
-        )
-    return days * DAY + (hour * 60 + minute) * 60 * _SECOND + micros
-
-
-def _seconds_decimal(kind: pa.DataType) -> pa.DataType | None:
-    is_number = pat.is_signed_integer(kind) or pat.is_decimal(kind) or pat.is_null(kind)
-    return pa.decimal128(16, 6) if is_number else None
 
 
 # Truncation
@@ -343,69 +305,6 @@ def truncate(micros: Int64s, unit: str, zone: str) -> Int64s:
     return micros - local % size
 
 
-# Seconds since 1970
-
-
-def _epoch(unit: int) -> Function:
-    return Function(
-        (instant,),
-        _LONG,
-        lambda applied: _masked(micros_of(applied.columns[0]) // unit, applied, _LONG),
-    )
-
-
-def _from_epoch(unit: int) -> Function:
-    def run(applied: Applied) -> pa.Array:
-        found = checked(pc.multiply_checked, applied.columns[0], pa.scalar(unit))
-        return found.cast(INSTANT)
-
-    return Function((_whole,), INSTANT, run)
-
-
-def _whole(kind: pa.DataType) -> pa.DataType | None:
-    return _LONG if pat.is_signed_integer(kind) or pat.is_null(kind) else None
-
-
-def _from_seconds(applied: Applied) -> pa.Array:
-    [column] = applied.columns
-    if pat.is_floating(column.type):
-        return each(_exact_micros)(Applied([column], applied.size, _LONG, "", ())).cast(INSTANT)
-    return checked(pc.multiply_checked, column, pa.scalar(_SECOND)).cast(INSTANT)
-
-
-def _exact_micros(seconds: float) -> int | None:
-    if not np.isfinite(seconds):
-        return None
-    micros = int(seconds * 1e6)
-    if not -(2**63) <= micros < 2**63:
-        raise overflow()
-    return micros
-
-
-def _seconds(kind: pa.DataType) -> pa.DataType | None:
-    return pa.float64() if pat.is_floating(kind) else _whole(kind)
-
-
-# Zones
-
-
-def _check_zone(name: str) -> None:
-    if name != "UTC" and not is_region(name):
-        raise UnavailableError(
-            f"the time zone {name} is not available here", hint="write 'Europe/Berlin', say"
-        )
-
-
-def _shift_zone(convert: Callable[[Int64s, str], Int64s]) -> Function:
-    def run(applied: Applied) -> pa.Array:
-        column, zone = applied.columns[0], applied.constants[1]
-        if zone is None:
-            return pa.nulls(applied.size, INSTANT)
-        return instants(convert(micros_of(column), zone), column)
-
-    return Function((instant, text), INSTANT, run, literals={1: _check_zone})
-
-
 def _names(names: Sequence[str], compute: Callable[[Int64s], Int64s]) -> Function:
     def run(applied: Applied) -> pa.Array:
         found = [names[one] for one in compute(days_of(applied.columns[0])).tolist()]
@@ -434,9 +333,6 @@ _DATE_ADD: Final = _add_days(1)
 _DATE_DIFF: Final = Function((day, day), _INT, _date_diff)
 _DATE_PART: Final = Function(
     (text, instant), _part_type, _date_part, literals={0: _check_part}, local=True
-)
-_MAKE_TIMESTAMP: Final = Function(
-    (int32, int32, int32, int32, int32, _seconds_decimal), INSTANT, _make_timestamp, local=True
 )
 
 
@@ -486,19 +382,4 @@ FUNCTIONS: Final = {
     "date_trunc": Function(
         (text, instant), INSTANT, _date_trunc, literals={0: _check_date_trunc}, local=True
     ),
-    "make_date": Function((int32, int32, int32), pa.date32(), _make_dates),
-    "make_timestamp": _MAKE_TIMESTAMP,
-    "make_timestamp_ltz": _MAKE_TIMESTAMP,
-    "unix_date": Function((day,), _INT, lambda applied: applied.columns[0].cast(_INT)),
-    "date_from_unix_date": Function(
-        (int32,), pa.date32(), lambda a: a.columns[0].cast(pa.date32())
-    ),
-    "unix_seconds": _epoch(_SECOND),
-    "unix_millis": _epoch(1000),
-    "unix_micros": _epoch(1),
-    "timestamp_seconds": Function((_seconds,), INSTANT, _from_seconds),
-    "timestamp_millis": _from_epoch(1000),
-    "timestamp_micros": _from_epoch(1),
-    "from_utc_timestamp": _shift_zone(to_local),
-    "to_utc_timestamp": _shift_zone(to_instant),
 }
