@@ -61,36 +61,45 @@ _THEMES: Final = {
 _INTRODUCTION: Final = """\
 # Functions
 
-Where each function of Spark can stand in a statement. Written by `python scripts/list_functions.py`.
+Where each function of Spark can stand in a statement. Written by 
+`python scripts/list_functions.py`.
 
 ## Everywhere
 
-These are evaluated by Nilometer itself, with Spark's (ANSI) meaning: over streams and joins, above aggregates, `DISTINCT` and
-outer joins, in `HAVING` and `ON`, and without Spark (`nm.LocalDatabase`). Operators, too: comparisons, `<=>`, `IS DISTINCT FROM`,
-`+ - * / % div` (not `/` and `%` of DECIMALs), `& | ^ ~ << >>`, `||`, `AND OR NOT`, `IS NULL`, `BETWEEN`, `IN`, `LIKE`, `ILIKE`,
-`RLIKE`, `a[i]`, `m['key']`, fields of structs, `CASE`, `CAST`, `TRY_CAST`, `::`.
+These are evaluated by Nilometer itself, with Spark's (ANSI) meaning: over streams and joins,
+above aggregates, `DISTINCT` and outer joins, in `HAVING` and `ON`, and without Spark
+(`nm.LocalDatabase`). Operators, too: comparisons, `<=>`, `IS DISTINCT FROM`, `+ - * / % div` (not
+`/` and `%` of DECIMALs), `& | ^ ~ << >>`, `||`, `AND OR NOT`, `IS NULL`, `BETWEEN`, `IN`, `LIKE`,
+`ILIKE`, `RLIKE`, `a[i]`, `m['key']`, fields of structs, `CASE`, `CAST`, `TRY_CAST`, `::`.
 """
 _LIMITS: Final = """\
 What they do not take is left to Spark over a single stream, and refused elsewhere:
 
 - Patterns, formats, units, and digits to round to must be written in the statement, not computed.
-- Regular expressions are those that Java and RE2 read in the same way: characters, classes (`[a-z]`, `\\d`), groups, `|`, `* + ? {n,m}`
-  and their reluctant forms, `^` and `$` at the ends; in `regexp_replace`, `split` and `regexp_count` such that match at least a character.
-- Formats of times: `yyyy yy y M MM MMM MMMM d dd D E EEEE H HH h hh k K m mm s ss S… a XXX` and texts in quotes; times are read by
-  `yyyy M MM MMM d dd H HH m mm s ss S…`.
-- Sessions in UTC or a region such as `Europe/Berlin`, not in an offset such as `+02:00`, for what depends on the zone.
-- FLOAT is not cast to STRING. A DOUBLE is written as Java 19 and later write it; Java 17 writes some very large ones with more digits.
+- Regular expressions are those that Java and RE2 read in the same way: characters, classes
+  (`[a-z]`, `\\d`), groups, `|`, `* + ? {n,m}` and their reluctant forms, `^` and `$` at the ends;
+  in `regexp_replace`, `split` and `regexp_count` such that match at least a character.
+- Formats of times: `yyyy yy y M MM MMM MMMM d dd D E EEEE H HH h hh k K m mm s ss S… a XXX` and
+  texts in quotes; times are read by `yyyy M MM MMM d dd H HH m mm s ss S…`.
+- Sessions in UTC or a region such as `Europe/Berlin`, not in an offset such as `+02:00`, for what
+  depends on the zone.
+- FLOAT is not cast to STRING. A DOUBLE is written as Java 19 and later write it; Java 17 writes
+  some very large ones with more digits.
 - `CAST('12:34' AS TIMESTAMP)`, a time without a date, is an error here; in Spark it is of today.
 
-Exponents, logarithms and angles may differ from Java's in the last bit, as Java's may from machine to machine. A value that `repeat`,
-`lpad`, `sequence` and the like make has at most 1 048 576 characters or items; more is an error in that row.
+Exponents, logarithms and angles may differ from Java's in the last bit, as Java's may from
+machine to machine. A value that `repeat`, `lpad`, `sequence` and the like make has at most 1 048
+576 characters or items; more is an error in that row.
 """
 _OTHERS: Final = {
     "Over a single stream": (
-        "Spark computes these: in the list, in `WHERE` and `ON` of streams, and in a subquery of one stream, "
-        "`FROM (SELECT *, soundex(s) AS x FROM A [RANGE 1 HOUR]) a`, over which anything may stand."
+        "Spark computes these: in the list, in `WHERE` and `ON` of streams, and in a subquery of "
+        "one stream, `FROM (SELECT *, soundex(s) AS x FROM A [RANGE 1 HOUR]) a`, over which "
+        "anything may stand."
     ),
-    "Aggregates": "They make one value of a group; [The SQL of Nilometer](sql.md) says which are run, and how.",
+    "Aggregates": (
+        "They make one value of a group; [The SQL of Nilometer](sql.md) says which are run."
+    ),
     "With OVER": "See [Rows and those before them](sql.md#rows-and-those-before-them).",
     "In GROUP BY": "See [Windows of time](sql.md#windows-of-time).",
 }
@@ -119,7 +128,7 @@ def page() -> str:
         "In GROUP BY": TIME_GROUPS,
     }
     for title, names in kinds.items():
-        parts.append(f"## {title}\n\n{fill(_OTHERS[title], 140)}\n\n{_listed(names)}\n")
+        parts.append(f"## {title}\n\n{fill(_OTHERS[title], 100)}\n\n{_listed(names)}\n")
     parts.append(f"## Refused\n\n{_refused()}")
     return "\n".join(parts)
 
@@ -132,7 +141,7 @@ def _refused() -> str:
 
 def _listed(names: Iterable[str]) -> str:
     text = ", ".join(f"`{name}`" for name in sorted(names))
-    return fill(text, 140, break_on_hyphens=False, break_long_words=False)
+    return fill(text, 100, break_on_hyphens=False, break_long_words=False)
 
 
 def named() -> frozenset[str]:

@@ -133,7 +133,8 @@ def differences(spark: SparkSession, texts: Sequence[str], zone: str) -> Iterato
             }
             told += 1
             if told <= 4:
-                yield f"{sql}: {found}, in Spark {'an error' if is_bad else repr(value)} for {given}"
+                theirs = "an error" if is_bad else repr(value)
+                yield f"{sql}: {found}, in Spark {theirs} for {given}"
         if told > 4:
             yield f"{sql}: … {told} rows differ"
 

@@ -91,11 +91,7 @@ def type_of_call(
     taken = taken_types(function, [one.kind for one in operands])
     for number, (one, kind) in enumerate(zip(operands, taken, strict=True), start=1):
         if kind is None:
-            raise UnavailableError(
-                f"{name.upper()} of {type_name(one.kind)} values is not available here"
-                if len(operands) == 1
-                else f"{name.upper()} with {type_name(one.kind)} as argument {number} is not available here"
-            )
+            raise _untaken(name, one.kind, number, len(operands))
     casts = any(is_local_cast(one.kind, kind) for one, kind in zip(operands, taken, strict=True))
     if (function.local or casts) and not zone:
         raise UnavailableError(f"{name.upper()} is not available here in the session's time zone")
@@ -104,6 +100,13 @@ def type_of_call(
             _check_literal(name, operands[place], check)
     known = [Operand(k, one.constant) for one, k in zip(operands, taken, strict=True)]
     return function.gives(known) if callable(function.gives) else function.gives
+
+
+def _untaken(name: str, kind: pa.DataType, number: int, operands: int) -> UnavailableError:
+    what = f"of {type_name(kind)} values"
+    if operands > 1:
+        what = f"with {type_name(kind)} as argument {number}"
+    return UnavailableError(f"{name.upper()} {what} is not available here")
 
 
 def taken_types(function: Function, kinds: Sequence[pa.DataType]) -> list[pa.DataType | None]:
@@ -145,7 +148,7 @@ def _require_number(name: str, function: Function, given: int) -> None:
 def _check_literal(name: str, operand: Operand, check: Check) -> None:
     if isinstance(operand.constant, _NoConstant):
         raise UnavailableError(
-            f"{name.upper()} with a pattern, a format or a unit that is computed is not available here",
+            f"{name.upper()} by a pattern, format or unit that is computed is not available here",
             hint="write it as a text in quotes, or a number",
         )
     if operand.constant is not None:

@@ -2,7 +2,7 @@
 
 Characters, classes, groups, alternatives, the greedy and the reluctant quantifiers, and ^ and $ at
 the ends. What Java and RE2 read differently is written anew: Java's point does not match \\r,
-\\x85, \\u2028 and \\u2029, its \\s matches \\v, and its $ matches before the end of the last line, too.
+\\x85, \\u2028 and \\u2029, its \\s matches \\v, and its $ matches before the last line's end, too.
 """
 
 from __future__ import annotations
