@@ -61,7 +61,7 @@ _THEMES: Final = {
 _INTRODUCTION: Final = """\
 # Functions
 
-Where each function of Spark can stand in a statement. Written by 
+Where each function of Spark can stand in a statement. Written by
 `python scripts/list_functions.py`.
 
 ## Everywhere

@@ -158,8 +158,10 @@ def _from_unixtime(applied: Applied) -> pa.Array:
     pattern = applied.constants[1] if len(applied.columns) > 1 else _USUAL
     if pattern is None:
         return pa.nulls(applied.size, _STRING)
-    moments = cast_values(applied.columns[0], INSTANT, applied.zone)
-    return _write(moments, pattern, applied)
+    seconds = applied.columns[0].fill_null(0).to_numpy()
+    with np.errstate(over="ignore"):
+        micros = seconds * np.int64(_SECOND)  # beyond the last instant as in Java
+    return _write(instants(micros, applied.columns[0]), pattern, applied)
 
 
 def _read(column: pa.Array, pattern: TimeFormat, zone: str) -> pa.Array:
@@ -194,7 +196,9 @@ def _unix_timestamp(applied: Applied) -> pa.Array:
         column = _read(column, read_format(pattern), applied.zone)
     else:
         column = cast_values(column, INSTANT, applied.zone)
-    return pa.array(micros_of(column) // _SECOND, mask=~applied.present())
+    micros = micros_of(column)
+    seconds = np.sign(micros) * (np.abs(micros) // _SECOND)  # toward zero, as in Java
+    return pa.array(seconds, mask=~applied.present())
 
 
 def _time(kind: pa.DataType) -> pa.DataType | None:

@@ -54,7 +54,10 @@ def _add(applied: Applied) -> pa.Array:
         if (np.abs(count) > 10_000_000).any():
             raise overflow()
         moved = plus_months(local // DAY, count * _MONTHS[unit]) * DAY + local % DAY
-    return pa.array(to_instant(moved, applied.zone), mask=~applied.present()).cast(INSTANT)
+    same = moved - (local - micros)  # a clock that repeats an hour stays in the same one
+    again = to_local(same, applied.zone) == moved
+    found = np.where(again, same, to_instant(moved, applied.zone))
+    return pa.array(found, mask=~applied.present()).cast(INSTANT)
 
 
 def _instants(micros: Int64s, count: Int64s, size: int, applied: Applied) -> pa.Array:

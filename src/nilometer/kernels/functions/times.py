@@ -237,12 +237,17 @@ def _next_day(applied: Applied) -> pa.Array:
 
 def _months_between(applied: Applied) -> pa.Array:
     """Months of 31 days, rounded to eight digits unless told otherwise."""
-    first, second = (to_local(micros_of(one), applied.zone) for one in applied.columns[:2])
+    micros = [micros_of(one) for one in applied.columns[:2]]
+    first, second = (to_local(one, applied.zone) for one in micros)
+    clocks = [
+        (one - to_instant(local // DAY * DAY, applied.zone)) // _SECOND
+        for one, local in zip(micros, (first, second), strict=True)
+    ]
     rounds = True if len(applied.columns) < 3 else applied.constants[2]
     (year1, month1, day1), (year2, month2, day2) = civil(first // DAY), civil(second // DAY)
     months = ((year1 - year2) * 12 + month1 - month2).astype(np.float64)
     both_last = (day1 == month_length(year1, month1)) & (day2 == month_length(year2, month2))
-    seconds = (day1 - day2) * 86400 + (first % DAY) // _SECOND - (second % DAY) // _SECOND
+    seconds = (day1 - day2) * 86400 + clocks[0] - clocks[1]
     found = months + seconds / (31 * 86400.0)
     if rounds:
         # Java's Math.round: halves upward
