@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.evaluate import evaluate
-from nilometer.kernels.expression_types import type_of
+from nilometer.kernels.type_of import type_of
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.relations import analysis_kept_quiet
 from nilometer.sql.compile_scalar import NotInSubsetError
@@ -369,13 +369,16 @@ def test_arithmetic_that_fails_in_spark_fails_here(sql: str, spark: SparkSession
         ("x.i OR y.b", "OR needs a condition"),
         ("IF(x.i, y.b, x.b)", "IF needs a condition"),
         ("COALESCE(x.i, y.t)", "the arguments of COALESCE have different types"),
-        ("CAST(x.s AS INT)", "CAST of STRING values to INT is not available here"),
-        ("CAST(x.d AS STRING)", "CAST of DOUBLE values to STRING is not available here"),
-        ("x.s || y.n", "CONCAT of DECIMAL(10,2) values is not available here"),
+        ("CAST(x.f AS STRING)", "CAST of FLOAT values to STRING is not available here"),
+        ("CAST(x.b AS DATE)", "CAST of BOOLEAN values to DATE is not available here"),
+        ("x.s || y.f", "CONCAT with FLOAT as argument 2 is not available here"),
         ("ROUND(x.s)", "ROUND of STRING values is not available here"),
-        ("LENGTH(x.i)", "LENGTH of INT values is not available here"),
+        ("LENGTH(x.f)", "LENGTH of FLOAT values is not available here"),
         ("abs(x.s) > y.i", "abs() needs a number or an interval"),
-        ("x.i LIKE 'a' OR y.b", "LIKE needs a string"),
+        (
+            "x.s LIKE y.s",
+            "LIKE with a pattern, a format or a unit that is computed is not available here",
+        ),
         ("CASE WHEN y.b THEN x.i ELSE x.s END = 1", "the branches of CASE have different types"),
         ("x.n / y.n > 1", "/ of DECIMAL values is not available here"),
     ],

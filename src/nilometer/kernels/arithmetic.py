@@ -42,7 +42,7 @@ def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     """The rest of a division, with the sign of the dividend."""
     valid = pc.and_(left.is_valid(), right.is_valid())
     if pc.any(pc.and_(valid, pc.equal(right, 0).fill_null(False))).as_py():
-        raise _division_by_zero()
+        raise division_by_zero()
     divisor = pc.if_else(valid, right, pa.scalar(1, right.type))
     if is_integer(left.type):
         # the smallest integer divided by -1 overflows, although its rest is 0
@@ -59,7 +59,7 @@ def checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
     try:
         return function(*values)
     except pa.ArrowInvalid as error:
-        raise _division_by_zero() if "divide by zero" in str(error) else overflow() from None
+        raise division_by_zero() if "divide by zero" in str(error) else overflow() from None
 
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -75,7 +75,8 @@ def overflow() -> PredicateError:
     )
 
 
-def _division_by_zero() -> PredicateError:
+def division_by_zero() -> PredicateError:
+    """The refusal of a division by zero."""
     return PredicateError(
         "division by zero",
         hint="guard it: x <> 0 AND …, or CASE WHEN x <> 0 THEN … END",

@@ -1,9 +1,10 @@
-"""CAST between numbers and truth values, and of whole numbers to text, as Spark (ANSI) has it."""
+"""CAST as Spark (ANSI) has it: between numbers, truth values, times and texts."""
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +12,44 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.arithmetic import checked, overflow
+from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.attempt import attempt
 from nilometer.kernels.function_types import is_text
+from nilometer.kernels.local_times import (
+    DAY,
+    dates,
+    days_of,
+    instants,
+    micros_of,
+    to_instant,
+    to_local,
+)
+from nilometer.kernels.print_values import print_values
+from nilometer.kernels.read_texts import read_texts
 from nilometer.kernels.round_values import DIGITS, as_longs, doubles, missing, round_decimals
 
+_LAST: Final = 2**63 - 1
 
-def cast_values(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column in another type; a number that the type does not hold is an error."""
+
+def try_cast(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
+    """The same, NULL where it cannot be done."""
+    return attempt(
+        lambda columns, _: cast_values(columns[0], kind, zone), [column], len(column), kind
+    )
+
+
+def cast_values(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
+    """The column in another type; a value that the type does not hold is an error."""
     given = column.type
-    if given == kind or pat.is_null(given) or is_text(kind):
+    if given == kind or pat.is_null(given):
+        return column.cast(kind)
+    if is_text(kind):
+        return print_values(column, zone)
+    if is_text(given) and not pat.is_binary(kind):
+        return read_texts(column, kind, zone)
+    if pat.is_temporal(given) or pat.is_temporal(kind):
+        return _cast_times(column, kind, zone)
+    if pat.is_nested(kind) or pat.is_binary(kind):
         return column.cast(kind)
     if pat.is_boolean(kind):
         return pc.not_equal(column, pa.scalar(0, given))
@@ -30,6 +61,60 @@ def cast_values(column: pa.Array, kind: pa.DataType) -> pa.Array:
         exact = column.cast(pa.string()) if pat.is_decimal(given) else column
         return exact.cast(kind, safe=False)
     return _to_integer(column, kind)
+
+
+def _cast_times(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
+    """Between dates, instants, and numbers of seconds since 1970."""
+    given = column.type
+    if pat.is_date32(given):
+        return instants(to_instant(days_of(column) * DAY, zone), column)
+    if pat.is_date32(kind):
+        return dates(to_local(micros_of(column), zone) // DAY, column)
+    if not pat.is_timestamp(kind):
+        return _seconds(column, kind)
+    if pat.is_timestamp(given):
+        return column.cast(kind)
+    if pat.is_floating(given):
+        return _from_doubles(column)
+    if pat.is_decimal(given):
+        wide = column.cast(pa.decimal256(76, given.scale))
+        micros = pc.multiply(
+            wide.cast(pa.decimal256(60, given.scale)),
+            pa.scalar(Decimal(1_000_000), pa.decimal256(8, 0)),
+        )
+        return checked(lambda numbers: pc.trunc(numbers).cast(pa.int64()), micros).cast(kind)
+    return instants(_saturated(column), column)
+
+
+def _saturated(column: pa.Array) -> Int64s:
+    """Microseconds of whole seconds; beyond the last instant that one, as in Java."""
+    seconds = column.cast(pa.int64()).fill_null(0).to_numpy()
+    most = _LAST // 1_000_000
+    kept = np.clip(seconds, -most - 1, most + 1)
+    found: Int64s = np.where(
+        kept > most, _LAST, np.where(kept < -most, -_LAST - 1, kept * 1_000_000)
+    )
+    return found
+
+
+def _seconds(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    micros = pa.array(micros_of(column), mask=missing(column))
+    if pat.is_floating(kind):
+        return pc.divide(micros.cast(pa.float64(), safe=False), 1e6).cast(kind, safe=False)
+    if pat.is_decimal(kind):
+        exact = [None if v is None else Decimal(v).scaleb(-6, DIGITS) for v in micros.to_pylist()]
+        return cast_values(pa.array(exact, pa.decimal128(25, 6)), kind)
+    whole = pa.array(micros_of(column) // 1_000_000, mask=missing(column))
+    return _to_integer(whole, kind)
+
+
+def _from_doubles(column: pa.Array) -> pa.Array:
+    values = doubles(column.cast(pa.float64()))
+    if not np.isfinite(values[~missing(column)]).all():
+        raise overflow()
+    with np.errstate(over="ignore", invalid="ignore"):
+        micros = np.trunc(values * 1e6)
+    return instants(as_longs(micros), column)
 
 
 def _to_integer(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -7,51 +7,38 @@ side of AND and OR and the branches of CASE are evaluated where they matter, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.errors import UnavailableError
 from nilometer.kernels.arithmetic import as_type, calculate, checked
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.call_function import call_function
-from nilometer.kernels.cast_values import cast_values
-from nilometer.kernels.expression_types import (
-    common_type,
-    constant_type,
-    field_place,
-    type_of,
-)
-from nilometer.kernels.round_values import round_values, whole_values
+from nilometer.kernels.cast_values import cast_values, try_cast
+from nilometer.kernels.compare import compare
+from nilometer.kernels.expression_types import constant_type, field_place
+from nilometer.kernels.functions.function import apply_function
+from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.type_of import constant_of, type_of
 from nilometer.model.expressions import (
-    Absolute,
+    Apply,
     Argument,
     Binary,
     Call,
     Case,
     Cast,
-    Ceiling,
     Coalesce,
-    Concat,
     Constant,
     Expression,
-    Floor,
-    Greatest,
     Interval,
     IsNull,
-    Least,
-    Length,
-    Like,
     Negative,
     Not,
     Operator,
-    Round,
-    Struct,
 )
 
 
@@ -92,36 +79,19 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             return _evaluate(operand, rows).is_null()
         case Not(operand):
             return pc.invert(_evaluate(operand, rows).cast(pa.bool_()))
-        case Like(operand, pattern):
-            return pc.match_like(_evaluate(operand, rows).cast(pa.string()), pattern)
         case Negative(operand):
             return checked(pc.negate_checked, _evaluate(operand, rows))
-        case Absolute(operand):
-            return checked(pc.abs_checked, _evaluate(operand, rows))
         case Case(branches, otherwise):
             return _case(branches, otherwise, rows, rows.type_of(expression))
         case Coalesce(operands):
             return _coalesce(operands, rows, rows.type_of(expression))
-        case Greatest(operands) | Least(operands):
-            largest = isinstance(expression, Greatest)
-            choose = partial(_chosen, Operator.AT_LEAST if largest else Operator.AT_MOST)
-            kind = rows.type_of(expression)
-            return reduce(choose, (as_type(_evaluate(value, rows), kind) for value in operands))
-        case Cast(operand, kind):
-            return cast_values(_evaluate(operand, rows), kind)
-        case Round(operand, digits):
-            return round_values(_evaluate(operand, rows), digits, rows.type_of(expression))
-        case Floor(operand) | Ceiling(operand):
-            upward, kind = isinstance(expression, Ceiling), rows.type_of(expression)
-            return whole_values(_evaluate(operand, rows), upward, kind)
-        case Concat(operands):
-            texts = [_evaluate(one, rows).cast(pa.string()) for one in operands]
-            return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
-        case Length(operand):
-            return pc.utf8_length(_evaluate(operand, rows).cast(pa.string()))
-        case Struct(names, operands):
-            arrays = [_evaluate(one, rows) for one in operands]
-            return pa.StructArray.from_arrays(arrays, list(names))
+        case Cast(operand, kind, zone, safe):
+            column = _evaluate(operand, rows)
+            return try_cast(column, kind, zone) if safe else cast_values(column, kind, zone)
+        case Apply(name, operands, zone):
+            values = [_evaluate(one, rows) for one in operands]
+            constants = [constant_of(one) for one in operands]
+            return apply_function(name, FUNCTIONS[name], values, rows.size, zone, constants)
         case Call():
             values = [_evaluate(value, rows) for value in expression.arguments]
             return call_function(expression, values, rows.size)
@@ -130,7 +100,7 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
         case Binary(operator, left, right):
             first, second = _evaluate(left, rows), _evaluate(right, rows)
             if operator.is_comparison:
-                return _compare(operator, first, second)
+                return compare(operator, first, second)
             return calculate(operator, first, second, rows.type_of(expression))
 
 
@@ -184,44 +154,6 @@ def _case(
 
 def is_true_in(condition: Expression, rows: _Rows) -> Bools:
     return _bools(_evaluate(condition, rows).cast(pa.bool_()).fill_null(False))
-
-
-def _compare(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
-    kind = common_type(left.type, right.type)
-    if kind is None:
-        raise UnavailableError("values of these types cannot be compared here")
-    if pat.is_null(kind):
-        both_null = pa.repeat(pa.scalar(True), len(left))
-        return both_null if operator is Operator.SAME else pa.nulls(len(left), pa.bool_())
-    left, right = as_type(left, kind), as_type(right, kind)
-    if operator is Operator.SAME:
-        same = _compare(Operator.EQUAL, left, right).fill_null(False)
-        return pc.or_(same, pc.and_(left.is_null(), right.is_null()))
-    if operator is Operator.DIFFERENT:
-        return pc.invert(_compare(Operator.EQUAL, left, right))
-    if operator in (Operator.GREATER, Operator.AT_LEAST):
-        left, right = right, left
-    if operator is Operator.EQUAL:
-        result, also = pc.equal(left, right), _nans(pc.and_, left, right)
-    elif operator in (Operator.LESS, Operator.GREATER):
-        result, also = pc.less(left, right), _nans(pc.and_not, right, left)
-    else:
-        result, also = pc.less_equal(left, right), _nans(lambda r, _: r, right, left)
-    return result if also is None else pc.or_(result, pc.if_else(result.is_valid(), also, None))
-
-
-def _nans(
-    join: Callable[[pa.Array, pa.Array], pa.Array], first: pa.Array, second: pa.Array
-) -> pa.Array | None:
-    return join(pc.is_nan(first), pc.is_nan(second)) if pat.is_floating(first.type) else None
-
-
-def _chosen(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
-    """The left values where the comparison holds, else the right ones; NULLs are passed over."""
-    if pat.is_null(left.type):
-        return left
-    better = pc.if_else(_compare(operator, left, right), left, right)
-    return pc.coalesce(better, left, right)
 
 
 def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) -> pa.Array:

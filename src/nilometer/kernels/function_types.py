@@ -11,13 +11,42 @@ _MOST_DIGITS: Final = 38
 
 
 def cast_type(kind: pa.DataType, to: pa.DataType) -> pa.DataType | None:
-    """The type of a cast that is done here: of numbers and truth values, not of texts."""
+    """The type of a cast that is done here, if Spark (ANSI) has it, too."""
     if kind == to or pat.is_null(kind):
         return to
-    simple = pat.is_boolean(kind) or pat.is_signed_integer(kind)
     if is_text(to):
-        return to if simple or is_text(kind) else None
-    return to if _is_simple(kind) and _is_simple(to) else None
+        return to if is_text(kind) or _is_printed(kind) else None
+    if is_text(kind):
+        return to if _is_simple(to) or _is_time(to) or pat.is_binary(to) else None
+    if _is_simple(kind) and _is_simple(to):
+        return to
+    times = (_is_time(kind), _is_time(to))
+    if all(times):
+        return to
+    if not any(times):
+        return None
+    # numbers are seconds since 1970; a date is no number
+    instant, other = (kind, to) if times[0] else (to, kind)
+    is_number = _is_simple(other) and not pat.is_boolean(other)
+    return to if pat.is_timestamp(instant) and is_number else None
+
+
+def is_local_cast(kind: pa.DataType, to: pa.DataType | None) -> bool:
+    """Whether a cast depends on the zone of days and hours."""
+    kinds = (kind, to)
+    has_instant = any(pat.is_timestamp(one) for one in kinds if one is not None)
+    return has_instant and any(
+        pat.is_date32(one) or is_text(one) for one in kinds if one is not None
+    )
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pat.is_date32(kind) or (pat.is_timestamp(kind) and kind.tz))
+
+
+def _is_printed(kind: pa.DataType) -> bool:
+    is_number = pat.is_signed_integer(kind) or pat.is_decimal(kind) or pat.is_float64(kind)
+    return bool(is_number or pat.is_boolean(kind) or _is_time(kind))
 
 
 def _is_simple(kind: pa.DataType) -> bool:

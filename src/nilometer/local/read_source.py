@@ -8,7 +8,7 @@ from functools import partial, reduce
 import pyarrow as pa
 
 from nilometer.errors import PredicateError
-from nilometer.kernels.expression_types import type_of
+from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import (
     Argument,
     Binary,

@@ -92,21 +92,8 @@ class Negative:
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute:
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True)
 class IsNull:
     operand: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """A string against a pattern with % and _, a backslash taking their meaning away."""
-
-    operand: Expression
-    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,64 +112,24 @@ class Coalesce:
 
 
 @dataclass(frozen=True, slots=True)
-class Greatest:
-    """The largest of some values; NULLs are passed over."""
-
-    operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Least:
-    """The smallest of some values; NULLs are passed over."""
-
-    operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Cast:
     operand: Expression
     kind: Any
     """The Arrow type of its values."""
+    zone: str = ""
+    """As in `Apply`."""
+    safe: bool = False
+    """Whether it is NULL, not an error, where it cannot be done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """A number rounded to so many digits behind the point, halves away from zero."""
+class Apply:
+    """One of SQL's own functions, by its name in `kernels.functions.table`, of some values."""
 
-    operand: Expression
-    digits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Concat:
-    """Texts put together; whole numbers and truth values become texts first."""
-
+    name: str
     operands: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """How many characters a text has."""
-
-    operand: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """Several values as one, by names."""
-
-    names: tuple[str, ...]
-    operands: tuple[Expression, ...]
+    zone: str = ""
+    """Where days and hours begin; empty: not known, so that nothing may depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,24 +145,5 @@ class Call:
 
 
 Expression: TypeAlias = (
-    Argument
-    | Constant
-    | Binary
-    | Not
-    | Negative
-    | Absolute
-    | IsNull
-    | Like
-    | Case
-    | Coalesce
-    | Greatest
-    | Least
-    | Cast
-    | Round
-    | Floor
-    | Ceiling
-    | Concat
-    | Length
-    | Struct
-    | Call
+    Argument | Constant | Binary | Not | Negative | IsNull | Case | Coalesce | Cast | Apply | Call
 )

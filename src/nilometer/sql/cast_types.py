@@ -16,6 +16,11 @@ _TYPES: Final[dict[exp.DType, pa.DataType]] = {
     exp.DType.DOUBLE: pa.float64(),
     exp.DType.BOOLEAN: pa.bool_(),
     exp.DType.TEXT: pa.string(),
+    exp.DType.BINARY: pa.binary(),
+    exp.DType.DATE: pa.date32(),
+    exp.DType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    exp.DType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    exp.DType.TIMESTAMPLTZ: pa.timestamp("us", tz="UTC"),
 }
 _MOST_DIGITS: Final = 38
 _MOST_LETTERS: Final = 5

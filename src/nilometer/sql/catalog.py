@@ -8,9 +8,11 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from nilometer.kernels.read_texts import is_region
 from nilometer.operators.watermarks import StreamClock
 
 _UTC: Final = ("UTC", "ETC/UTC", "GMT", "Z", "+00:00")
+UTC: Final = "UTC"
 ARRIVAL = "current_timestamp()"
 """What stands for the time column of a stream without one: the time of arrival."""
 
@@ -131,5 +133,8 @@ class Catalog:
 
     @property
     def zone(self) -> str:
-        """The zone of instants that name none, as they would name it; empty if it is not UTC."""
-        return "+00:00" if self.engine.time_zone.upper() in _UTC else ""
+        """Where days and hours begin: UTC or a region; empty if that is not understood here."""
+        zone = self.engine.time_zone
+        if zone.upper() in _UTC:
+            return UTC
+        return zone if is_region(zone) else ""

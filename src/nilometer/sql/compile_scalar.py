@@ -12,35 +12,27 @@ from sqlglot import exp
 
 from nilometer.errors import NilometerError, SqlError
 from nilometer.model.expressions import (
-    Absolute,
+    Apply,
     Argument,
     Binary,
     Call,
     Case,
     Cast,
-    Ceiling,
     Coalesce,
-    Concat,
     Constant,
     Expression,
-    Floor,
-    Greatest,
     Interval,
     IsNull,
-    Least,
-    Length,
-    Like,
     Negative,
     Not,
     Operator,
-    Round,
-    Struct,
     Value,
 )
 from nilometer.model.time import parse_signed_duration
-from nilometer.sql.cast_types import read_type, whole_number
+from nilometer.sql.call_nodes import read_call
+from nilometer.sql.cast_types import read_type
 from nilometer.sql.catalog import Function
-from nilometer.sql.instants import read_instant
+from nilometer.sql.instants import is_instant, read_instant
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, is_placed, place_of
 
@@ -62,19 +54,10 @@ _OPERATORS: Final[dict[type[exp.Expr], Operator]] = {
     exp.Or: Operator.OR,
 }
 
-_OF_SEVERAL: Final[dict[type[exp.Expr], type[Coalesce | Greatest | Least]]] = {
-    exp.Coalesce: Coalesce,
-    exp.Greatest: Greatest,
-    exp.Least: Least,
-}
 _WORDS: Final[dict[type[exp.Expr], str]] = {
     exp.Bracket: "an element in brackets",
     exp.Dot: "a field of an expression",
-    exp.RegexpLike: "RLIKE",
-    exp.BitwiseAnd: "the operator &",
-    exp.BitwiseOr: "the operator |",
-    exp.BitwiseXor: "the operator ^",
-    exp.BitwiseNot: "the operator ~",
+    exp.Escape: "ESCAPE",
 }
 _NOT_FINITE: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 SAID: Final = "said"
@@ -97,7 +80,7 @@ class Subset:
     argument: Callable[[Ref], Argument]
     functions: Mapping[str, Function]
     zone: str = ""
-    """That of instants which name none; empty: not known here."""
+    """Where days and hours begin; empty: not known here."""
 
     def compile(self, node: exp.Expr) -> Expression:
         """The expression, or a NotInSubsetError that says which part of it is not available."""
@@ -123,53 +106,35 @@ class Subset:
                 return Not(self.compile(node.this))
             case exp.Neg():
                 return Negative(self.compile(node.this))
-            case exp.Abs():
-                return Absolute(self.compile(node.this))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return IsNull(self.compile(node.this))
             case exp.Between() if not node.args.get("symmetric"):
                 return self._between(node)
             case exp.In() if node.expressions and not node.args.get("query"):
                 return self._in(node)
-            case exp.Like() if isinstance(node.expression, exp.Literal):
-                return Like(self.compile(node.this), node.expression.name)
             case exp.Case() | exp.If():
                 return self._case(node)
-            case exp.Func() | exp.DPipe():
-                return self._function(node)
-        raise self._unavailable(node)
+        return self._function(node)
 
     def _function(self, node: exp.Expr) -> Expression:
         match node:
-            case exp.Coalesce() | exp.Greatest() | exp.Least():
-                make = _OF_SEVERAL[type(node)]
-                return make(tuple(map(self.compile, [node.this, *node.expressions])))
+            case exp.Coalesce():
+                return Coalesce(tuple(map(self.compile, [node.this, *node.expressions])))
             case exp.Nullif():
                 value = self.compile(node.this)
                 same = Binary(Operator.EQUAL, value, self.compile(node.expression))
                 return Case(((same, Constant(None)),), value)
             case exp.Cast() if (number := _not_finite(node)) is not None:
                 return Constant(number)
-            case exp.Cast() if (kind := read_type(node.args["to"])) and not node.args.get("safe"):
-                return Cast(self.compile(node.this), kind)
+            case exp.Nvl2():
+                given = Not(IsNull(self.compile(node.this)))
+                return Case(((given, self._part(node, "true")),), self._part(node, "false"))
             case exp.Cast() if (instant := read_instant(node, self.zone)) is not None:
                 return Constant(instant)
-            case exp.Round() if (digits := whole_number(node.args.get("decimals"))) is not None:
-                return Round(self.compile(node.this), digits)
-            case exp.Floor() | exp.Ceil() if not (node.args.get("decimals") or node.args.get("to")):
-                value = self.compile(node.this)
-                return Floor(value) if isinstance(node, exp.Floor) else Ceiling(value)
-            case exp.Concat() if not isinstance(node, exp.ConcatWs) and node.expressions:
-                return Concat(tuple(map(self.compile, node.expressions)))
-            case exp.DPipe():
-                return Concat((self.compile(node.this), self.compile(node.expression)))
-            case exp.Struct() if all(isinstance(one, exp.PropertyEQ) for one in node.expressions):
-                names = tuple(one.name for one in node.expressions)
-                return Struct(
-                    names, tuple(self.compile(one.expression) for one in node.expressions)
-                )
-            case exp.Length():
-                return Length(self.compile(node.this))
+            case exp.Cast() if is_instant(node):  # that Spark may read
+                raise self._unavailable(node)
+            case exp.Cast() if (kind := read_type(node.args["to"])) is not None:
+                return Cast(self.compile(node.this), kind, self.zone, bool(node.args.get("safe")))
         return self._call(node)
 
     def _binary(self, operator: Operator, node: exp.Binary) -> Expression:
@@ -216,10 +181,14 @@ class Subset:
 
     def _call(self, node: exp.Expr) -> Expression:
         function = self.functions.get(node.name.lower())
-        if function is None or not isinstance(node, exp.Anonymous):
+        if function is not None and isinstance(node, exp.Anonymous):
+            own = tuple(self.compile(argument) for argument in node.expressions)
+            return Call(function.name, function.function, own, function.returns, function.by_row)
+        call = read_call(node)
+        if call is None:
             raise self._unavailable(node)
-        arguments = tuple(self.compile(argument) for argument in node.expressions)
-        return Call(function.name, function.function, arguments, function.returns, function.by_row)
+        name, operands = call
+        return Apply(name, tuple(map(self.compile, operands)), self.zone)
 
     def _constant(self, node: exp.Expr) -> Value:
         match node:
@@ -248,7 +217,7 @@ class Subset:
         return NotInSubsetError(
             f"{describe(node)} is not available here",
             place=place_of(node, self.sql),
-            hint=f"write it with CASE, CAST, COALESCE and the like, {ELSEWHERE_HINT}",
+            hint=f"docs/functions.md lists what can stand here; {ELSEWHERE_HINT}",
         )
 
 

@@ -104,7 +104,8 @@ class ExpressionBinder:
             if isinstance(value, exp.PropertyEQ):
                 name, value = value.this.name, value.expression  # noqa: PLW2901
             else:
-                name = value.alias_or_name or f"col{number}"
+                named = isinstance(value, exp.Alias | exp.Column | exp.Dot)
+                name = value.alias_or_name if named else f"col{number}"
             fields += [exp.Literal.string(name), self._resolve(value.unalias())]
         return exp.Anonymous(this="named_struct", expressions=fields)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
@@ -14,6 +15,15 @@ _ZONED: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)"
 )
 """As Spark reads them: a zone follows seconds, and is at most 18 hours off."""
+
+
+_INSTANTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+
+
+def is_instant(cast: exp.Cast) -> bool:
+    """Whether a cast is of a text that is written there to a date or an instant."""
+    is_text = isinstance(cast.this, exp.Literal) and cast.this.is_string
+    return is_text and cast.to.this in _INSTANTS and not cast.args.get("safe")
 
 
 def read_instant(cast: exp.Cast, zone: str = "") -> date | datetime | None:
@@ -29,12 +39,12 @@ def read_instant(cast: exp.Cast, zone: str = "") -> date | datetime | None:
     True
     """
     text = cast.this
-    if not isinstance(text, exp.Literal) or not text.is_string or cast.args.get("safe"):
+    if not is_instant(cast):
         return None
     try:
         if cast.to.this is exp.DType.DATE and _DATE.fullmatch(text.name):
             return date.fromisoformat(text.name)
-        if cast.to.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
+        if cast.to.this is not exp.DType.DATE:
             return _instant(text.name, zone)
     except (ValueError, OverflowError):  # 2026-02-30, or 0001-01-01 00:00:00+01:00
         pass
@@ -46,5 +56,6 @@ def _instant(text: str, zone: str) -> datetime | None:
         return datetime.fromisoformat(text).astimezone(UTC)
     if zone and _LOCAL.fullmatch(text):
         date_only = "" if len(text) > len("2026-01-01") else " 00:00"
-        return datetime.fromisoformat(f"{text}{date_only}{zone}").astimezone(UTC)
+        local = datetime.fromisoformat(f"{text}{date_only}")
+        return local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
     return None

@@ -15,6 +15,38 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
+from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.functions.time_units import UNITS
+
+_READ_BY_OTHERS: Final = frozenset({"abs", "array", "date_trunc", "greatest", "least", "mod"})
+"""Functions that other rules look for by their nodes."""
+_WITH_UNITS: Final = {
+    **dict.fromkeys(("DATEADD", "DATE_ADD", "TIMESTAMPADD"), "dateadd"),
+    **dict.fromkeys(("DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF"), "datediff"),
+}
+"""Functions whose first operand of three is a unit, not a column, and what they are then."""
+
+
+def _unit_or_none(name: str) -> Callable[[list[Any]], exp.Expr]:
+    """What reads a call that has a unit, or has none."""
+
+    def read(operands: list[Any]) -> exp.Expr:
+        unit = operands[0].name.upper() if operands and isinstance(operands[0], exp.Column) else ""
+        if len(operands) != 3 or unit not in UNITS:
+            return exp.Anonymous(this=name, expressions=operands)
+        return exp.Anonymous(
+            this=_WITH_UNITS[name], expressions=[exp.Var(this=unit), *operands[1:]]
+        )
+
+    return read
+
+
+def _known_calls() -> dict[str, Callable[..., Any]]:
+    """How calls are read: those that are evaluated here as they are written."""
+    plain = {name.upper() for name in FUNCTIONS if name not in _READ_BY_OTHERS}
+    known = {name: read for name, read in SparkParser.FUNCTIONS.items() if name not in plain}
+    return {**known, **{name: _unit_or_none(name) for name in _WITH_UNITS}}
+
 
 Node = TypeVar("Node", bound=exp.Expr)
 Element = TypeVar("Element")
@@ -75,6 +107,13 @@ class PlacedParser(SparkParser):
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: _from_keyword(parse) for token, parse in SparkParser.QUERY_MODIFIER_PARSERS.items()
+    }
+
+    FUNCTIONS: ClassVar = _known_calls()
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse
+        for name, parse in SparkParser.FUNCTION_PARSERS.items()
+        if name not in ("CEIL", "FLOOR", "CHAR", "CHR", "INITCAP")
     }
 
     _steps = 0

@@ -27,7 +27,7 @@ from nilometer.model.time_windows import (
     SessionWindows,
     TimeWindows,
 )
-from nilometer.sql.catalog import Catalog
+from nilometer.sql.catalog import UTC, Catalog
 from nilometer.sql.dialect import Emit, StreamWindow
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import Reasons, unwrap
@@ -278,7 +278,7 @@ class _GroupedWindows:
         if not isinstance(time, exp.Column) or time.name.lower() != relation.time.lower():
             return None
         unit = call.args["unit"].name.upper()
-        if unit not in _ANYWHERE and not self.catalog.zone:
+        if unit not in _ANYWHERE and self.catalog.zone != UTC:
             return None
         if unit in _LENGTHS:
             return HoppingWindows(_LENGTHS[unit], _LENGTHS[unit])

@@ -16,7 +16,8 @@ from nilometer.errors import (
     SqlTypeError,
     UnavailableError,
 )
-from nilometer.kernels.expression_types import type_name, type_of
+from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import Argument
 from nilometer.sql.below_windows import BelowWindows
 from nilometer.sql.catalog import Catalog, Relation

@@ -6,6 +6,7 @@ machine or the session. Names in FROM are bound to the catalog, so files cannot 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -66,6 +67,11 @@ _WHY: Final = (
     (_TELL, "it tells about the machine, not about the data"),
     (_NAMES_OTHERS, "names are written as they are"),
 )
+
+
+def reasons() -> Sequence[tuple[frozenset[str], str]]:
+    """Functions that cannot be called, and why."""
+    return _WHY
 
 
 def refuse_unsafe(call: exp.Func, sql: str) -> SqlError | None:

@@ -8,14 +8,13 @@ from sqlglot import exp
 
 from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.evaluate import evaluate
-from nilometer.kernels.expression_types import type_of
+from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import Argument
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
-from nilometer.sql.instants import read_instant
+from nilometer.sql.instants import is_instant, read_instant
 from nilometer.sql.scalars import Ref, place_of
 
-_UTC: Final = "+00:00"
-_INSTANTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+_UTC: Final = "UTC"
 _HINT: Final = (
     "write a number, a text, TRUE, FALSE, NULL, DATE '2026-01-31', TIMESTAMP '…', X'0A' or "
     "ARRAY(1, 2)"
@@ -66,7 +65,7 @@ def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:
     """The expression, its instants spelled with their zone: UTC where none is written."""
 
     def spelled(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Cast) or not _is_instant(node):
+        if not isinstance(node, exp.Cast) or not is_instant(node):
             return node
         instant = read_instant(node, _UTC)
         if instant is None:
@@ -80,10 +79,6 @@ def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:
         return node
 
     return tree.transform(spelled)
-
-
-def _is_instant(cast: exp.Cast) -> bool:
-    return isinstance(cast.this, exp.Literal) and cast.this.is_string and cast.to.this in _INSTANTS
 
 
 def _no_column(ref: Ref) -> Argument:

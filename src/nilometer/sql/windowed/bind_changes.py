@@ -27,6 +27,7 @@ from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.types import Types
 from nilometer.sql.window_call_parser import WindowCall
 from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
 from nilometer.sql.windowed.bind_match import MatchBinder, Ordered
@@ -317,7 +318,8 @@ class ChangesBinder:
         if is_outermost:
             refuse_added_names(items)
         keys, sets = self._keys(tree, items, scope)
-        groups = Groups(self.sql, self.catalog, keys, has_time=_has_time(rows), sets=sets)
+        types = Types(self.catalog, rows.sources)
+        groups = Groups(self.sql, self.catalog, keys, types, has_time=_has_time(rows), sets=sets)
         in_order = replace(binder, clause="ORDER BY", aliases=_aliases(items, scope))
         ordering = read_ordering(tree, items, in_order.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden

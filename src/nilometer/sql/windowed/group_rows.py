@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
+from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError, UnavailableError
 from nilometer.kernels.aggregate_types import aggregate_type
+from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import Argument
 from nilometer.operators.change_specs import AggregateCall
 from nilometer.sql.aggregate_calls import is_aggregate, read_aggregate
@@ -21,6 +22,7 @@ from nilometer.sql.placed_parser import written
 from nilometer.sql.plan import RESULT_TIME, Item, Source
 from nilometer.sql.scalars import (
     ColumnRef,
+    Ref,
     ResolvedColumn,
     Scalar,
     column,
@@ -31,6 +33,7 @@ from nilometer.sql.scalars import (
     rebuild,
     show,
 )
+from nilometer.sql.types import Types
 from nilometer.sql.windowed.grouping_sets import SET_NUMBER, GroupingSets
 from nilometer.sql.windowed.refusals import require_comparable
 from nilometer.sql.windowed.row_expressions import RowExpressions
@@ -56,6 +59,8 @@ class Groups:
     sql: str
     catalog: Catalog
     keys: list[Item]
+    types: Types
+    """Of expressions over the rows below."""
     arguments: list[Item] = field(default_factory=list)
     calls: list[_Call] = field(default_factory=list)
     has_time: bool = True
@@ -110,12 +115,21 @@ class Groups:
         return rebuild(tree, self._over_keys)
 
     def _is_available(self, tree: exp.Expr) -> bool:
-        """Whether an expression over groups can be evaluated here."""
+        """Whether an expression over groups can be evaluated here, for values of their types."""
+        names = [key.name for key in self.keys]
+
+        def argument(ref: Ref) -> Argument:
+            assert isinstance(ref, ColumnRef)
+            return Argument(names.index(ref.column), ref.fields)
+
+        known = self.catalog
+        kinds = [self.types.of(key.value) or pa.null() for key in self.keys]
         try:
-            known = self.catalog
-            Subset(self.sql, lambda _: Argument(0), known.functions, known.zone).compile(tree)
-        except NotInSubsetError:
+            type_of(Subset(self.sql, argument, known.functions, known.zone).compile(tree), kinds)
+        except (NotInSubsetError, UnavailableError):
             return False
+        except PredicateError:  # of which the place is told later
+            return True
         return True
 
     def _aggregate(self, tree: exp.Expr, text: str) -> exp.Expr:

@@ -32,6 +32,7 @@ from nilometer.sql.scalars import (
 )
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.subqueries import Asked, SubqueryColumn
+from nilometer.sql.types import Types
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.exists import ExistsTest
 from nilometer.sql.windowed.group_rows import GROUPS, Groups, key_item
@@ -282,7 +283,8 @@ class SubqueryBinder:
         """The groups of a subquery's rows, and how its value is made of what they give."""
         place = place_of(asked, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
-        groups = Groups(self.sql, self.builder.catalog, list(keys.values()))
+        types = Types(self.builder.catalog, keyed.rows.sources)
+        groups = Groups(self.sql, self.builder.catalog, list(keys.values()), types)
         tree = groups.rewrite(value).tree
         for one in groups.calls:
             if one.call.function in (AggregateFunction.LIST, AggregateFunction.SET):

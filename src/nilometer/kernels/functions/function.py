@@ -1,0 +1,286 @@
+"""What a function of SQL is: what it takes, what it gives, and how it is computed over columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError, UnavailableError
+from nilometer.kernels.arithmetic import as_type
+from nilometer.kernels.arrays import Bools
+from nilometer.kernels.attempt import attempt
+from nilometer.kernels.cast_values import cast_values
+from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.function_types import cast_type, is_local_cast, is_text
+from nilometer.model.names import count
+
+MOST: Final = 1 << 20
+"""How large a value may become that a function makes: characters, bytes or items."""
+
+Accept: TypeAlias = Callable[[pa.DataType], pa.DataType | None]
+"""The type in which a function takes a value of some type; None: it does not."""
+
+
+class _NoConstant:
+    """Stands for the value of an operand that is not written in the statement."""
+
+
+NO_CONSTANT: Final = _NoConstant()
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What is known of an operand before there are rows."""
+
+    kind: pa.DataType
+    constant: Any = NO_CONSTANT
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A function's operands in so many rows, in the types that it takes."""
+
+    columns: Sequence[pa.Array]
+    size: int
+    kind: pa.DataType
+    """The type of what it gives."""
+    zone: str
+    constants: Sequence[Any]
+
+    def present(self) -> Bools:
+        """Where no operand is NULL."""
+        present = np.ones(self.size, np.bool_)
+        for column in self.columns:
+            if column.null_count:
+                present &= column.is_valid().to_numpy(zero_copy_only=False)
+        return present
+
+
+Give: TypeAlias = Callable[[Sequence[Operand]], pa.DataType]
+Check: TypeAlias = Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: a row of the table."""
+
+    takes: tuple[Accept, ...]
+    gives: pa.DataType | Give
+    """Its type, or what says so; that may raise an UnavailableError."""
+    evaluate: Callable[[Applied], pa.Array]
+    optional: int = 0
+    """How many of the last operands may be missing."""
+    several: bool = False
+    """Whether the last operand may be repeated."""
+    literals: Mapping[int, Check] = field(default_factory=dict)
+    """Operands that must be written in the statement; an UnavailableError for what is not ours."""
+    local: bool = False
+    """Whether it depends on the zone of days and hours."""
+
+
+def type_of_call(
+    name: str, function: Function, operands: Sequence[Operand], zone: str
+) -> pa.DataType:
+    """The type of what a function gives for such operands."""
+    _require_number(name, function, len(operands))
+    taken = taken_types(function, [one.kind for one in operands])
+    for number, (one, kind) in enumerate(zip(operands, taken, strict=True), start=1):
+        if kind is None:
+            raise _untaken(name, one.kind, number, len(operands))
+    casts = any(is_local_cast(one.kind, kind) for one, kind in zip(operands, taken, strict=True))
+    if (function.local or casts) and not zone:
+        raise UnavailableError(f"{name.upper()} is not available here in the session's time zone")
+    for place, check in function.literals.items():
+        if place < len(operands):
+            _check_literal(name, operands[place], check)
+    known = [Operand(k, one.constant) for one, k in zip(operands, taken, strict=True)]
+    return function.gives(known) if callable(function.gives) else function.gives
+
+
+def _untaken(name: str, kind: pa.DataType, number: int, operands: int) -> UnavailableError:
+    what = f"of {type_name(kind)} values"
+    if operands > 1:
+        what = f"with {type_name(kind)} as argument {number}"
+    return UnavailableError(f"{name.upper()} {what} is not available here")
+
+
+def taken_types(function: Function, kinds: Sequence[pa.DataType]) -> list[pa.DataType | None]:
+    """The types in which a function takes operands of some types."""
+    takes = list(function.takes)
+    while function.several and len(takes) < len(kinds):
+        takes.append(takes[-1])
+    return [accept(kind) for accept, kind in zip(takes, kinds, strict=False)]
+
+
+def apply_function(
+    name: str,
+    function: Function,
+    columns: Sequence[pa.Array],
+    size: int,
+    zone: str,
+    constants: Sequence[Any],
+) -> pa.Array:
+    """The values of a function in so many rows."""
+    operands = [Operand(one.type, c) for one, c in zip(columns, constants, strict=True)]
+    kind = type_of_call(name, function, operands, zone)
+    taken = taken_types(function, [one.type for one in columns])
+    cast = [cast_values(one, to, zone) for one, to in zip(columns, taken, strict=True)]
+    return as_type(function.evaluate(Applied(cast, size, kind, zone, constants)), kind)
+
+
+def _require_number(name: str, function: Function, given: int) -> None:
+    most = len(function.takes)
+    if most - function.optional <= given and (given <= most or function.several):
+        return
+    least = most - function.optional
+    takes = count(most, "argument") if least == most else f"{least} to {most} arguments"
+    raise PredicateError(
+        f"{name.upper()} got {count(given, 'argument')}",
+        detail=f"it takes {'at least ' + count(least, 'argument') if function.several else takes}",
+    )
+
+
+def _check_literal(name: str, operand: Operand, check: Check) -> None:
+    if isinstance(operand.constant, _NoConstant):
+        raise UnavailableError(
+            f"{name.upper()} by a pattern, format or unit that is computed is not available here",
+            hint="write it as a text in quotes, or a number",
+        )
+    if operand.constant is not None:
+        check(operand.constant)
+
+
+def too_large(name: str) -> PredicateError:
+    """The refusal of a value that would be larger than one may be."""
+    return PredicateError(
+        f"what {name} makes would be too large",
+        detail=f"a value that a function makes has at most {MOST} characters, bytes or items",
+        hint="make it shorter",
+    )
+
+
+# What functions take.
+
+
+def text(kind: pa.DataType) -> pa.DataType | None:
+    """A text, or what is written as one."""
+    return pa.string() if is_text(kind) or cast_type(kind, pa.string()) else None
+
+
+def plain_text(kind: pa.DataType) -> pa.DataType | None:
+    """A text alone."""
+    return pa.string() if is_text(kind) or pat.is_null(kind) else None
+
+
+def int32(kind: pa.DataType) -> pa.DataType | None:
+    """An INT, or what fits into one; a text is read as one."""
+    small = kind in (pa.int8(), pa.int16(), pa.int32())
+    return pa.int32() if small or is_text(kind) or pat.is_null(kind) else None
+
+
+def int64(kind: pa.DataType) -> pa.DataType | None:
+    """A whole number; a text is read as one."""
+    is_whole = pat.is_signed_integer(kind) or is_text(kind) or pat.is_null(kind)
+    return pa.int64() if is_whole else None
+
+
+def double(kind: pa.DataType) -> pa.DataType | None:
+    """A number; a text is read as one."""
+    is_number = pat.is_signed_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
+    return pa.float64() if is_number or is_text(kind) or pat.is_null(kind) else None
+
+
+def number(kind: pa.DataType) -> pa.DataType | None:
+    """A number as it is."""
+    is_number = pat.is_signed_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
+    return kind if is_number or pat.is_null(kind) else None
+
+
+def bytes_of(kind: pa.DataType) -> pa.DataType | None:
+    """Bytes, or a text as its bytes."""
+    is_usable = is_text(kind) or pat.is_binary(kind) or pat.is_null(kind)
+    return pa.binary() if is_usable else None
+
+
+def text_or_bytes(kind: pa.DataType) -> pa.DataType | None:
+    """Bytes, or a text."""
+    return pa.binary() if pat.is_binary(kind) else text(kind)
+
+
+def day(kind: pa.DataType) -> pa.DataType | None:
+    """A date, the date of an instant, or a text that is read as one."""
+    usable = pat.is_date32(kind) or _is_instant(kind) or is_text(kind) or pat.is_null(kind)
+    return pa.date32() if usable else None
+
+
+def instant(kind: pa.DataType) -> pa.DataType | None:
+    """An instant, the first one of a date, or a text that is read as one."""
+    usable = pat.is_date32(kind) or _is_instant(kind) or is_text(kind) or pat.is_null(kind)
+    return pa.timestamp("us", tz="UTC") if usable else None
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pat.is_timestamp(kind) and kind.tz)
+
+
+def boolean(kind: pa.DataType) -> pa.DataType | None:
+    """A truth value."""
+    return pa.bool_() if pat.is_boolean(kind) or pat.is_null(kind) else None
+
+
+def anything(kind: pa.DataType) -> pa.DataType | None:
+    """A value as it is."""
+    return kind
+
+
+# How functions are computed.
+
+
+def each(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
+    """Value by value, where no operand is NULL."""
+
+    def run(applied: Applied) -> pa.Array:
+        if not applied.columns:
+            return pa.array([function()] * applied.size, applied.kind)
+        rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
+        found = [None if any(v is None for v in row) else function(*row) for row in rows]
+        return pa.array(found, applied.kind)
+
+    return run
+
+
+def over(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
+    """By a function of Arrow columns, which sees to NULLs itself."""
+    return lambda applied: function(*applied.columns)
+
+
+def numpy_of(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
+    """By a function of numpy arrays; NULL where an operand is."""
+
+    def run(applied: Applied) -> pa.Array:
+        present = applied.present()
+        if any(pat.is_null(column.type) for column in applied.columns):
+            return pa.nulls(applied.size, applied.kind)
+        arrays = [column.fill_null(0).to_numpy(zero_copy_only=False) for column in applied.columns]
+        with np.errstate(all="ignore"):
+            found = function(*arrays)
+        return pa.array(found, mask=~present).cast(applied.kind)
+
+    return run
+
+
+def tried(evaluate: Callable[[Applied], pa.Array]) -> Callable[[Applied], pa.Array]:
+    """The same, and NULL in the rows in which it fails."""
+
+    def run(applied: Applied) -> pa.Array:
+        def work(columns: Sequence[pa.Array], size: int) -> pa.Array:
+            return evaluate(replace(applied, columns=columns, size=size))
+
+        return attempt(work, applied.columns, applied.size, applied.kind)
+
+    return run

@@ -1,0 +1,33 @@
+"""All functions that are evaluated here, by their names in lower case; operators by their signs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nilometer.kernels.functions import (
+    choices,
+    clock_times,
+    digests,
+    list_order,
+    lists,
+    numbers,
+    patterns,
+    texts,
+    time_units,
+    times,
+)
+from nilometer.kernels.functions.function import Function
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    **choices.FUNCTIONS,
+    **clock_times.FUNCTIONS,
+    **digests.FUNCTIONS,
+    **list_order.FUNCTIONS,
+    **lists.FUNCTIONS,
+    **numbers.FUNCTIONS,
+    **patterns.FUNCTIONS,
+    **texts.FUNCTIONS,
+    **time_units.FUNCTIONS,
+    **times.FUNCTIONS,
+}

@@ -1,0 +1,108 @@
+"""TIMESTAMPADD and TIMESTAMPDIFF: so many units of time later, and how many lie between two."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.errors import UnavailableError
+from nilometer.kernels.arithmetic import overflow
+from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.functions.function import Applied, Function, instant, int64, plain_text
+from nilometer.kernels.functions.times import masked, plus_months
+from nilometer.kernels.local_times import (
+    DAY,
+    INSTANT,
+    civil,
+    micros_of,
+    to_instant,
+    to_local,
+)
+
+_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_DAYS: Final = {"DAY": 1, "DAYOFYEAR": 1, "WEEK": 7}
+_MICROS: Final = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+}
+UNITS: Final = frozenset({*_MONTHS, *_DAYS, *_MICROS})
+_MOST: Final = 2**62
+
+
+def _check(unit: Any) -> None:
+    if unit not in UNITS:
+        raise UnavailableError(
+            f"there is no unit of time {unit}", hint=f"write one of {', '.join(sorted(UNITS))}"
+        )
+
+
+def _add(applied: Applied) -> pa.Array:
+    unit = applied.constants[0]
+    count = applied.columns[1].fill_null(0).to_numpy()
+    micros = micros_of(applied.columns[2])
+    if unit in _MICROS:
+        return _instants(micros, count, _MICROS[unit], applied)
+    local = to_local(micros, applied.zone)
+    if unit in _DAYS:
+        moved = _moved(local, count, _DAYS[unit] * DAY)
+    else:
+        if (np.abs(count) > 10_000_000).any():
+            raise overflow()
+        moved = plus_months(local // DAY, count * _MONTHS[unit]) * DAY + local % DAY
+    same = moved - (local - micros)  # a clock that repeats an hour stays in the same one
+    again = to_local(same, applied.zone) == moved
+    found = np.where(again, same, to_instant(moved, applied.zone))
+    return pa.array(found, mask=~applied.present()).cast(INSTANT)
+
+
+def _instants(micros: Int64s, count: Int64s, size: int, applied: Applied) -> pa.Array:
+    return pa.array(_moved(micros, count, size), mask=~applied.present()).cast(INSTANT)
+
+
+def _moved(start: Int64s, count: Int64s, size: int) -> Int64s:
+    far = np.abs(count.astype(np.float64)) * size + np.abs(start.astype(np.float64))
+    if (far > _MOST).any():
+        raise overflow()
+    return start + count * size
+
+
+def _diff(applied: Applied) -> pa.Array:
+    """Whole units from the first to the second, by the local clock."""
+    unit = applied.constants[0]
+    first, last = (to_local(micros_of(one), applied.zone) for one in applied.columns[1:])
+    if unit in _MONTHS:
+        found = _toward_zero(_months(first, last), _MONTHS[unit])
+    elif unit in _DAYS:
+        found = _toward_zero(_toward_zero(last - first, DAY), _DAYS[unit])
+    else:
+        found = _toward_zero(last - first, _MICROS[unit])
+    return masked(found, applied, pa.int64())
+
+
+def _toward_zero(value: Int64s, size: int) -> Int64s:
+    found: Int64s = np.sign(value) * (np.abs(value) // size)
+    return found
+
+
+def _months(first: Int64s, last: Int64s) -> Int64s:
+    clocks = first % DAY, last % DAY
+    start, end = first // DAY, last // DAY
+    end = np.where((end > start) & (clocks[1] < clocks[0]), end - 1, end)
+    end = np.where((end < start) & (clocks[1] > clocks[0]), end + 1, end)
+    packed = [(year * 12 + month) * 32 + day for year, month, day in map(civil, (start, end))]
+    return _toward_zero(packed[1] - packed[0], 32)
+
+
+FUNCTIONS: Final = {
+    "timestampadd": Function(
+        (plain_text, int64, instant), INSTANT, _add, literals={0: _check}, local=True
+    ),
+    "timestampdiff": Function(
+        (plain_text, instant, instant), pa.int64(), _diff, literals={0: _check}, local=True
+    ),
+}
