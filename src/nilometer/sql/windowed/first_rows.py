@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import SqlError
-from nilometer.model.expressions import Argument, Binary, Constant, Operator, Struct
+from nilometer.model.expressions import Apply, Argument, Binary, Constant, Expression, Operator
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.sql.changes_plan import Aggregate, Column, Compute, Node, UnionAll
 from nilometer.sql.over_calls import RANK, TopCall
@@ -43,14 +45,14 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
     for one in own:
         require_comparable(one.kind, place, "rows that ROW_NUMBER() orders")
     fields = [f"c{number}" for number in range(len(own))]
-    row = Struct(tuple(fields), tuple(Argument(place) for place in range(len(own))))
+    row = _struct(fields, [Argument(place) for place in range(len(own))])
     names = [f"o{number}" for number in range(len(order))]
-    ordered = Struct(
-        (*names, "v"), (*(Argument(count + len(keys) + n) for n in range(len(order))), row)
-    )
+    first = count + len(keys)
+    orders = [Argument(first + number) for number in range(len(order))]
+    ordered = _struct([*names, "v"], [*orders, row])
     row_kind = pa.struct([pa.field(f, one.kind) for f, one in zip(fields, own, strict=True)])
-    orders = [pa.field(name, one.kind) for name, one in zip(names, order, strict=True)]
-    kind = pa.struct([*orders, pa.field("v", row_kind)])
+    kinds = [pa.field(name, one.kind) for name, one in zip(names, order, strict=True)]
+    kind = pa.struct([*kinds, pa.field("v", row_kind)])
     below = Compute(
         (node,),
         None,
@@ -79,6 +81,12 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
         texts = (f"rows > {rank}", *(one.name for one in own), str(rank + 1))
         parts.append(Compute((groups,), test, (*values, Constant(rank + 1)), found, texts))
     return UnionAll(tuple(parts), found) if len(parts) != 1 else parts[0]
+
+
+def _struct(names: Sequence[str], values: Sequence[Expression]) -> Expression:
+    """Several values as one, by names."""
+    pairs = zip(map(Constant, names), values, strict=True)
+    return Apply("named_struct", tuple(chain.from_iterable(pairs)))
 
 
 def _direction(terms: list[exp.Ordered], sql: str) -> bool:
