@@ -22,7 +22,6 @@ from nilometer.commands.sensors import sensors_app
 from nilometer.commands.serve import serve
 from nilometer.commands.tokens import tokens_app
 from nilometer.errors import InputError, NilometerError
-from nilometer.extras import require_extras
 from nilometer.version import VERSION
 
 app = typer.Typer(
@@ -91,6 +90,19 @@ LogsOption = Annotated[
 ]
 
 
+EngineOption = Annotated[
+    options.EngineName,
+    typer.Option(
+        help="What answers: this process, at once, or Spark; auto takes this process for small "
+        "files where it gives what Spark would. EXPLAIN says which, and why."
+    ),
+]
+LocalLimitOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="MEGABYTES", help="Up to how large files auto takes this process."),
+]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"nilometer {VERSION}")
@@ -148,6 +160,8 @@ def sql(  # noqa: PLR0913  one argument per option
         options.ExecutionName,
         typer.Option(help="How answers that change learn that time has passed."),
     ] = options.ExecutionName.AUTO,
+    engine: EngineOption = options.EngineName.AUTO,
+    local_limit: LocalLimitOption = options.LOCAL_MEGABYTES,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Go on: read files as they are put into the folders."),
@@ -210,7 +224,6 @@ def sql(  # noqa: PLR0913  one argument per option
       nilometer sql --stream Sales=sales.csv:ts --at "2026-01-31 12:00:00" "
       SELECT store, SUM(price) AS total FROM Sales [RANGE 1 HOUR] GROUP BY store"
     """
-    require_extras("nilometer sql", "spark")
     sources = options.read_sources(stream or [], table or [])
     following = None
     if follow or catch_up:
@@ -229,11 +242,21 @@ def sql(  # noqa: PLR0913  one argument per option
     moment = options.read_moment(at) if at is not None else None
     text, chosen = read_text(statement, file), options.Output(form, output, limit)
     with Progress(_errors()) as progress:
-        progress.say("Starting Spark")
-        from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
+        from nilometer.commands.request import Request  # noqa: PLC0415  takes its time
+        from nilometer.commands.run_sql import run_sql  # noqa: PLC0415
 
-        kept = options.read_kept(db, catalog, logs)
-        request = Request(text, sources, chosen, following, buckets, moment, execution, kept)
+        request = Request(
+            text,
+            sources,
+            chosen,
+            following,
+            buckets,
+            moment,
+            execution,
+            options.read_kept(db, catalog, logs),
+            engine,
+            local_limit,
+        )
         run_sql(request, progress)
 
 
@@ -249,15 +272,17 @@ def explain(
     form: Annotated[
         PlanFormat, typer.Option("--format", help="Text to read, or a graph for Graphviz.")
     ] = PlanFormat.text,
+    engine: EngineOption = options.EngineName.AUTO,
+    local_limit: LocalLimitOption = options.LOCAL_MEGABYTES,
 ) -> None:
     """Say what a query will do: its windows, what it keeps and for how long, its order of joins."""
-    require_extras("nilometer explain", "spark")
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
     with Progress(_errors()) as progress:
-        progress.say("Starting Spark")
-        from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
+        from nilometer.commands.request import Request  # noqa: PLC0415  takes its time
+        from nilometer.commands.run_sql import run_explain  # noqa: PLC0415
 
-        request = Request(text, sources, kept=options.read_kept(db, catalog, logs))
+        kept = options.read_kept(db, catalog, logs)
+        request = Request(text, sources, kept=kept, engine=engine, local_megabytes=local_limit)
         run_explain(request, form, progress)
 
 

@@ -14,7 +14,6 @@ from rich.console import Console
 
 from nilometer import cli
 from nilometer.commands.destination import GrowingFile, open_output
-from nilometer.commands.files import FileKind, find_files
 from nilometer.commands.lines import csv_lines
 from nilometer.commands.options import (
     Follow,
@@ -33,6 +32,7 @@ from nilometer.commands.row_order import read_order
 from nilometer.commands.statements import split_statements
 from nilometer.commands.tables import Heading, TableView
 from nilometer.errors import DurationError, InputError, SqlError
+from nilometer.local.find_files import FileKind, find_files
 
 
 @pytest.mark.parametrize(

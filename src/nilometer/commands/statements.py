@@ -9,16 +9,19 @@ from sqlglot.tokenizer_core import TokenType
 
 from nilometer.errors import InputError
 from nilometer.sql.dialect import Nilometer
+from nilometer.sql.query_text import has_last_clauses
 from nilometer.sql.statements import Statement, read_statements
 
 
 @dataclass(frozen=True, slots=True)
 class OneStatement:
-    """The text of one statement, and whether it only asks for a plan, or is no query at all."""
+    """The text of one statement, and what kind of statement it is."""
 
     sql: str
     is_explain: bool
     is_query: bool = True
+    has_order: bool = False
+    """Whether ORDER BY, LIMIT or OFFSET stands at its end."""
 
 
 def split_statements(text: str) -> list[OneStatement]:
@@ -37,7 +40,7 @@ def split_statements(text: str) -> list[OneStatement]:
             blank = re.sub(r"[^\n]", " ", text[:start])
             parts.append(blank + text[start:end].rstrip())
     return [
-        OneStatement(sql, one.explain is not None)
+        OneStatement(sql, one.explain is not None, has_order=has_last_clauses(one))
         if isinstance(one, Statement)
         else OneStatement(sql, is_explain=False, is_query=False)
         for sql, one in zip(parts, read, strict=True)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, TimestampType
 
 from nilometer.errors import InputError
+from nilometer.model.time import read_instant
 
 COPIES: Final = "_copies"
 
@@ -37,7 +38,7 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
         )
     numbered = number_columns(changelog)
     if at is not None:
-        numbered = numbered.where(f"_time <= timestamp_micros({_microseconds(at)})")
+        numbered = numbered.where(f"_time <= timestamp_micros({read_instant(at)})")
     counted = count_copies(numbered.selectExpr("* EXCEPT (_time, _diff)", f"_diff AS {COPIES}"))
     return repeat_rows(counted, changelog.columns[:-2])
 
@@ -82,17 +83,3 @@ def repeat_rows(counted: DataFrame, names: list[str]) -> DataFrame:
 def instant_of(microseconds: int) -> datetime:
     """An instant in UTC."""
     return _EPOCH + timedelta(microseconds=microseconds)
-
-
-def _microseconds(at: str | datetime) -> int:
-    try:
-        instant = at if isinstance(at, datetime) else datetime.fromisoformat(at.strip())
-    except (AttributeError, ValueError):
-        raise InputError(
-            "cannot read an instant",
-            detail=f"got {at!r}",
-            hint="write it as '2026-01-01 12:00:00.000000' (UTC), or give a datetime",
-        ) from None
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
-    return (instant - _EPOCH) // timedelta(microseconds=1)

@@ -41,6 +41,18 @@ class Statement:
     """FROM START: it begins at the oldest kept rows of what it reads, not at the newest."""
 
 
+LAST_CLAUSES: Final = ("order", "limit", "offset")
+"""What can stand at the end of a query, for its answer as a whole."""
+
+
+def has_last_clauses(statement: Statement) -> bool:
+    """Whether ORDER BY, LIMIT or OFFSET stands at the end of a query."""
+    tree: exp.Expr = statement.tree
+    while isinstance(tree, exp.Subquery) and tree.is_wrapper:
+        tree = tree.this
+    return any(tree.args.get(clause) for clause in LAST_CLAUSES)
+
+
 def names_read(statement: Statement) -> set[str]:
     """What a query reads, in lower case, without the names that its own WITH gives."""
     mine = {one.alias.lower() for one in statement.tree.find_all(exp.CTE)}

@@ -317,7 +317,8 @@ class ChangesBinder:
         self, key: exp.Expr, items: Sequence[Item], scope: Scope, binder: ExpressionBinder
     ) -> Scalar:
         is_column = isinstance(key, exp.Column) and key.name.lower() in _known(scope)
-        place = None if is_column else own_column(key, items, "GROUP BY", self.sql)
+        names = [item.name for item in items]
+        place = None if is_column else own_column(key, names, "GROUP BY", self.sql)
         if place is None:
             return binder.bind(key)
         for call in aggregates_in(items[place].value.tree, self.catalog.functions):

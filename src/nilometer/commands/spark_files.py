@@ -15,10 +15,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from nilometer.commands.files import FileKind, Files, find_files
 from nilometer.commands.options import Source
-from nilometer.errors import InputError
-from nilometer.spark.streams import find_column
+from nilometer.local.find_files import FileKind, Files, find_files, require_folder
+from nilometer.model.names import find_column
 from nilometer.sql.scalars import quote_name
 
 _STRICT: Final = {"mode": "FAILFAST"}
@@ -46,12 +45,7 @@ def read_static(spark: SparkSession, source: Source) -> DataFrame:
 
 def read_streaming(spark: SparkSession, source: Source) -> DataFrame:
     """The rows that are there and those of files that come; their columns are those of today."""
-    if not source.path.is_dir():
-        raise InputError(
-            f"there is no folder {source.path} for {source.name}",
-            detail="it is a file" if source.path.exists() else None,
-            hint="--follow reads the files of a folder, and those that are put there later",
-        )
+    require_folder(source.name, source.path)
     files = find_files(source.name, source.path)
     schema = _schema(spark, files, source)
     reader = spark.readStream.format(files.kind).options(**_OPTIONS[files.kind], **_STREAMED)
@@ -70,7 +64,7 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
     if source.time is None or files.kind is FileKind.PARQUET:
         return found
     fields = list(found.fields)
-    place = find_column(source.name, found, source.time)
+    place = find_column(source.name, found.names, source.time)
     if isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType):
         fields[place] = StructField(fields[place].name, StringType())
     return StructType(fields)
@@ -80,7 +74,7 @@ def _with_time(frame: DataFrame, source: Source) -> DataFrame:
     """Make the time column a TIMESTAMP; what is no time is an error that shows the value."""
     if source.time is None:
         return frame
-    field = frame.schema.fields[find_column(source.name, frame.schema, source.time)]
+    field = frame.schema.fields[find_column(source.name, frame.columns, source.time)]
     column = F.col(quote_name(field.name))
     if isinstance(field.dataType, DateType | TimestampNTZType):
         return frame.withColumn(field.name, column.cast("timestamp"))

@@ -1,0 +1,129 @@
+"""Files as Arrow tables, with the columns, types and values that Spark reads from them.
+
+What might be read otherwise is refused (`OnlySparkError`): the statement is for Spark then.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import InputError, OnlySparkError
+from nilometer.local.find_files import FileKind, Files
+from nilometer.local.read_csv import read_csv, read_header
+from nilometer.local.read_json import read_lines, rows_as_table, type_of_rows
+from nilometer.local.read_parquet import read_parquet
+from nilometer.local.text_columns import hold_times, read_texts, read_times, type_of_texts
+from nilometer.model.names import find_column
+from nilometer.sql.types import TIMESTAMP
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Reads files of one stream or table, all in the columns of those that were there at first."""
+
+    name: str
+    kind: FileKind
+    schema: pa.Schema
+    """The columns as they stand in the files."""
+    time: int | None = None
+    """The place of the column of a stream's times."""
+
+    def read(self, paths: Sequence[Path]) -> pa.Table:
+        """The rows of some files."""
+        with _named(self.name):
+            return self._with_time(_read(self.kind, paths, self.schema))
+
+    def _with_time(self, rows: pa.Table) -> pa.Table:
+        """The rows, the times of which are instants."""
+        if self.time is None:
+            return rows
+        field = rows.schema.field(self.time)
+        if pat.is_string(field.type):
+            column = rows.column(self.time)
+            if column.null_count < len(column) and not hold_times(column):
+                raise OnlySparkError(f"not all of column {field.name} are times as usual")
+            times = read_times(column)
+        elif pat.is_date(field.type) or pat.is_timestamp(field.type):
+            times = rows.column(self.time).cast(pa.timestamp("us")).cast(TIMESTAMP)
+        else:
+            return rows
+        return rows.set_column(self.time, pa.field(field.name, TIMESTAMP), times)
+
+
+def read_files(name: str, files: Files, time: str | None = None) -> tuple[FileReader, pa.Table]:
+    """All rows that are there, and what reads more of them."""
+    with _named(name):
+        rows = _read(files.kind, files.paths(), None)
+        place = None if time is None else find_column(name, rows.schema.names, time)
+        if place is not None and files.kind is FileKind.CSV:
+            rows = _text_of_times(files, rows, place)
+        reader = FileReader(name, files.kind, rows.schema, place)
+        return reader, reader._with_time(rows)
+
+
+def _text_of_times(files: Files, rows: pa.Table, place: int) -> pa.Table:
+    """Times of CSV as text, in which they may be written in another way in every row."""
+    field = rows.schema.field(place)
+    if not pat.is_temporal(field.type):
+        return rows
+    schema = rows.schema.set(place, pa.field(field.name, pa.string()))
+    return _read(files.kind, files.paths(), schema)
+
+
+def _read(kind: FileKind, paths: Sequence[Path], schema: pa.Schema | None) -> pa.Table:
+    if kind is FileKind.PARQUET:
+        return read_parquet(paths, schema)
+    contents = [_content(path) for path in paths]
+    if not contents:
+        raise OnlySparkError("there is nothing in them")
+    return (_csv if kind is FileKind.CSV else _json)(contents, schema)
+
+
+def _csv(contents: Sequence[bytes], schema: pa.Schema | None) -> pa.Table:
+    names = read_header(contents[0]) if schema is None else schema.names
+    if any(read_header(content) != names for content in contents):
+        raise OnlySparkError("the files have different columns")
+    texts = pa.concat_tables([read_csv(content, names) for content in contents])
+    if schema is None:
+        kinds = [type_of_texts(n, c) for n, c in zip(names, texts.columns, strict=True)]
+        schema = pa.schema(list(zip(names, kinds, strict=True)))
+    columns = [
+        read_texts(field.name, column, field.type)
+        for field, column in zip(schema, texts.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _json(contents: Sequence[bytes], schema: pa.Schema | None) -> pa.Table:
+    rows = [row for content in contents for row in read_lines(content)]
+    return rows_as_table(rows, type_of_rows(rows) if schema is None else pa.struct(list(schema)))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.name.lower().endswith(".gz") else content
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read the file {path}", detail=str(error)) from None
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Say of which stream or table something is for Spark."""
+    try:
+        yield
+    except OnlySparkError as error:
+        message = f"the files of {name} are for Spark: {error.message}"
+        raise OnlySparkError(message, detail=error.detail, hint=error.hint) from None
+    except pa.ArrowException as error:
+        raise OnlySparkError(
+            f"the files of {name} are for Spark", detail=str(error).splitlines()[0][:200]
+        ) from None
