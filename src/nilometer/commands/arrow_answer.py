@@ -10,7 +10,6 @@ from typing import BinaryIO, Final
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from nilometer.commands.answers import Taken, is_changelog
@@ -64,6 +63,8 @@ class ArrowAnswer:
 
     def write_parquet(self, folder: Path) -> None:
         """A file that appears when it is complete; the folder may be there."""
+        import pyarrow.parquet as pq  # noqa: PLC0415  takes its time
+
         name = f"part-{uuid4().hex}.parquet"
         with told_of_writing(folder):
             folder.mkdir(exist_ok=True)

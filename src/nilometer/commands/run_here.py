@@ -11,7 +11,7 @@ from rich.console import Console
 
 from nilometer.commands.answers import in_shown_order, require_names
 from nilometer.commands.arrow_answer import ArrowAnswer
-from nilometer.commands.follow_here import Followed, follow_here
+from nilometer.commands.followed import Followed
 from nilometer.commands.options import Format, Source
 from nilometer.commands.progress import Progress
 from nilometer.commands.request import Request
@@ -24,7 +24,6 @@ from nilometer.local.find_files import Files, find_files, require_folder
 from nilometer.local.read_files import FileReader, read_files
 from nilometer.model.time import read_instant
 from nilometer.sql.declare import Given, describe_stream, describe_table
-from nilometer.sql.explain import explain_plan, named_engine
 from nilometer.sql.query_text import ExplainFormat
 from nilometer.sql.statements import read_query
 
@@ -90,6 +89,8 @@ class _Sources:
     def explain(
         self, statement: OneStatement, request: Request, form: ExplainFormat | None = None
     ) -> str:
+        from nilometer.sql.explain import explain_plan, named_engine  # noqa: PLC0415
+
         wanted = read_query(statement.sql).explain or form or ExplainFormat.TEXT
         plan = self.prepare(statement, request).question.plan
         return named_engine(explain_plan(plan, wanted), _ENGINE)
@@ -124,6 +125,8 @@ def _write(
             return
         answer = pa.table({"plan": [answer]})
     if isinstance(answer, Prepared):
+        from nilometer.commands.follow_here import follow_here  # noqa: PLC0415  rarely needed
+
         tally = follow_here(answer, source.followed, statement.sql, request, progress, screen)
         with progress.aside():
             progress.console.print(tally.summary())

@@ -18,7 +18,6 @@ from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
 from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.execution import choose_execution
-from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.questions import Question, compile_question
 from nilometer.sql.stages import BEST
@@ -169,6 +168,8 @@ class LocalDatabase:
         """
         explain = read_query(statement).explain
         if explain is not None:
+            from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
+
             return pa.table({"plan": [explain_plan(self.plan(statement), explain)]})
         return self._start(statement, {}).run_all(self.tables)
 

@@ -19,7 +19,10 @@ _LINE: Final = f"^{_FIELD}(?:,{_FIELD})*\r?$"
 def read_header(content: bytes) -> list[str]:
     """The names in the first line."""
     text = _line_of(content)
-    names = next(csv.reader([text], strict=True), [])
+    try:
+        names = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        names = []
     lowered = [name.lower() for name in names]
     if not text.strip() or "" in names or len(set(lowered)) < len(lowered):
         raise OnlySparkError("the first line does not give every column a name of its own")

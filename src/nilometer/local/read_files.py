@@ -19,7 +19,6 @@ from nilometer.errors import InputError, OnlySparkError
 from nilometer.local.find_files import FileKind, Files
 from nilometer.local.read_csv import read_csv, read_header
 from nilometer.local.read_json import read_lines, rows_as_table, type_of_rows
-from nilometer.local.read_parquet import read_parquet
 from nilometer.local.text_columns import hold_times, read_texts, read_times, type_of_texts
 from nilometer.model.names import find_column
 from nilometer.sql.types import TIMESTAMP
@@ -80,6 +79,8 @@ def _text_of_times(files: Files, rows: pa.Table, place: int) -> pa.Table:
 
 def _read(kind: FileKind, paths: Sequence[Path], schema: pa.Schema | None) -> pa.Table:
     if kind is FileKind.PARQUET:
+        from nilometer.local.read_parquet import read_parquet  # noqa: PLC0415  takes its time
+
         return read_parquet(paths, schema)
     contents = [_content(path) for path in paths]
     if not contents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +12,9 @@ from nilometer.errors import OnlySparkError
 
 _LONGS: Final = range(-(2**63), 2**63)
 _Row = dict[str, Any]
+_Seen: TypeAlias = Any
+"""What values are, as far as they were seen: None if they were all NULL, a type of Arrow, a list
+of what its items are, or a dictionary of what fields are."""
 
 
 def read_lines(content: bytes) -> list[_Row]:
@@ -28,13 +31,13 @@ def read_lines(content: bytes) -> list[_Row]:
 
 def type_of_rows(rows: Iterable[_Row]) -> pa.StructType:
     """The columns of all rows, in the order of their names."""
-    found: dict[str, Any] = {}
+    found: dict[str, _Seen] = {}
     for row in rows:
         for name, value in row.items():
             kind = _KINDS.get(type(value))
             if kind is None or found.get(name) is not kind:
                 found[name] = _wider(name, found.get(name), kind or _kind(name, value))
-    return _struct(found)
+    return _final(found)
 
 
 def rows_as_table(rows: list[_Row], kind: pa.StructType) -> pa.Table:
@@ -72,8 +75,7 @@ def _float(text: str) -> float:
 _KINDS: Final = {str: pa.string(), bool: pa.bool_(), float: pa.float64()}
 
 
-def _kind(name: str, value: Any) -> pa.DataType | None:
-    """The type of one value; None: of NULL."""
+def _kind(name: str, value: Any) -> _Seen:
     if value is None:
         return None
     if isinstance(value, int):
@@ -81,45 +83,37 @@ def _kind(name: str, value: Any) -> pa.DataType | None:
             raise OnlySparkError(f"column {name} holds whole numbers that are very long")
         return pa.int64()
     if isinstance(value, dict):
-        return type_of_rows([value])
-    if isinstance(value, list):
-        item: Any = None
-        for one in value:
-            item = _wider(name, item, _KINDS.get(type(one)) or _kind(name, one))
-        return pa.list_(item or pa.null())
-    return _KINDS[type(value)]
+        return {key: _KINDS.get(type(one)) or _kind(key, one) for key, one in value.items()}
+    items: _Seen = None
+    for one in value:
+        items = _wider(name, items, _KINDS.get(type(one)) or _kind(name, one))
+    return [items]
 
 
-def _wider(name: str, one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
-    """The type of values of both."""
+def _wider(name: str, one: _Seen, other: _Seen) -> _Seen:
+    """What values of both are."""
     if one is None or other is None or one == other:
         return other if one is None else one
-    if {one, other} == {pa.int64(), pa.float64()}:
+    if isinstance(one, dict) and isinstance(other, dict):
+        both = {**one, **other}
+        return {key: _wider(key, one.get(key), other.get(key)) for key in both}
+    if isinstance(one, list) and isinstance(other, list):
+        return [_wider(name, one[0], other[0])]
+    numbers = (pa.int64(), pa.float64())
+    if one in numbers and other in numbers:
         return pa.float64()
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        fields = {one.field(i).name: one.field(i).type for i in range(one.num_fields)}
-        for i in range(other.num_fields):
-            field = other.field(i)
-            fields[field.name] = _wider(name, fields.get(field.name), field.type)
-        return _struct(fields)
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        return pa.list_(_wider(name, _known(one), _known(other)) or pa.null())
     raise OnlySparkError(f"column {name} holds values of several types")
 
 
-def _known(kind: pa.ListType) -> pa.DataType | None:
-    return None if pa.types.is_null(kind.value_type) else kind.value_type
-
-
-def _struct(found: dict[str, Any]) -> pa.StructType:
-    """Fields in the order of their names, as Java has it; what is always NULL is text."""
-    names = sorted(found, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+def _final(seen: _Seen) -> pa.DataType:
+    """The type; fields are in the order of their names, and what is always NULL is text."""
+    if seen is None:
+        return pa.string()
+    if isinstance(seen, list):
+        return pa.list_(_final(seen[0]))
+    if not isinstance(seen, dict):
+        return seen
+    names = sorted(seen, key=lambda name: name.encode("utf-16-be", "surrogatepass"))  # as in Java
     if len({name.lower() for name in names}) < len(names) or "" in names:
         raise OnlySparkError("the names of two columns differ only in case")
-    return pa.struct([(name, _final(found[name])) for name in names])
-
-
-def _final(kind: pa.DataType | None) -> pa.DataType:
-    if kind is None or pa.types.is_null(kind):
-        return pa.string()
-    return pa.list_(_final(kind.value_type)) if pa.types.is_list(kind) else kind
+    return pa.struct([(name, _final(seen[name])) for name in names])

@@ -27,11 +27,11 @@ _IS_TRUTH: Final = r"^(?i:true|false)$"
 _NO_NUMBER: Final = r"[^0-9eE+.\-]"
 _IS_DOUBLE: Final = r"^[+-]?[0-9]*\.[0-9]+$"
 """What is no whole number whatever stands beside it."""
-_WORD_STARTS: Final = r"^[\p{L}_#/'(\[{<>@&*!?$%=~|;]"
+_WORD_STARTS: Final = r"^\s*[\p{L}_#/'(\[{<>@&*!?$%=~|;]"
 _NUMBERED_WORD: Final = r"^[0-9]+[0-9.]* *[abcghijkmnoqrsuvwyABCGHIJKMNOQRSUVWY]"
 _DOTTED: Final = r"^[0-9]+\.[0-9]+\.[0-9]"
 _MAY_BE_VALUE: Final = (
-    r"^(?i:nan|inf|infinity|true|false|epoch|now|today|tomorrow|yesterday)|^[tT][0-9]"
+    r"^\s*(?i:nan|inf|infinity|true|false|epoch|now|today|tomorrow|yesterday)|^\s*[tT][0-9]"
 )
 
 

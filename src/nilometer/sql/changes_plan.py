@@ -7,11 +7,10 @@ above them takes changes and gives changes. A node that is used twice is one obj
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Expression
 from nilometer.model.time_windows import TimeWindows
@@ -21,6 +20,13 @@ from nilometer.operators.over_rows import OverFunction
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.plan import JoinPlan
+
+if TYPE_CHECKING:
+    from nilometer.mining.hosted import FunctionCall
+
+
+RESULT_TIME_NAME = "time of the result"
+"""What the column of the time is called inside plans: it can be no name of a user's."""
 
 
 @dataclass(frozen=True, slots=True)

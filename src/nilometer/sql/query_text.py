@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,22 @@ from nilometer.sql.dialect import FromStart, Nilometer
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.scalars import place_of
 
+DATABASE_WORDS: Final = frozenset(
+    [
+        "CREATE",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "DROP",
+        "SHOW",
+        "DESCRIBE",
+        "DESC",
+        "START",
+        "STOP",
+        "ALTER",
+    ]
+)
+"""With which statements of the database begin, see `sql.ddl.read`."""
 MOST_CHARACTERS: Final = 65_536
 _OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
 
@@ -98,6 +114,12 @@ def _is_function(tokens: list[Token], first: int) -> bool:
             after = tokens[number + 1].token_type
             return after in (TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER)
     return False
+
+
+def is_database_statement(tokens: Sequence[Token]) -> bool:
+    """Whether the words of a statement begin one of the database; also behind EXPLAIN."""
+    explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
+    return tokens[1 if explained else 0].text.upper() in DATABASE_WORDS
 
 
 def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:

@@ -1,8 +1,8 @@
-"""Statements over rows that are all there: ORDER BY, LIMIT and OFFSET of an answer that is complete.
+"""Statements over rows that are all there: ORDER BY, LIMIT and OFFSET of a complete answer.
 
-Over streams that go on, an answer has no order, and ORDER BY … LIMIT is the answer of its first rows,
-which changes. What has ended is an ordinary table in the end: it is computed without the clauses at
-the end of the statement, and they are asked of the table.
+Over streams that go on, an answer has no order, and ORDER BY … LIMIT is the answer of its first
+rows, which changes. What has ended is an ordinary table in the end: it is computed without the
+clauses at the end of the statement, and they are asked of the table.
 """
 
 from __future__ import annotations
@@ -149,11 +149,11 @@ class _Finisher:
             first = _columns(plan).index(f"{_HIDDEN}0")
         hidden = iter(range(first, first + len(others)))
         keys = []
-        for term, place in zip(terms, places, strict=True):
-            if place is None:
+        for term, own in zip(terms, places, strict=True):
+            if own is None:
                 place = next(hidden)
-            elif place >= first:  # the time, which stands behind all that was selected
-                place += len(others)
+            else:  # the time stands behind all that was selected
+                place = own if own < first else own + len(others)
             keys.append(
                 SortKey(place, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
             )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.ddl.nodes import DatabaseStatement
-from nilometer.sql.ddl.read import is_database_statement, read_database_statement
 from nilometer.sql.misplaced_hints import refuse_misplaced_hints
 from nilometer.sql.query_text import (
     MOST_CHARACTERS,
     ExplainFormat,
     Statement,
+    is_database_statement,
     read_expression,
     read_query_tokens,
     split_at_semicolons,
     tokenize,
 )
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+    from nilometer.sql.ddl.nodes import DatabaseStatement
 
 __all__ = [
     "AnyStatement",
@@ -28,7 +32,7 @@ __all__ = [
     "read_statements",
 ]
 
-AnyStatement: TypeAlias = Statement | DatabaseStatement
+AnyStatement: TypeAlias = "Statement | DatabaseStatement"
 
 MOST_TOKENS: Final = 10_000
 
@@ -55,7 +59,7 @@ def read_statements(sql: str) -> list[AnyStatement]:
         )
     refuse_misplaced_hints(sql, tokens)
     return [
-        read_database_statement(sql, part)
+        _read_database_statement(sql, part)
         if is_database_statement(part)
         else read_query_tokens(sql, part)
         for part in split_at_semicolons(tokens)
@@ -85,3 +89,9 @@ def read_query(sql: str) -> Statement:
         detail="a query was expected",
         hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
     )
+
+
+def _read_database_statement(sql: str, tokens: list[Token]) -> DatabaseStatement:
+    from nilometer.sql.ddl.read import read_database_statement  # noqa: PLC0415  queries need none
+
+    return read_database_statement(sql, tokens)

@@ -15,7 +15,15 @@ from nilometer.sql.bind_select import items_of
 from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Mined, Node, Paced
+from nilometer.sql.changes_plan import (
+    RESULT_TIME_NAME,
+    ChangesPlan,
+    Counted,
+    Lifetime,
+    Mined,
+    Node,
+    Paced,
+)
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
@@ -27,7 +35,6 @@ from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.window_call_parser import WindowCall
-from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
 from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
@@ -121,6 +128,8 @@ class ChangesBinder:
 
         def relation(tree: exp.Expr) -> Node:
             return changing.relation(tree, named)
+
+        from nilometer.sql.windowed.bind_call import CallBinder  # noqa: PLC0415  rarely needed
 
         return CallBinder(self.sql, appended, relation).bind(call)
 
