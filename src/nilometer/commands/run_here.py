@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ from nilometer.commands.options import Format, Source
 from nilometer.commands.progress import Progress
 from nilometer.commands.request import Request
 from nilometer.commands.statements import OneStatement
+from nilometer.commands.without_pandas import without_pandas
 from nilometer.commands.write_answer import open_screen, show_plan, write_answer, write_plans
 from nilometer.errors import OnlySparkError, UnavailableError
 from nilometer.kernels.text_values import has_text
@@ -23,6 +25,7 @@ from nilometer.local.database import Instant, LocalDatabase, Prepared
 from nilometer.local.find_files import Files, find_files, require_folder
 from nilometer.local.read_files import FileReader, read_files
 from nilometer.model.time import read_instant
+from nilometer.sql.call_parser import TableCall
 from nilometer.sql.declare import Given, describe_stream, describe_table
 from nilometer.sql.query_text import ExplainFormat
 from nilometer.sql.statements import read_query
@@ -34,6 +37,11 @@ _PACKED: Final = 10
 
 def run_here(request: Request, statements: Sequence[OneStatement], progress: Progress) -> None:
     """Answer the statements in order; OnlySparkError, before anything is written, if Spark must."""
+    with _as_quick_as_can_be(statements):
+        _run(request, statements, progress)
+
+
+def _run(request: Request, statements: Sequence[OneStatement], progress: Progress) -> None:
     source = _Sources.open(request, statements, progress)
     answers = [source.answer(one, request) for one in statements]
     with open_screen(request.output) as screen:
@@ -50,6 +58,12 @@ def explain_here(
     source = _Sources.open(request, statements, progress)
     chosen = ExplainFormat(form.upper())
     write_plans([source.explain(one, request, chosen) for one in statements], progress)
+
+
+def _as_quick_as_can_be(statements: Sequence[OneStatement]) -> AbstractContextManager[None]:
+    """Without pandas, unless a table function may want it."""
+    mines = any(read_query(one.sql).tree.find(TableCall) for one in statements if one.is_query)
+    return nullcontext() if mines else without_pandas()
 
 
 @dataclass(frozen=True)

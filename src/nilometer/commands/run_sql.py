@@ -24,7 +24,7 @@ def run_sql(request: Request, progress: Progress) -> None:
         except OnlySparkError as error:
             engine = _spark_because(request, error)
     else:
-        engine = "Spark, as asked for"
+        engine = _spark_as_asked_for()
     progress.say("Starting Spark")
     from nilometer.commands.run_on_spark import run_on_spark  # noqa: PLC0415
 
@@ -43,11 +43,16 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
         except OnlySparkError as error:
             engine = _spark_because(request, error)
     else:
-        engine = "Spark, as asked for"
+        engine = _spark_as_asked_for()
     progress.say("Starting Spark")
     from nilometer.commands.run_on_spark import explain_on_spark  # noqa: PLC0415
 
     explain_on_spark(request, statements, form, progress, engine)
+
+
+def _spark_as_asked_for() -> str:
+    require_extras("--engine spark", "spark")
+    return "Spark, as asked for"
 
 
 def _spark_because(request: Request, error: OnlySparkError) -> str:

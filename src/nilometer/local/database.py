@@ -127,6 +127,15 @@ class LocalDatabase:
         self.tables[relation.name] = concat(rows.combine_chunks().to_batches(), rows.schema)
         self._relations[relation.name] = relation
 
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The streams and tables, by name."""
+        return self._relations
+
+    def drop(self, name: str) -> None:
+        """Forget a stream or a table."""
+        del self._relations[name], self.tables[name]
+
     def create_function(
         self, name: str, function: Callable[..., Any], returns: pa.DataType, by_row: bool = False
     ) -> None:

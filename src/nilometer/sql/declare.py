@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -165,3 +166,23 @@ def _statistics(
     if rate is not None and not rate > 0:
         raise InputError(f"the rate of {name} must be positive", detail=f"got {rate!r}")
     return Statistics(rate, found)
+
+
+def check_function(name: str, function: object) -> None:
+    """Refuse what cannot be called, or a name that statements cannot write."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise InputError(
+            "a function needs a name of letters, digits and underscores", detail=f"got {name!r}"
+        )
+    if not callable(function):
+        raise InputError(
+            f"the function {name} cannot be called", detail=f"got {type(function).__name__}"
+        )
+
+
+def no_such_return(name: str, returns: object) -> InputError:
+    """The refusal of a type that a function cannot return."""
+    return InputError(
+        f"the function {name} cannot return {returns!r}",
+        hint='name a type of Spark, such as returns="boolean" or returns="double"',
+    )

@@ -76,7 +76,7 @@ def compile_question(
     for but what holds at one instant, if there is one."""
     tree = unwrap(statement.tree)
     if not has_last_clauses(statement):
-        question = _checked(Question(compile_statement(statement, catalog, buckets)))
+        question = Question(compile_statement(statement, catalog, buckets))
         if at_instant is not None:
             require_changing(question.is_plain or emits_changes(question.plan), at_instant)
         return question
@@ -135,7 +135,7 @@ class _Finisher:
         if not _has_ended(plan) or (changes and not at_instant):
             assert refused is not None
             raise _with_hint(refused) if _has_ended(plan) else refused
-        return _checked(self._ordered(rest, plan))
+        return self._ordered(rest, plan)
 
     def _ordered(self, rest: exp.Expr, plan: Plan) -> Question:
         sql, order = self.statement.sql, self.tree.args.get("order")
@@ -150,10 +150,8 @@ class _Finisher:
         hidden = iter(range(first, first + len(others)))
         keys = []
         for term, own in zip(terms, places, strict=True):
-            if own is None:
-                place = next(hidden)
-            else:  # the time stands behind all that was selected
-                place = own if own < first else own + len(others)
+            shift = len(others) if own is not None and own >= first else 0  # the time comes last
+            place = next(hidden) if own is None else own + shift
             keys.append(
                 SortKey(place, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
             )
@@ -232,17 +230,3 @@ def _with_hint(refused: SqlError) -> SqlError:
             "at= of nm.connect().sql; or sort what nm.snapshot gives"
         )
     return refused
-
-
-def _checked(question: Question) -> Question:
-    """Refuse to tell the time of what has none."""
-    plan = question.plan
-    if isinstance(plan, JoinPlan) and question.is_plain:
-        for item in plan.items:
-            if item.name.lower() == TIME and item.value.place.end > 0:
-                raise SqlError(
-                    "rows of static tables have no time",
-                    place=item.value.place,
-                    hint="leave _time out",
-                )
-    return question
