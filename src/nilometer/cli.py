@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tempfile
 import traceback
@@ -292,6 +293,7 @@ def _errors() -> Console:
 
 def main() -> None:
     """Run the command line; what goes wrong is told in words, never as a traceback."""
+    gc.disable()  # what is imported stays: to look through it again and again takes long
     try:
         app()
     except NilometerError as error:

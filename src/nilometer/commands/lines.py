@@ -14,6 +14,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from nilometer.kernels.text_values import json_objects, text_values
 
@@ -71,23 +72,31 @@ def lines_of(
 ) -> pa.Buffer:
     """Rows as JSON with fields of these names, or as CSV."""
     if names is None:
-        return csv_lines([text_values(column, zoned=True) for column in batch.columns])
+        return csv_lines([_csv_text(column) for column in batch.columns])
     return _end_lines(json_objects(list(names), batch.columns, len(batch), written))
 
 
 def csv_lines(columns: list[pa.Array]) -> pa.Buffer:
-    r"""Columns of text as CSV: NULL is nothing, empty text is quoted, other only where needed.
+    r"""Columns of text as CSV, NULL is nothing.
 
-    >>> csv_lines([pa.array(["x", "", None]), pa.array(["1", "a,b", "c"])]).to_pybytes()
-    b'x,1\n"","a,b"\n,c\n'
+    >>> csv_lines([quoted(pa.array(["x", "", None])), pa.array(["1", "2", "c"])]).to_pybytes()
+    b'x,1\n"",2\n,c\n'
     """
     joined = pc.binary_join_element_wise(
-        *map(_quoted, columns), ",", null_handling="replace", null_replacement=""
+        *columns, ",", null_handling="replace", null_replacement=""
     )
     return _end_lines(joined)
 
 
-def _quoted(column: pa.Array) -> pa.Array:
+def _csv_text(column: pa.Array) -> pa.Array:
+    """A column as text between commas; numbers and times never need quotes."""
+    texts, kind = text_values(column, zoned=True), column.type
+    is_plain = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_temporal(kind)
+    return texts if is_plain else quoted(texts)
+
+
+def quoted(column: pa.Array) -> pa.Array:
+    """Texts for CSV: empty text is in quotes, other only where it needs them."""
     special = pc.match_substring_regex(column, '[",\r\n]')
     needed = pc.or_(special, pc.equal(column, ""))
     if not pc.any(needed).as_py():

@@ -5,6 +5,8 @@ Small questions are answered in this process, if it answers them as Spark does; 
 
 from __future__ import annotations
 
+import gc
+
 from nilometer.commands.options import EngineName
 from nilometer.commands.progress import Progress
 from nilometer.commands.request import Request
@@ -18,6 +20,7 @@ def run_sql(request: Request, progress: Progress) -> None:
     if request.engine is not EngineName.SPARK:
         from nilometer.commands.run_here import run_here  # noqa: PLC0415  takes its time
 
+        _collect_again()
         try:
             run_here(request, statements, progress)
             return
@@ -28,6 +31,7 @@ def run_sql(request: Request, progress: Progress) -> None:
     progress.say("Starting Spark")
     from nilometer.commands.run_on_spark import run_on_spark  # noqa: PLC0415
 
+    _collect_again()
     run_on_spark(request, statements, progress, engine)
 
 
@@ -48,6 +52,12 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
     from nilometer.commands.run_on_spark import explain_on_spark  # noqa: PLC0415
 
     explain_on_spark(request, statements, form, progress, engine)
+
+
+def _collect_again() -> None:
+    """Let garbage be collected from now on; what was imported is none."""
+    gc.freeze()
+    gc.enable()
 
 
 def _spark_as_asked_for() -> str:

@@ -44,7 +44,9 @@ def sort_places(by: Iterable[Sorted], size: int) -> Int64s:
             break
         chosen = places[together]
         codes = _codes(one, one.column.take(pa.array(chosen)))
-        order = np.lexsort((codes, groups[together]))
+        own = groups[together]
+        is_one = own[0] == own[-1]
+        order = np.argsort(codes, kind="stable") if is_one else np.lexsort((codes, own))
         places[together] = chosen[order]
         _split(groups, together, codes[order])
     return places

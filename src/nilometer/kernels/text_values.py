@@ -141,8 +141,8 @@ def _floats(column: pa.Array) -> pa.Array:
     plain = pc.and_(pc.greater_equal(size, _PLAIN_FROM), pc.less(size, _PLAIN_TO))
     plain = pc.fill_null(pc.or_(plain, pc.equal(size, 0)), True)
     pointed = pc.match_substring(texts, ".")
-    whole = pc.binary_join_element_wise(texts, ".0", "")
-    texts = pc.if_else(pointed, texts, whole)
+    if not pc.all(pointed).as_py():
+        texts = pc.if_else(pointed, texts, pc.binary_join_element_wise(texts, ".0", ""))
     if pc.all(plain).as_py():
         return texts
     values = np.asarray(column.filter(pc.invert(plain)))
@@ -167,18 +167,22 @@ def _decimals(column: pa.Array) -> pa.Array:
 
 def _full_times(column: pa.Array) -> pa.Array:
     """Times with all six digits of a second: 2026-01-31T12:00:00.000000Z."""
-    kind = column.type
-    plain = column.cast(pa.timestamp("us", tz=kind.tz), safe=False)
-    if kind.tz is not None:
-        plain = plain.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
-    texts = pc.replace_substring(plain.cast(pa.string()), " ", "T")
-    return texts if kind.tz is None else pc.binary_join_element_wise(texts, "Z", "")
+    texts = pc.replace_substring(_digits(column), " ", "T")
+    return texts if column.type.tz is None else pc.binary_join_element_wise(texts, "Z", "")
 
 
 def _times(column: pa.Array, *, zoned: bool) -> pa.Array:
     """Times with as many digits of a second as they need."""
-    texts = pc.replace_substring_regex(_full_times(column), r"(\.[0-9]*[1-9])0+(Z?)$", r"\1\2")
-    texts = pc.replace_substring_regex(texts, r"\.0+(Z?)$", r"\1")
-    if zoned and column.type.tz is not None:
+    texts = pc.utf8_rtrim(pc.utf8_rtrim(_digits(column), "0"), ".")
+    if not zoned or column.type.tz is None:
         return texts
-    return pc.replace_substring(pc.replace_substring(texts, "T", " "), "Z", "")
+    return pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), "Z", "")
+
+
+def _digits(column: pa.Array) -> pa.Array:
+    """Times in UTC with all six digits of a second: 2026-01-31 12:00:00.000000."""
+    zone = column.type.tz
+    plain = column.cast(pa.timestamp("us", tz=zone), safe=False)
+    if zone is not None:
+        plain = plain.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+    return plain.cast(pa.string())

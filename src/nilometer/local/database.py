@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from nilometer.errors import InputError, OnlySparkError, SqlError
 from nilometer.local.complete_rows import finish_rows, plain_rows, rows_at
-from nilometer.local.run_changes import LocalChanges
 from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
@@ -20,12 +19,12 @@ from nilometer.sql.compile import compile_statement
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.questions import Question, compile_question
-from nilometer.sql.stages import BEST
 from nilometer.sql.statements import Statement, read_query
 
 if TYPE_CHECKING:
     from nilometer.local.pipeline import Pipeline
     from nilometer.local.pipeline_clock import Clock, Costs
+    from nilometer.local.run_changes import LocalChanges
     from nilometer.local.schedulers import Scheduler
 
 
@@ -202,6 +201,7 @@ class LocalDatabase:
         tuples of one instant: then nobody waits for a second one.
         """
         from nilometer.local.pipeline import Pipeline  # noqa: PLC0415  only experiments need it
+        from nilometer.sql.stages import BEST  # noqa: PLC0415
 
         plan = self.plan(statement)
         if not isinstance(plan, ChangesPlan):
@@ -221,6 +221,8 @@ class LocalDatabase:
     ) -> LocalQuery | LocalUnion | LocalChanges:
         match plan:
             case ChangesPlan():
+                from nilometer.local.run_changes import LocalChanges  # noqa: PLC0415  joins do without
+
                 return LocalChanges(plan, self._execution, held)
             case UnionPlan():
                 return LocalUnion(plan, held)

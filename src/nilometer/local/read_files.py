@@ -60,24 +60,16 @@ class FileReader:
 def read_files(name: str, files: Files, time: str | None = None) -> tuple[FileReader, pa.Table]:
     """All rows that are there, and what reads more of them."""
     with _named(name):
-        rows = _read(files.kind, files.paths(), None)
+        rows = _read(files.kind, files.paths(), None, time)
         place = None if time is None else find_column(name, rows.schema.names, time)
-        if place is not None and files.kind is FileKind.CSV:
-            rows = _text_of_times(files, rows, place)
         reader = FileReader(name, files.kind, rows.schema, place)
         return reader, reader._with_time(rows)
 
 
-def _text_of_times(files: Files, rows: pa.Table, place: int) -> pa.Table:
-    """Times of CSV as text, in which they may be written in another way in every row."""
-    field = rows.schema.field(place)
-    if not pat.is_temporal(field.type):
-        return rows
-    schema = rows.schema.set(place, pa.field(field.name, pa.string()))
-    return _read(files.kind, files.paths(), schema)
-
-
-def _read(kind: FileKind, paths: Sequence[Path], schema: pa.Schema | None) -> pa.Table:
+def _read(
+    kind: FileKind, paths: Sequence[Path], schema: pa.Schema | None, time: str | None = None
+) -> pa.Table:
+    """Rows in these columns; else in those of the files, the times of a stream as they stand."""
     if kind is FileKind.PARQUET:
         from nilometer.local.read_parquet import read_parquet  # noqa: PLC0415  takes its time
 
@@ -85,22 +77,29 @@ def _read(kind: FileKind, paths: Sequence[Path], schema: pa.Schema | None) -> pa
     contents = [_content(path) for path in paths]
     if not contents:
         raise OnlySparkError("there is nothing in them")
-    return (_csv if kind is FileKind.CSV else _json)(contents, schema)
+    return _json(contents, schema) if kind is FileKind.JSON else _csv(contents, schema, time)
 
 
-def _csv(contents: Sequence[bytes], schema: pa.Schema | None) -> pa.Table:
+def _csv(contents: Sequence[bytes], schema: pa.Schema | None, time: str | None) -> pa.Table:
     names = read_header(contents[0]) if schema is None else schema.names
     if any(read_header(content) != names for content in contents):
         raise OnlySparkError("the files have different columns")
     texts = pa.concat_tables([read_csv(content, names) for content in contents])
     if schema is None:
-        kinds = [type_of_texts(n, c) for n, c in zip(names, texts.columns, strict=True)]
+        kinds = [_type(n, c, time) for n, c in zip(names, texts.columns, strict=True)]
         schema = pa.schema(list(zip(names, kinds, strict=True)))
     columns = [
         read_texts(field.name, column, field.type)
         for field, column in zip(schema, texts.columns, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _type(name: str, column: pa.ChunkedArray, time: str | None) -> pa.DataType:
+    """The type of a column; times of streams may be written in another way in every row."""
+    kind = type_of_texts(name, column)
+    is_time = time is not None and name.lower() == time.lower()
+    return pa.string() if is_time and pat.is_temporal(kind) else kind
 
 
 def _json(contents: Sequence[bytes], schema: pa.Schema | None) -> pa.Table:

@@ -16,13 +16,13 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time_windows import TimeWindows
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
-from nilometer.operators.over_rows import OverFunction
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.plan import JoinPlan
 
 if TYPE_CHECKING:
     from nilometer.mining.hosted import FunctionCall
+    from nilometer.operators.over_rows import OverFunction
 
 
 RESULT_TIME_NAME = "time of the result"

@@ -32,7 +32,6 @@ from nilometer.sql.modes import unwrap
 from nilometer.sql.plan import JoinPlan, Source
 from nilometer.sql.query_text import LAST_CLAUSES, Statement, has_last_clauses
 from nilometer.sql.scalars import place_of
-from nilometer.sql.windowed.order_rows import count_of, own_column
 
 _HIDDEN = "_order_"
 
@@ -138,6 +137,8 @@ class _Finisher:
         return self._ordered(rest, plan)
 
     def _ordered(self, rest: exp.Expr, plan: Plan) -> Question:
+        from nilometer.sql.windowed.order_rows import count_of, own_column  # noqa: PLC0415
+
         sql, order = self.statement.sql, self.tree.args.get("order")
         terms = order.expressions if order is not None else []
         names = _columns(plan)
