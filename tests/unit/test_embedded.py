@@ -104,6 +104,8 @@ def test_questions_to_tables_alone_have_plain_rows() -> None:
     ]
     with pytest.raises(SqlError, match="static tables have no _time"):
         db.sql("SELECT k, _time FROM T")
+    with pytest.raises(SqlError, match="ORDER BY counts the columns of the list from 1 to 1"):
+        db.sql("SELECT k FROM T ORDER BY 2")  # what has no time has no second column
     with pytest.raises(SqlError, match="ORDER BY names columns of the list here"):
         db.sql("SELECT DISTINCT k FROM T ORDER BY s")
 

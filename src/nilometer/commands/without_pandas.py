@@ -26,8 +26,8 @@ def without_pandas() -> Iterator[None]:
         yield
         return
     refuse = _Refuse()
-    sys.meta_path.insert(0, refuse)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, refuse)
     try:
         yield
     finally:
-        sys.meta_path.remove(refuse)  # type: ignore[arg-type]
+        sys.meta_path.remove(refuse)

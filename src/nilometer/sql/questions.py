@@ -188,7 +188,7 @@ class _Finisher:
 
 
 def _columns(plan: Plan) -> list[str]:
-    """The columns that can be ordered by: of what is appended also its time."""
+    """The columns that can be ordered by: of what is appended to a stream also its time."""
     match plan:
         case ChangesPlan():
             names = [one.name for one in plan.root.columns]
@@ -196,7 +196,8 @@ def _columns(plan: Plan) -> list[str]:
         case UnionPlan():
             return _columns(plan.plans[0])
         case JoinPlan():
-            return [item.name for item in plan.items]
+            names = [item.name for item in plan.items]
+            return names[:-1] if reads_tables_alone(plan) else names
 
 
 def _has_ended(plan: Plan) -> bool:
