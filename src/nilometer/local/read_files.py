@@ -85,11 +85,12 @@ def _csv(contents: Sequence[bytes], schema: pa.Schema | None, time: str | None) 
     if any(read_header(content) != names for content in contents):
         raise OnlySparkError("the files have different columns")
     texts = pa.concat_tables([read_csv(content, names) for content in contents])
+    is_given = schema is not None
     if schema is None:
         kinds = [_type(n, c, time) for n, c in zip(names, texts.columns, strict=True)]
         schema = pa.schema(list(zip(names, kinds, strict=True)))
     columns = [
-        read_texts(field.name, column, field.type)
+        read_texts(field.name, column, field.type, is_known=not is_given)
         for field, column in zip(schema, texts.columns, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -22,6 +22,9 @@ _IS_TIME: Final = (
     rf"^{_DATE}(?:[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,9}})?"
     r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])?)?$"
 )
+_MICROSECONDS: Final = len("2026-01-31 12:00:00.000000")
+_FIRST: Final = 64
+"""So many values are looked at before all are."""
 _ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})$"
 _IS_TRUTH: Final = r"^(?i:true|false)$"
 _NO_NUMBER: Final = r"[^0-9eE+.\-]"
@@ -47,29 +50,35 @@ def type_of_texts(name: str, column: pa.ChunkedArray) -> pa.DataType:
         return pa.float64()
     if _every(column, _IS_TRUTH):
         return pa.bool_()
-    if _has_word(column):
-        return pa.string()
     if _every(column, _IS_DATE):
         return pa.date32()
     if _every(column, _IS_TIME):
         return TIMESTAMP
+    if _has_word(column):
+        return pa.string()
     raise OnlySparkError(f"column {name} holds values of which only Spark can say what they are")
 
 
-def read_texts(name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column of text in a type; an error tells a value that is not of the type."""
+def read_texts(
+    name: str, column: pa.ChunkedArray, kind: pa.DataType, *, is_known: bool = False
+) -> pa.ChunkedArray:
+    """A column of text in a type; an error tells a value that is not of the type.
+
+    `is_known`: it is what `type_of_texts` says of this column.
+    """
     if pat.is_string(kind) or column.null_count == len(column):
         return column.cast(kind)
+    checked = _unchecked if is_known else _checked
     try:
         if pat.is_boolean(kind):
-            return pc.equal(pc.utf8_lower(_matching(column, _IS_TRUTH)), "true")
+            return pc.equal(pc.utf8_lower(checked(column, _IS_TRUTH)), "true")
         if pat.is_timestamp(kind):
-            return read_times(_matching(column, _IS_TIME))
+            return read_times(checked(column, _IS_TIME))
         if pat.is_date(kind):
-            return _matching(column, _IS_DATE).cast(kind)
+            return checked(column, _IS_DATE).cast(kind)
         if pat.is_integer(kind):
-            return _matching(column, r"^-?[0-9]+$").cast(kind)
-        return _matching(column, r"^[0-9eE+.\-]+$").cast(kind)
+            return checked(column, r"^-?[0-9]+$").cast(kind)
+        return checked(column, r"^[0-9eE+.\-]+$").cast(kind)
     except pa.ArrowInvalid as error:
         raise OnlySparkError(
             f"column {name} holds what cannot be read", detail=str(error)
@@ -78,7 +87,9 @@ def read_texts(name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.Chun
 
 def read_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts that are all times; those without a zone are in UTC."""
-    cut = pc.replace_substring_regex(column, r"(\.[0-9]{6})[0-9]+", r"\1")
+    cut = column
+    if (pc.max(pc.binary_length(column)).as_py() or 0) > _MICROSECONDS:  # a zone, or more digits
+        cut = pc.replace_substring_regex(column, r"(\.[0-9]{6})[0-9]+", r"\1")
     zoned = pc.match_substring_regex(cut, _ZONE)
     if not pc.any(zoned).as_py():
         return cut.cast(pa.timestamp("us")).cast(TIMESTAMP)
@@ -120,7 +131,11 @@ def _has_word(column: pa.ChunkedArray) -> bool:
     return bool(pc.any(words).as_py()) or _any(column, f"{_NUMBERED_WORD}|{_DOTTED}")
 
 
-def _matching(column: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+def _unchecked(column: pa.ChunkedArray, _: str) -> pa.ChunkedArray:
+    return column
+
+
+def _checked(column: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
     found = pc.match_substring_regex(column, pattern)
     if not pc.all(found).as_py():
         bad = column.filter(pc.invert(pc.fill_null(found, True)))[0].as_py()
@@ -133,4 +148,7 @@ def _any(column: pa.ChunkedArray, pattern: str) -> bool:
 
 
 def _every(column: pa.ChunkedArray, pattern: str) -> bool:
+    first = column.slice(0, _FIRST)
+    if len(column) > _FIRST and not pc.all(pc.match_substring_regex(first, pattern)).as_py():
+        return False
     return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
