@@ -15,7 +15,9 @@ from nilometer.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from nilometer.client import AsyncClient, Client
-    from nilometer.database import Database, connect
+    from nilometer.connecting import connect
+    from nilometer.database import Database
+    from nilometer.local.embedded import EmbeddedDatabase
     from nilometer.spark.answer_table import keep_answer, read_answer
     from nilometer.spark.conditions import predicate
     from nilometer.spark.left_out import rows_without_time
@@ -28,6 +30,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Database",
+    "EmbeddedDatabase",
     "NilometerError",
     "__version__",
     "between",
@@ -46,6 +49,7 @@ __all__ = [
 ]
 
 _CLIENT = "nilometer.client"
+_HERE = {"EmbeddedDatabase": "nilometer.local.embedded", "connect": "nilometer.connecting"}
 _LAZY = {
     "AsyncClient": _CLIENT,
     "Client": _CLIENT,
@@ -57,13 +61,14 @@ _LAZY = {
     "rows_without_time": "nilometer.spark.left_out",
     "predicate": "nilometer.spark.conditions",
     "Database": "nilometer.database",
-    "connect": "nilometer.database",
     "window_join": "nilometer.spark.window_join",
 }
 
 
 def __getattr__(name: str) -> Any:
     """What needs Spark or the SQL parser is imported when it is used: workers never do."""
+    if name in _HERE:
+        return getattr(import_module(_HERE[name]), name)
     if name not in _LAZY:
         raise AttributeError(f"module 'nilometer' has no attribute {name!r}")
     module = _LAZY[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import tempfile
 import traceback
@@ -22,7 +23,6 @@ from nilometer.commands.sensors import sensors_app
 from nilometer.commands.serve import serve
 from nilometer.commands.tokens import tokens_app
 from nilometer.errors import InputError, NilometerError
-from nilometer.extras import require_extras
 from nilometer.version import VERSION
 
 app = typer.Typer(
@@ -103,6 +103,19 @@ LogsOption = Annotated[
 ]
 
 
+EngineOption = Annotated[
+    options.EngineName,
+    typer.Option(
+        help="What answers: this process, at once, or Spark; auto takes this process for small "
+        "files where it gives what Spark would. EXPLAIN says which, and why."
+    ),
+]
+LocalLimitOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="MEGABYTES", help="Up to how large files auto takes this process."),
+]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"nilometer {VERSION}")
@@ -161,6 +174,8 @@ def sql(  # noqa: PLR0913  one argument per option
         options.ExecutionName,
         typer.Option(help="How answers that change learn that time has passed."),
     ] = options.ExecutionName.AUTO,
+    engine: EngineOption = options.EngineName.AUTO,
+    local_limit: LocalLimitOption = options.LOCAL_MEGABYTES,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Go on: read files as they are put into the folders."),
@@ -223,7 +238,6 @@ def sql(  # noqa: PLR0913  one argument per option
       nilometer sql --stream Sales=sales.csv:ts --at "2026-01-31 12:00:00" "
       SELECT store, SUM(price) AS total FROM Sales [RANGE 1 HOUR] GROUP BY store"
     """
-    require_extras("nilometer sql", "spark")
     sources = options.read_sources(stream or [], table or [])
     following = None
     if follow or catch_up:
@@ -242,20 +256,28 @@ def sql(  # noqa: PLR0913  one argument per option
     moment = options.read_moment(at) if at is not None else None
     text, chosen = read_text(statement, file), options.Output(form, output, limit)
     with Progress(_errors()) as progress:
-        progress.say("Starting Spark")
         from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
-        from nilometer.commands.run_sql import Request, run_sql  # noqa: PLC0415  takes its time
+        from nilometer.commands.request import Request  # noqa: PLC0415  takes its time
+        from nilometer.commands.run_sql import run_sql  # noqa: PLC0415
 
-        kept = options.read_kept(db, catalog, logs)
-        values = read_parameters(param or [])
         request = Request(
-            text, sources, chosen, following, buckets, moment, execution, kept, values
+            text,
+            sources,
+            chosen,
+            following,
+            buckets,
+            moment,
+            execution,
+            options.read_kept(db, catalog, logs),
+            engine,
+            local_limit,
+            read_parameters(param or []),
         )
         run_sql(request, progress)
 
 
 @app.command()
-def explain(
+def explain(  # noqa: PLR0913, PLR0917  one argument for each option
     statement: StatementArgument = None,
     file: FileOption = None,
     stream: StreamOption = None,
@@ -267,17 +289,26 @@ def explain(
     form: Annotated[
         PlanFormat, typer.Option("--format", help="Text to read, or a graph for Graphviz.")
     ] = PlanFormat.text,
+    engine: EngineOption = options.EngineName.AUTO,
+    local_limit: LocalLimitOption = options.LOCAL_MEGABYTES,
 ) -> None:
     """Say what a query will do: its windows, what it keeps and for how long, its order of joins."""
-    require_extras("nilometer explain", "spark")
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
     with Progress(_errors()) as progress:
-        progress.say("Starting Spark")
         from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
-        from nilometer.commands.run_sql import Request, run_explain  # noqa: PLC0415
+        from nilometer.commands.request import Request  # noqa: PLC0415  takes its time
+        from nilometer.commands.run_sql import run_explain  # noqa: PLC0415
 
         kept = options.read_kept(db, catalog, logs)
-        request = Request(text, sources, kept=kept, parameters=read_parameters(param or []))
+        values = read_parameters(param or [])
+        request = Request(
+            text,
+            sources,
+            kept=kept,
+            engine=engine,
+            local_megabytes=local_limit,
+            parameters=values,
+        )
         run_explain(request, form, progress)
 
 
@@ -287,6 +318,7 @@ def _errors() -> Console:
 
 def main() -> None:
     """Run the command line; what goes wrong is told in words, never as a traceback."""
+    gc.disable()  # what is imported stays: to look through it again and again takes long
     try:
         app()
     except NilometerError as error:

@@ -93,6 +93,10 @@ class InputError(NilometerError):
     """A stream that was declared in a way that cannot work."""
 
 
+class OnlySparkError(InputError):
+    """What this process might read or compute otherwise than Spark does, so it does not."""
+
+
 class LimitError(InputError):
     """More than there may be at one time, or than one query may take."""
 

@@ -23,7 +23,7 @@ def test_the_readme_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = Path(__file__).parents[2].joinpath("README.md").read_text()
-    [tracks, changes, sensors, mining] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [tracks, small, changes, sensors, mining] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {"wait_for_tracks": wait_for_tracks}
     waiting = "query.awaitTermination(20)"
     assert waiting in tracks
@@ -32,6 +32,8 @@ def test_the_readme_examples_run(
     query = names["query"]
     query.stop()
     capsys.readouterr()
+    exec(small, names)
+    assert capsys.readouterr().out.split()[-5:-2] == ["1", "north", "12"]
     exec(changes, names)
     shown = re.findall(r"```\n(\+-----.*?)```", text, re.DOTALL)[0]
     assert capsys.readouterr().out.split() == shown.split()

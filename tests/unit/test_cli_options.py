@@ -15,8 +15,7 @@ from rich.console import Console
 
 from nilometer import cli
 from nilometer.commands.destination import GrowingFile, open_output
-from nilometer.commands.files import FileKind, find_files
-from nilometer.commands.lines import csv_lines
+from nilometer.commands.lines import lines_of
 from nilometer.commands.options import (
     Follow,
     Format,
@@ -34,6 +33,7 @@ from nilometer.commands.row_order import read_order
 from nilometer.commands.statements import split_statements
 from nilometer.commands.tables import Heading, TableView
 from nilometer.errors import DurationError, InputError, SqlError
+from nilometer.local.find_files import FileKind, find_files
 from nilometer.model.time_forms import EpochTimes, EpochUnit, WrittenTimes
 
 
@@ -256,11 +256,11 @@ def test_a_text_comes_from_one_place(tmp_path: Path) -> None:
 def test_csv_is_quoted_where_it_must_be() -> None:
     values = ["plain", "a,b", 'say "x"', "two\nlines", "", None, "ü "]
     batch = pa.record_batch({"c0": values, "c1": ["1"] * len(values)})
-    assert csv_lines(batch).to_pybytes().decode() == (
+    assert lines_of(batch, None).to_pybytes().decode() == (
         'plain,1\n"a,b",1\n"say ""x""",1\n"two\nlines",1\n"",1\n,1\nü ,1\n'
     )
-    assert csv_lines(batch.slice(0, 0)).to_pybytes() == b""
-    assert csv_lines(batch.slice(5, 1)).to_pybytes() == b",1\n"
+    assert lines_of(batch.slice(0, 0), None).to_pybytes() == b""
+    assert lines_of(batch.slice(5, 1), None).to_pybytes() == b",1\n"
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nilometer.database.query_status import HealthSample
+from nilometer.operators.metrics import StreamMetrics
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.advice import advise
 from nilometer.server.console.health_charts import thinned
-from nilometer.spark.metrics import StreamMetrics
 
 _SECOND = 1_000_000
 _GOOD = HealthSample(0, 10.0, 5.0, 1000, _SECOND, 0, 200.0, 500.0, {})

@@ -49,8 +49,8 @@ COMMANDS = {
     "serve --db x": "nilometer[server]",
     "demo": "nilometer[server]",
     "demo idhm": "nilometer[mining,server]",
-    "sql SELECT": "nilometer[spark]",
-    "explain SELECT": "nilometer[spark]",
+    "sql --engine=spark SELECT(1)": "nilometer[spark]",
+    "explain --db=plant SELECT(1)": "nilometer[spark]",
     "tokens create me --scope read --db x": "nilometer[server]",
     "tokens list --db x": "nilometer[spark]",
     "sensors list --db x": "nilometer[spark]",
@@ -119,7 +119,8 @@ def test_commands_say_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     said: dict[str, str] = run_without(ABSENT, RUN_ALL)
     for command, extra in COMMANDS.items():
         assert re.fullmatch(
-            rf"error: .* needs [\w, ]+: pip install '{re.escape(extra)}'\n", said[command]
+            rf"error: .* needs [\w, ]+: pip install '{re.escape(extra)}'\n(  detail: .*\n)?",
+            said[command],
         ), command
 
 
@@ -128,7 +129,7 @@ def test_commands_say_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     [
         ("Client", "nm.Client needs httpx: pip install 'nilometer[client]'"),
         ("AsyncClient", "nm.AsyncClient needs httpx: pip install 'nilometer[client]'"),
-        ("connect", "nm.connect needs pyspark: pip install 'nilometer[spark]'"),
+        ("Database", "nm.Database needs pyspark: pip install 'nilometer[spark]'"),
         ("window_join", "nm.window_join needs pyspark: pip install 'nilometer[spark]'"),
     ],
 )

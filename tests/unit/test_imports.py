@@ -56,4 +56,4 @@ def test_processes_that_only_plan_for_spark_import_neither_sql_nor_pandas(module
 
 
 def test_the_measure_sees_what_is_imported() -> None:
-    assert loaded_after("import nilometer\nnilometer.connect") >= {"pyspark", "sqlglot", "numpy"}
+    assert loaded_after("import nilometer\nnilometer.Database") >= {"pyspark", "sqlglot", "numpy"}

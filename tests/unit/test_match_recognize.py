@@ -226,8 +226,8 @@ M = (
         (f"SELECT a FROM {M} UNION ALL SELECT v FROM S WHERE v > 2", [(1,), (2,), (3,)]),
         (f"WITH W AS (SELECT * FROM {M}) SELECT a + b AS c FROM W WHERE a < 2", [(3,)]),
         (
-            f"SELECT * FROM (SELECT a, k FROM {M}) x MATCH_RECOGNIZE (PARTITION BY k ORDER BY _time "
-            "MEASURES SUM(a) AS s, COUNT(*) AS n PATTERN (P Q)) y",
+            f"SELECT * FROM (SELECT a, k FROM {M}) x MATCH_RECOGNIZE (PARTITION BY k "
+            "ORDER BY _time MEASURES SUM(a) AS s, COUNT(*) AS n PATTERN (P Q)) y",
             [(1, 3, 2)],
         ),
         (

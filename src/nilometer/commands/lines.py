@@ -1,4 +1,4 @@
-"""Rows of text as lines of bytes, made where the rows are: in Spark's workers.
+"""Rows as lines of bytes, made where the rows are: in this process, or in Spark's workers.
 
 Every worker writes a file of its own, so an answer need not fit into anyone's memory.
 """
@@ -14,6 +14,9 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from nilometer.kernels.text_values import json_objects, text_values
 
 WRITTEN: Final = "file STRING"
 TAKEN: Final = "rows BIGINT, body BINARY"
@@ -21,25 +24,27 @@ TAKEN: Final = "rows BIGINT, body BINARY"
 
 @dataclass(frozen=True)
 class WriteLines:
-    """Batches of text columns in; out comes the name of the file that holds them as CSV.
+    """Batches of rows in; out comes the name of the file that holds them as lines.
 
-    The only column of a batch is written as it is if `plain`.
+    With names these are the fields of JSON objects; without, lines are those of CSV.
     """
 
     folder: str
-    plain: bool = False
+    names: tuple[str, ...] | None = None
+    written: frozenset[int] = frozenset()
+    """Columns of which the text is JSON already."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         file = Path(self.folder, uuid4().hex)
         with open(file, "wb") as out:
             for batch in batches:
-                out.write(_end_lines(batch.column(0)) if self.plain else csv_lines(batch))
+                out.write(lines_of(batch, self.names, self.written))
         yield pa.RecordBatch.from_arrays([pa.array([str(file)])], ["file"])
 
 
 @dataclass(frozen=True)
 class TakeRows:
-    """Batches of text columns in; out come the first of all rows, cut short, and their number."""
+    """Batches in; out come the first of all rows as text, cut short, and their number."""
 
     limit: int
     characters: int
@@ -48,30 +53,50 @@ class TakeRows:
         taken, rows = [], 0
         for batch in batches:
             if rows < self.limit:
-                taken.append(self._cut(batch.slice(0, self.limit - rows)))
+                taken.append(self.cut(batch.slice(0, self.limit - rows)))
             rows += len(batch)
         columns = [pa.array([rows], pa.int64()), pa.array([_to_bytes(taken)], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, ["rows", "body"])
 
-    def _cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [pc.utf8_slice_codeunits(column, 0, self.characters) for column in batch.columns]
+    def cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The text of rows, no value longer than a table shows."""
+        texts = [text_values(column) for column in batch.columns]
+        columns = [pc.utf8_slice_codeunits(column, 0, self.characters) for column in texts]
         return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
-def csv_lines(batch: pa.RecordBatch) -> pa.Buffer:
-    r"""Columns of text as CSV: NULL is nothing, empty text is quoted, other only where needed.
+def lines_of(
+    batch: pa.RecordBatch,
+    names: tuple[str, ...] | None,
+    written: frozenset[int] = frozenset(),
+) -> pa.Buffer:
+    """Rows as JSON with fields of these names, or as CSV."""
+    if names is None:
+        return csv_lines([_csv_text(column) for column in batch.columns])
+    return _end_lines(json_objects(list(names), batch.columns, len(batch), written))
 
-    >>> csv_lines(pa.record_batch({"a": ["x", "", None], "b": ["1", "a,b", "c"]})).to_pybytes()
-    b'x,1\n"","a,b"\n,c\n'
+
+def csv_lines(columns: list[pa.Array]) -> pa.Buffer:
+    r"""Columns of text as CSV, NULL is nothing.
+
+    >>> csv_lines([quoted(pa.array(["x", "", None])), pa.array(["1", "2", "c"])]).to_pybytes()
+    b'x,1\n"",2\n,c\n'
     """
-    columns = [_quoted(column) for column in batch.columns]
     joined = pc.binary_join_element_wise(
         *columns, ",", null_handling="replace", null_replacement=""
     )
     return _end_lines(joined)
 
 
-def _quoted(column: pa.Array) -> pa.Array:
+def _csv_text(column: pa.Array) -> pa.Array:
+    """A column as text between commas; numbers and times never need quotes."""
+    texts, kind = text_values(column, zoned=True), column.type
+    is_plain = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_temporal(kind)
+    return texts if is_plain else quoted(texts)
+
+
+def quoted(column: pa.Array) -> pa.Array:
+    """Texts for CSV: empty text is in quotes, other only where it needs them."""
     special = pc.match_substring_regex(column, '[",\r\n]')
     needed = pc.or_(special, pc.equal(column, ""))
     if not pc.any(needed).as_py():
@@ -101,11 +126,15 @@ def _to_bytes(batches: list[pa.RecordBatch]) -> bytes | None:
     return content
 
 
+def rows_of_texts(columns: list[pa.Array]) -> list[tuple[str | None, ...]]:
+    """Columns of text as rows."""
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
 def read_taken(bodies: list[bytes | None], limit: int) -> list[tuple[str | None, ...]]:
     """The first rows out of what `TakeRows` has taken in every part."""
     rows: list[tuple[str | None, ...]] = []
     for body in bodies:
         if body is not None and len(rows) < limit:
-            columns = [column.to_pylist() for column in pa.ipc.open_stream(body).read_all().columns]
-            rows.extend(zip(*columns, strict=True))
+            rows.extend(rows_of_texts(pa.ipc.open_stream(body).read_all().columns))
     return rows[:limit]

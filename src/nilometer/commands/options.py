@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from nilometer.commands.time_option import take_form
 from nilometer.errors import InputError
@@ -31,6 +32,18 @@ class ExecutionName(StrEnum):
     ITA = "ita"
     TPA = "tpa"
     NTA = "nta"
+
+
+class EngineName(StrEnum):
+    """What answers statements over files."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+LOCAL_MEGABYTES: Final = 64
+"""Files up to this size, all together, are for this process unless something else is said."""
 
 
 @dataclass(frozen=True, slots=True)

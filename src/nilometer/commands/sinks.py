@@ -6,16 +6,16 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Protocol
 
-from pyspark.sql import DataFrame
 from rich.console import Console
 
-from nilometer.commands.answers import header, made_lines, take_rows
+from nilometer.commands.answers import Answer, header
 from nilometer.commands.destination import GrowingFile, open_output
 from nilometer.commands.options import Format
 from nilometer.commands.progress import Progress
-from nilometer.commands.row_order import RowOrder, in_order_of_time
+from nilometer.commands.row_order import RowOrder
 from nilometer.commands.tables import Heading, TableView
 
 _OTHER_LINES: Final = 5
@@ -25,7 +25,7 @@ _OTHER_LINES: Final = 5
 class Sink(Protocol):
     """Takes the rows of a micro-batch."""
 
-    def write(self, rows: DataFrame, batch: int) -> None: ...
+    def write(self, rows: Answer, batch: int) -> None: ...
 
 
 @dataclass
@@ -35,8 +35,8 @@ class LinesToFile:
     form: Format
     file: GrowingFile
 
-    def write(self, rows: DataFrame, batch: int) -> None:
-        with made_lines(rows, self.form) as lines, self.file.open(batch) as out:
+    def write(self, rows: Answer, batch: int) -> None:
+        with rows.lines(self.form) as lines, self.file.open(batch) as out:
             if out.tell() == 0:
                 out.write(header(rows.columns, self.form))
             lines.copy_to(out)
@@ -50,9 +50,9 @@ class LinesToScreen:
     progress: Progress
     begun: bool = False
 
-    def write(self, rows: DataFrame, batch: int) -> None:
+    def write(self, rows: Answer, batch: int) -> None:
         first = b"" if self.begun else header(rows.columns, self.form)
-        with made_lines(rows, self.form) as lines, self.progress.aside(), open_output() as out:
+        with rows.lines(self.form) as lines, self.progress.aside(), open_output() as out:
             out.write(first)
             lines.copy_to(out)
         self.begun = True
@@ -66,8 +66,8 @@ class TableToScreen:
     limit: int
     progress: Progress
 
-    def write(self, rows: DataFrame, batch: int) -> None:
-        taken = take_rows(rows, self.limit)
+    def write(self, rows: Answer, batch: int) -> None:
+        taken = rows.take_rows(self.limit)
         if not taken.total:
             return
         with self.progress.aside():
@@ -83,8 +83,8 @@ class InOrderOfTime:
 
     sink: Sink
 
-    def write(self, rows: DataFrame, batch: int) -> None:
-        self.sink.write(in_order_of_time(rows), batch)
+    def write(self, rows: Answer, batch: int) -> None:
+        self.sink.write(rows.in_order_of_time(), batch)
 
 
 @dataclass
@@ -99,8 +99,8 @@ class AnswerToScreen:
     _copies: Counter[tuple[str | None, ...]] = field(default_factory=Counter)
     _time: str = ""
 
-    def write(self, rows: DataFrame, batch: int) -> None:
-        changes = take_rows(rows, sys.maxsize).rows
+    def write(self, rows: Answer, batch: int) -> None:
+        changes = rows.take_rows(sys.maxsize).rows
         if not changes:
             return
         for *row, time, diff in changes:
@@ -130,15 +130,11 @@ class AnswerToScreen:
 
 
 @dataclass
-class Guarded:
-    """A sink that keeps its failure, which Spark would hand back as text only."""
+class FilesInFolder:
+    """A Parquet file for every micro-batch that has rows."""
 
-    sink: Sink
-    failure: BaseException | None = field(default=None, init=False)
+    folder: Path
 
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        try:
-            self.sink.write(rows, batch)
-        except BaseException as error:
-            self.failure = error
-            raise RuntimeError("the rows could not be written") from None
+    def write(self, rows: Answer, batch: int) -> None:
+        if batch == 0 or rows.take_rows(1).total:
+            rows.write_parquet(self.folder)

@@ -11,18 +11,21 @@ from sqlglot.tokenizer_core import TokenType
 from nilometer.errors import InputError
 from nilometer.sql.dialect import Nilometer
 from nilometer.sql.parameters import Parameters
+from nilometer.sql.query_text import has_last_clauses
 from nilometer.sql.statements import Statement, parameters_of, read_statements
 
 
 @dataclass(frozen=True, slots=True)
 class OneStatement:
-    """The text of one statement, and whether it only asks for a plan, or is no query at all."""
+    """The text of one statement, and what kind of statement it is."""
 
     sql: str
     is_explain: bool
     is_query: bool = True
     parameters: Mapping[str, object] = field(default_factory=dict)
     """The values of its parameters."""
+    has_order: bool = False
+    """Whether ORDER BY, LIMIT or OFFSET stands at its end."""
 
 
 def split_statements(
@@ -49,6 +52,7 @@ def split_statements(
             is_explain=isinstance(one, Statement) and one.explain is not None,
             is_query=isinstance(one, Statement),
             parameters=parameters_of(sql, values) if values else {},
+            has_order=isinstance(one, Statement) and has_last_clauses(one),
         )
         for sql, one in zip(parts, read, strict=True)
     ]

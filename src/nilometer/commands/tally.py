@@ -1,15 +1,11 @@
-"""What a followed query has done so far, added up from Spark's progress reports."""
+"""What a followed query has done so far, added up from what it reports."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
 
-from nilometer.spark.metrics import JoinMetrics, progress_metrics
-
-ROWS_OUT: Final = "rows-out"
-"""Under this name Spark's reports tell how many rows a micro-batch gave."""
+from nilometer.operators.metrics import JoinMetrics
 
 
 class Tally:
@@ -20,28 +16,17 @@ class Tally:
         self.rows_out = 0
         self.batches = 0
         self._joins: list[JoinMetrics] = []
-        self._next = 0
-        self._rate = 0.0
+        self.rate = 0.0
+        """Rows that come in a second, at present."""
         self._started = time.monotonic()
 
-    def take(self, reports: Sequence[Any]) -> None:
-        """Take in the reports that are new."""
-        if reports and reports[-1]["inputRowsPerSecond"] >= 0:  # at first it is no number
-            self._rate = reports[-1]["inputRowsPerSecond"]
-        for report in reports:
-            if report["batchId"] < self._next:
-                continue
-            joins = progress_metrics(report)
-            if joins:  # Spark also reports, again and again, that nothing has come
-                self._next = report["batchId"] + 1
-                self._add(joins, report["observedMetrics"].get(ROWS_OUT))
-
-    def _add(self, joins: list[JoinMetrics], counted: Any) -> None:
+    def add(self, joins: list[JoinMetrics], rows_out: int) -> None:
+        """Take in a micro-batch."""
         self._joins = joins
         self.batches += 1
         streams = (stream for join in joins for stream in join.streams.values())
         self.rows_in += sum(stream.rows for stream in streams if not stream.is_internal)
-        self.rows_out += counted["rows"] if counted is not None else 0
+        self.rows_out += rows_out
 
     @property
     def seconds(self) -> float:
@@ -58,9 +43,9 @@ class Tally:
     def line(self, now: int) -> str:
         """How it goes, in one line, at an instant in microseconds."""
         if not self.batches:
-            return "Spark prepares the first micro-batch"
+            return "Preparing the first micro-batch"
         parts = [
-            f"{self.rows_in:,} rows in ({self._rate:,.0f}/s)",
+            f"{self.rows_in:,} rows in ({self.rate:,.0f}/s)",
             f"{self.rows_out:,} out",
             f"{self.late:,} late",
         ]

@@ -47,18 +47,18 @@ from nilometer.model.time_forms import EpochTimes, read_unit
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
-from nilometer.spark.describe import describe_stream, describe_table, end_column
+from nilometer.spark.complete_frame import answer_question
+from nilometer.spark.describe import given_frame
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
 from nilometer.spark.read_times import with_instants
 from nilometer.spark.relations import SparkEngine
-from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions, use_here
 from nilometer.spark.supported import require_supported
 from nilometer.sql.catalog import Catalog, Function, Relation
-from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
+from nilometer.sql.changes_plan import ChangesPlan, Plan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.ddl.nodes import (
     CreateDelivery,
@@ -70,11 +70,12 @@ from nilometer.sql.ddl.nodes import (
     DatabaseStatement,
     Kind,
 )
+from nilometer.sql.declare import describe_stream, describe_table, end_column
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.parameters import merged
 from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.questions import Question, compile_question
 from nilometer.sql.scalars import place_of
 from nilometer.sql.statements import (
     AnyStatement,
@@ -154,9 +155,10 @@ class Database:
         form = None if epoch is None else EpochTimes(read_unit(epoch))
         start, end = time if isinstance(time, tuple) else (time, None)
         frame = with_instants(name, with_instants(name, frame, start, form), end, form)
-        relation = describe_stream(name, frame, start, lateness, idle, rate, distinct)
+        given = given_frame(frame)
+        relation = describe_stream(name, given, start, lateness, idle, rate, distinct)
         if end is not None:
-            relation = replace(relation, end=(end_column(name, frame, relation.time, end),))
+            relation = replace(relation, end=(end_column(name, given, relation.time, end),))
         self._named.add(relation, frame)
 
     def create_table(self, name: str, frame: DataFrame) -> None:
@@ -165,7 +167,7 @@ class Database:
         >>> db.create_table("Stores", df)  # doctest: +SKIP
         """
         self._require_new(name, frame)
-        self._named.add(describe_table(name, frame), frame)
+        self._named.add(describe_table(name, given_frame(frame)), frame)
 
     def create_function(
         self,
@@ -221,6 +223,7 @@ class Database:
         self,
         statement: str,
         *,
+        at: str | datetime | None = None,
         buckets: int | None = None,
         reader: str | None = None,
         parameters: Mapping[str, Any] | None = None,
@@ -231,6 +234,8 @@ class Database:
         Of several statements, separated by `;`, it is that of the last; the others are run before
         it, in order, up to the first that fails. Only the last can be a query.
 
+        at        over static DataFrames, of an answer that changes: what it is at this instant
+                  (UTC unless it has a zone), or "end", in the order that ORDER BY says.
         buckets   how many parts the work has; by default Spark's shuffle partitions. It is
                   kept in the state: a query is restarted with the number it was started with.
         reader    a name under which logs know the query: they keep what it has not read until
@@ -249,11 +254,12 @@ class Database:
             )
         asked = f"{statement}{given.values or ''}"
         name = reader or f"query {sha256(asked.encode()).hexdigest()[:12]}"
-        plan, known = self._plan(read, Reading(name, reader is not None, read.from_start), buckets)
+        reading = Reading(name, reader is not None, read.from_start)
+        question, known = self._question(read, reading, buckets, "at" if at is not None else None)
         if read.explain is not None:
-            text = explain_plan(plan, read.explain)
+            text = explain_plan(question.plan, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
-        return run_query(plan, known.frames, self._beats)
+        return answer_question(question, known.frames, self._beats, at)
 
     def execute(
         self,
@@ -297,7 +303,7 @@ class Database:
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
         read = read_query(statement, merged(parameters, values))
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
-        return explain_plan(self._plan(read, Reading(), buckets)[0], chosen)
+        return explain_plan(self._question(read, Reading(), buckets)[0].plan, chosen)
 
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.
@@ -307,7 +313,7 @@ class Database:
         read = read_one(statement)
         query = read.query if isinstance(read, CreateQuery) else read_query(statement)
         try:
-            return picture_plan(self._plan(query, Reading())[0])
+            return picture_plan(self._question(query, Reading())[0].plan)
         except SqlWindowError as error:
             if isinstance(error.__cause__, ContradictionError):
                 return picture_contradiction(error.__cause__)
@@ -536,17 +542,37 @@ class Database:
 
     def _plan(
         self, statement: Statement, reading: Reading, buckets: int | None = None
-    ) -> tuple[JoinPlan | UnionPlan | ChangesPlan, Known]:
+    ) -> tuple[Plan, Known]:
+        """The plan of a query that goes on, whatever it reads."""
+        known, catalog, number = self._to_compile(reading, buckets)
+        return self._executed(compile_statement(statement, catalog, number)), known
+
+    def _question(
+        self,
+        statement: Statement,
+        reading: Reading,
+        buckets: int | None = None,
+        at_instant: str | None = None,
+    ) -> tuple[Question, Known]:
+        """How a statement is answered here and now."""
+        known, catalog, number = self._to_compile(reading, buckets)
+        question = compile_question(statement, catalog, number, at_instant=at_instant)
+        return replace(question, plan=self._executed(question.plan)), known
+
+    def _to_compile(self, reading: Reading, buckets: int | None) -> tuple[Known, Catalog, int]:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
         use_here(self.spark)
         known = self._everything(reading)
         engine = SparkEngine(known.frames)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)
-        plan = compile_statement(statement, catalog, buckets or shuffle_partitions(self.spark))
+        return known, catalog, buckets or shuffle_partitions(self.spark)
+
+    def _executed(self, plan: Plan) -> Plan:
+        """The plan with the execution of this database, if it has none of its own."""
         if isinstance(plan, ChangesPlan) and plan.execution is None:
-            return replace(plan, execution=self._execution), known
-        return plan, known
+            return replace(plan, execution=self._execution)
+        return plan
 
     def _everything(self, reading: Reading) -> Known:
         """All that a statement can name."""

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from nilometer.database.query_status import HealthSample
 from nilometer.database.result_size import ResultSize
-from nilometer.spark.metrics import JoinMetrics, StreamMetrics, progress_metrics
+from nilometer.operators.metrics import JoinMetrics, StreamMetrics
+from nilometer.spark.metrics import progress_metrics
 
 KEPT: Final = 600_000_000
 """Samples are kept for so long (microseconds), and"""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from nilometer.spark.metrics import StreamMetrics
+from nilometer.operators.metrics import StreamMetrics
 
 
 class QueryPhase(StrEnum):

@@ -75,6 +75,15 @@ def largest_time(column: pa.Array) -> int | None:
     return int(times.max()) if len(times) else None
 
 
+def count_without_time(column: pa.Array, end: pa.Array | None = None) -> int:
+    """How many rows have no time, or an end that is NULL or before it."""
+    times = as_int64(column)
+    timed = _both(validity(column), (times >= EARLIEST) & (times <= LATEST))
+    if end is not None:
+        timed = _both(timed, _both(validity(end), as_int64(end) >= times))
+    return 0 if timed is None else int(np.count_nonzero(~timed))
+
+
 def drop_late(
     rows: pa.RecordBatch, layout: RowLayout, watermark: int
 ) -> tuple[pa.RecordBatch, int]:

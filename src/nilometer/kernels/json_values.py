@@ -114,13 +114,13 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
         return _integer
     if pat.is_floating(kind):
         return _float
-    if pat.is_boolean(kind) or pat.is_integer(kind) or _is_text(kind) or pat.is_null(kind):
+    if pat.is_boolean(kind) or pat.is_integer(kind) or is_text(kind) or pat.is_null(kind):
         return None
-    if _is_binary(kind):
+    if is_binary(kind):
         return _binary
     if pat.is_timestamp(kind) or pat.is_duration(kind):
         return lambda value: values_of(pa.array([value], kind))[0]
-    if pat.is_struct(kind) or pat.is_map(kind) or _is_list(kind):
+    if pat.is_struct(kind) or pat.is_map(kind) or is_list(kind):
         return _nested(kind)
     if pat.is_date(kind) or pat.is_time(kind):
         return lambda value: value.isoformat()
@@ -128,12 +128,12 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
 
 
 def _nested(kind: pa.DataType) -> Callable[[Any], Any]:
-    if _is_list(kind):
+    if is_list(kind):
         item = _each(kind.value_type)
         return lambda value: [item(one) for one in value]
     if pat.is_map(kind):
         key, item = _each(kind.key_type), _each(kind.item_type)
-        if _is_text(kind.key_type):
+        if is_text(kind.key_type):
             return lambda value: {key(name): item(one) for name, one in value}
         return lambda value: [[key(name), item(one)] for name, one in value]
     fields = [(kind.field(i).name, _each(kind.field(i).type)) for i in range(kind.num_fields)]
@@ -148,11 +148,11 @@ def _each(kind: pa.DataType) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def is_binary(kind: pa.DataType) -> bool:
     return bool(
         pat.is_binary(kind)
         or pat.is_large_binary(kind)
@@ -161,7 +161,7 @@ def _is_binary(kind: pa.DataType) -> bool:
     )
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
     return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pat
+from sqlglot import exp
 
-from nilometer.errors import InputError, SqlError
+from nilometer.errors import InputError, OnlySparkError, SqlError
+from nilometer.kernels.admit import count_without_time
 from nilometer.kernels.expression_types import type_name
-from nilometer.local.pipeline import Pipeline
-from nilometer.local.pipeline_clock import Clock, Costs
-from nilometer.local.run_changes import LocalChanges
+from nilometer.local.complete_rows import finish_rows, plain_rows, rows_at
 from nilometer.local.run_query import LocalQuery, LocalUnion
-from nilometer.local.schedulers import Scheduler
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
-from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
+from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.execution import choose_execution
-from nilometer.sql.explain import explain_plan
 from nilometer.sql.plan import JoinPlan
-from nilometer.sql.stages import BEST
-from nilometer.sql.statements import read_query
+from nilometer.sql.questions import Question, compile_question
+from nilometer.sql.statements import Statement, read_query
+
+if TYPE_CHECKING:
+    from nilometer.local.pipeline import Pipeline
+    from nilometer.local.pipeline_clock import Clock, Costs
+    from nilometer.local.run_changes import LocalChanges
+    from nilometer.local.schedulers import Scheduler
 
 
 class NoEngine:
@@ -32,8 +37,42 @@ class NoEngine:
 
     time_zone = "UTC"
 
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        """The expressions of which only Spark could have said what they are."""
+
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
+        self.asked += expressions
         raise SqlError("this is not available without Spark")
+
+
+@dataclass(frozen=True)
+class Instant:
+    """When an answer is looked at, in microseconds; None: after the last change."""
+
+    micros: int | None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question that this process can answer."""
+
+    question: Question
+    query: LocalQuery | LocalUnion | LocalChanges
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its answer, among them those that are not shown."""
+        return self.query.schema
+
+    def run_all(self, rows: Mapping[str, pa.RecordBatch], at: Instant | None = None) -> pa.Table:
+        """The answer over all rows: results, or changes; `at`: what holds at an instant."""
+        answer = self.query.run_all(rows)
+        if self.question.is_plain:
+            answer = plain_rows(answer)
+        elif at is not None:
+            answer = rows_at(answer, at.micros)
+        return finish_rows(answer, self.question.finish)
 
 
 class LocalDatabase:
@@ -97,11 +136,59 @@ class LocalDatabase:
             name, tuple(rows.column_names), types, clock=clock, is_table=True
         )
 
+    def rows_without_time(self, tree: exp.Expr) -> dict[str, int]:
+        """How many rows have no time, of each stream that a query reads."""
+        names = {one.name.lower() for one in tree.find_all(exp.Table)}
+        found = {}
+        for name, relation in self._relations.items():
+            if relation.time is None or name.lower() not in names:
+                continue
+            columns = (relation.time, *(relation.end or ()))
+            found[name] = count_without_time(*(self.tables[name].column(one) for one in columns))
+        return found
+
+    def add(self, relation: Relation, rows: pa.Table) -> None:
+        """A stream or a table that somebody else has described."""
+        self.tables[relation.name] = concat(rows.combine_chunks().to_batches(), rows.schema)
+        self._relations[relation.name] = relation
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The streams and tables, by name."""
+        return self._relations
+
+    def drop(self, name: str) -> None:
+        """Forget a stream or a table."""
+        del self._relations[name], self.tables[name]
+
     def create_function(
         self, name: str, function: Callable[..., Any], returns: pa.DataType, by_row: bool = False
     ) -> None:
         """A Python function that statements may call."""
         self._functions[name.lower()] = Function(name, function, returns, by_row)
+
+    def prepare(
+        self, statement: Statement, *, at_instant: str | None = None, goes_on: bool = False
+    ) -> Prepared:
+        """A question, if this process answers it as Spark does; else OnlySparkError says why not.
+
+        Where nobody had to be asked for a type, what is wrong with a statement is wrong anywhere.
+        One that goes on is fed with the rows of streams; it has those of tables.
+        """
+        engine = NoEngine()
+        catalog = Catalog(self._relations, self._functions, engine)
+        try:
+            question = compile_question(statement, catalog, self._buckets, at_instant=at_instant)
+        except SqlError as error:
+            if not engine.asked:
+                raise
+            raise _only_spark(engine.asked[0]) from error
+        if engine.asked:
+            raise _only_spark(engine.asked[0])
+        try:
+            return Prepared(question, self._run(question.plan, self._static() if goes_on else {}))
+        except SqlError as error:
+            raise OnlySparkError(error.message, detail=error.detail) from None
 
     def plan(self, statement: str) -> JoinPlan | UnionPlan | ChangesPlan:
         """The plan of a statement."""
@@ -115,6 +202,8 @@ class LocalDatabase:
         """
         explain = read_query(statement).explain
         if explain is not None:
+            from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
+
             return pa.table({"plan": [explain_plan(self.plan(statement), explain)]})
         return self._start(statement, {}).run_all(self.tables)
 
@@ -137,6 +226,9 @@ class LocalDatabase:
         work takes time on it as `costs` say. `distinct_times` promises that no stream brings two
         tuples of one instant: then nobody waits for a second one.
         """
+        from nilometer.local.pipeline import Pipeline  # noqa: PLC0415  only experiments need it
+        from nilometer.sql.stages import BEST  # noqa: PLC0415
+
         plan = self.plan(statement)
         if not isinstance(plan, ChangesPlan):
             raise InputError(
@@ -148,9 +240,15 @@ class LocalDatabase:
     def _start(
         self, statement: str, held: Mapping[str, pa.RecordBatch]
     ) -> LocalQuery | LocalUnion | LocalChanges:
-        plan = self.plan(statement)
+        return self._run(self.plan(statement), held)
+
+    def _run(
+        self, plan: Plan, held: Mapping[str, pa.RecordBatch]
+    ) -> LocalQuery | LocalUnion | LocalChanges:
         match plan:
             case ChangesPlan():
+                from nilometer.local.run_changes import LocalChanges  # noqa: PLC0415  joins do without
+
                 return LocalChanges(plan, self._execution, held)
             case UnionPlan():
                 return LocalUnion(plan, held)
@@ -159,3 +257,7 @@ class LocalDatabase:
 
     def _static(self) -> Mapping[str, pa.RecordBatch]:
         return {name: self.tables[name] for name, r in self._relations.items() if r.is_table}
+
+
+def _only_spark(expression: str) -> OnlySparkError:
+    return OnlySparkError(f"only Spark can say what this is: {expression[:200]}")

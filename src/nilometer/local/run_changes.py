@@ -42,6 +42,12 @@ class LocalChanges:
             if rows is not None:
                 self.stages[stage].hold(stream, *reader.read(rows, None))
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        found = changelog_table(self.staged.columns, []).schema
+        return found.remove(len(found) - 1) if self.plan.appends else found
+
     def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
         """The changes that a micro-batch at the time `now` brings."""
         return self._run(rows, now, is_all=False)

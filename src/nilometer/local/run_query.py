@@ -36,6 +36,15 @@ class LocalQuery:
                 carried, selected = self._inputs[number].read(rows, None)
                 self.stage.hold(number, carried, selected)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return self._results.schema
+
+    @property
+    def stages(self) -> list[LocalStage]:
+        return [self.stage]
+
     def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
         """The results of a micro-batch that came at the time `now`."""
         carried, selected = self._read(rows, now)
@@ -83,10 +92,19 @@ class LocalUnion:
         for query in self.queries:
             query.restart()
 
-    def _together(self, tables: Sequence[pa.Table]) -> pa.Table:
-        first = tables[0].schema
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+        first = self.queries[0].schema
         kinds = [kind or field.type for kind, field in zip(self._kinds, first, strict=True)]
-        schema = pa.schema(list(zip(first.names, kinds, strict=True)))
+        return pa.schema(list(zip(first.names, kinds, strict=True)))
+
+    @property
+    def stages(self) -> list[LocalStage]:
+        return [query.stage for query in self.queries]
+
+    def _together(self, tables: Sequence[pa.Table]) -> pa.Table:
+        schema = self.schema
         return pa.concat_tables([one.cast(schema) for one in tables])
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from nilometer.local.memory_store import MemoryStore
 from nilometer.model.time import FOREVER
+from nilometer.operators.metrics import JoinMetrics, bucket_metrics, combine_buckets
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.operators.watermarks import NEVER
 
@@ -72,6 +73,11 @@ class LocalStage:
         parts = self.stage.routing.split(admitted, stream)
         for batch, part in zip(batches, parts, strict=True):
             batch.add(stream, [part], punctuation)
+
+    def metrics(self) -> JoinMetrics:
+        """What all buckets report after a micro-batch."""
+        runs = enumerate(self.buckets)
+        return combine_buckets(bucket_metrics(self.stage, number, run) for number, run in runs)
 
     def snapshot(self) -> list[bytes]:
         """What `resume` needs, apart from the stores."""

@@ -6,10 +6,12 @@ from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nilometer.extras import require_packages
-from nilometer.mining.table_function import TableFunction
+
+if TYPE_CHECKING:
+    from nilometer.mining.table_function import TableFunction
 
 
 class Kind(StrEnum):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+from nilometer.errors import SchemaError
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -24,3 +26,24 @@ def count(number: int, noun: str) -> str:
     ('1 argument', '2 arguments')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def find_column(stream: str, names: Sequence[str], column: str) -> int:
+    """The place of a stream's column, named in any case unless that is ambiguous.
+
+    >>> find_column("A", ["k", "ts"], "TS")
+    1
+    """
+    same = [i for i, name in enumerate(names) if name == column]
+    same = same or [i for i, name in enumerate(names) if name.lower() == column.lower()]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise SchemaError(
+            f"stream {stream} has {len(same)} columns named {column}", hint="rename one of them"
+        )
+    raise SchemaError(
+        f"stream {stream} has no column {column}",
+        detail=f"it has {', '.join(names) or 'no columns'}",
+        hint=nearest(column, names),
+    )

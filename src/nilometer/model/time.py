@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from nilometer.errors import DurationError
+from nilometer.errors import DurationError, InputError
 
 Duration: TypeAlias = str | timedelta
 """What a user may write for a length of time: "10s", "1 HOUR", timedelta(seconds=10)."""
@@ -134,3 +134,22 @@ def format_instant(microseconds: int) -> str:
     """
     instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     return instant.strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def read_instant(at: str | datetime) -> int:
+    """An instant in microseconds since 1970; text or a datetime, in UTC unless it has a zone.
+
+    >>> read_instant("1970-01-01 00:00:01.5")
+    1500000
+    """
+    try:
+        instant = at if isinstance(at, datetime) else datetime.fromisoformat(at.strip())
+    except (AttributeError, ValueError):
+        raise InputError(
+            "cannot read an instant",
+            detail=f"got {at!r}",
+            hint="write it as '2026-01-01 12:00:00.000000' (UTC), or give a datetime",
+        ) from None
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=UTC)
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

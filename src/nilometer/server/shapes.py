@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from nilometer.client.parameter_json import value_from_json
 from nilometer.database.query_status import HealthSample, OnError, QueryLimits, QueryStatus
 from nilometer.kernels.json_values import iso_time
+from nilometer.operators.metrics import StreamMetrics
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.error_shape import ErrorDetail
-from nilometer.spark.metrics import StreamMetrics
 
 _SELECT = "SELECT room, AVG(temperature) AS mean FROM Readings [RANGE 1 MINUTE] GROUP BY room"
 

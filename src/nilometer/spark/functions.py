@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from nilometer.model.expressions import Call
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.versions import arrow_function, spark_type
 from nilometer.sql.catalog import Function
+from nilometer.sql.declare import check_function, no_such_return
 from nilometer.sql.dialect import NilometerParser
 
 _BUILT_IN: Final = "org.apache.spark.sql.catalyst."
@@ -25,14 +25,7 @@ _BUILT_IN: Final = "org.apache.spark.sql.catalyst."
 
 def make_function(name: str, function: Callable[..., Any], returns: str, by_row: bool) -> Function:
     """A function under a name; an error says what is wrong with its description."""
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise InputError(
-            "a function needs a name of letters, digits and underscores", detail=f"got {name!r}"
-        )
-    if not callable(function):
-        raise InputError(
-            f"the function {name} cannot be called", detail=f"got {type(function).__name__}"
-        )
+    check_function(name, function)
     return Function(name, function, _arrow_type(name, returns), by_row)
 
 
@@ -80,8 +73,5 @@ def _arrow_type(name: str, returns: str) -> pa.DataType:
     except ParseException:
         kind = None
     if kind is None:
-        raise InputError(
-            f"the function {name} cannot return {returns!r}",
-            hint='name a type of Spark, such as returns="boolean" or returns="double"',
-        )
+        raise no_such_return(name, returns)
     return kind

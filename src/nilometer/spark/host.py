@@ -12,11 +12,11 @@ import pyarrow as pa
 from nilometer.errors import CheckpointError
 from nilometer.kernels.row_errors import leaving_out
 from nilometer.operators.envelope import Header
+from nilometer.operators.metrics import bucket_metrics
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.emit import Emitter, Sender
 from nilometer.spark.exchange import Exchange
-from nilometer.spark.metrics import bucket_metrics
 from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remove_earlier_runs
 
 if TYPE_CHECKING:

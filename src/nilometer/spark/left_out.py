@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from nilometer.errors import InputError
+from nilometer.model.left_out import tell_left_out
 from nilometer.model.time import EARLIEST, LATEST
 
 _COUNT: Final = "rows"
@@ -89,13 +90,7 @@ def told_left_out(answer: DataFrame) -> str | None:
     """The same in a sentence; None if no row was left out."""
     left_out = getattr(answer, _ATTRIBUTE, None)
     counts = left_out.counts() if isinstance(left_out, LeftOut) else {}
-    parts = [f"{rows:,} of {name}" for name, rows in counts.items() if rows]
-    if not parts:
-        return None
-    total = sum(counts.values())
-    verb = "row has no time and was" if total == 1 else "rows have no time and were"
-    where = "" if len(counts) == 1 else f" ({', '.join(parts)})"
-    return f"{total:,} {verb} left out{where}"
+    return tell_left_out(counts)
 
 
 def _is_none(time: Column) -> Column:

@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nilometer.model.time import EARLIEST, FOREVER
-from nilometer.operators.stage import BucketRun, Stage
+from nilometer.operators.metrics import JoinMetrics, combine_buckets
 from nilometer.spark.emit import METRICS
 
 _PREFIX: Final = "nilometer-"
-
-
-@dataclass(frozen=True)
-class StreamMetrics:
-    """One stream of a running join."""
-
-    rows: int
-    """Rows that came in the last micro-batch."""
-    late: int
-    """Rows dropped so far because they were late."""
-    without_time: int
-    """Rows dropped so far because their time was NULL, before the year 1700 or after 9999."""
-    buffered: int
-    """Rows kept because they may still join."""
-    watermark: int | None
-    """Microseconds since 1970; None before the first row and for a stream that has ended."""
-    is_internal: bool = False
-    """Whether the rows come from another stage of the same query."""
-
-
-@dataclass(frozen=True)
-class JoinMetrics:
-    """A running join after its last micro-batch."""
-
-    streams: dict[str, StreamMetrics]
-    results: int
-    """Rows that went out in the last micro-batch."""
-    state_bytes: int
-    chunks: int
 
 
 def metrics(query: StreamingQuery) -> list[JoinMetrics]:
@@ -56,7 +24,7 @@ def progress_metrics(progress: Any) -> list[JoinMetrics]:
     """The same, out of one of Spark's progress reports."""
     observed = progress["observedMetrics"]
     return [
-        _combine([json.loads(bucket) for bucket in _buckets(row)])
+        combine_buckets(_buckets(row))
         for name, row in sorted(observed.items())
         if name.startswith(_PREFIX) and _buckets(row)
     ]
@@ -66,63 +34,6 @@ def observe(hosted: DataFrame, operator: str) -> DataFrame:
     """Let Spark's progress reports carry the metrics that the host emits."""
     collected = F.expr(f"collect_list({METRICS}) AS buckets")
     return hosted.observe(f"{_PREFIX}{operator[:8]}", collected)
-
-
-def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
-    """One bucket after a micro-batch, as JSON."""
-    stored = run.operator.stored
-    return json.dumps(
-        {
-            "bucket": bucket,
-            "names": stage.names,
-            "internal": [clock.senders > 0 for clock in stage.clocks],
-            "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
-            "rows": run.traffic.rows_in,
-            "results": run.traffic.rows_out,
-            "late": run.operator.late,
-            "without_time": run.traffic.without_time,
-            "buffered": run.operator.rows_held,
-            "chunks": sum(len(one.refs) for one in stored),
-            "state_bytes": sum(ref.size for one in stored for ref in one.refs),
-            "watermarks": run.watermarks.marks,
-            "frontier": run.frontier,
-        },
-        separators=(",", ":"),
-    )
-
-
-def _combine(buckets: list[dict[str, Any]]) -> JoinMetrics:
-    """What all buckets report together.
-
-    Every bucket sees the punctuation of all rows, and holds copies of rows where there is no
-    key to split them by.
-    """
-
-    def of(field: str, stream: int) -> list[int]:
-        return [bucket[field][stream] for bucket in buckets]
-
-    copies = buckets[0]["copies"]
-    streams = {
-        name: StreamMetrics(
-            rows=max(of("rows", i)),
-            late=sum(of("late", i)) // copies[i],
-            without_time=max(of("without_time", i)),
-            buffered=sum(of("buffered", i)) // copies[i],
-            watermark=_instant(min(of("watermarks", i))),
-            is_internal=buckets[0]["internal"][i],
-        )
-        for i, name in enumerate(buckets[0]["names"])
-    }
-    return JoinMetrics(
-        streams,
-        results=sum(bucket["results"] for bucket in buckets),
-        state_bytes=sum(bucket["state_bytes"] for bucket in buckets),
-        chunks=sum(bucket["chunks"] for bucket in buckets),
-    )
-
-
-def _instant(mark: int) -> int | None:
-    return mark if EARLIEST < mark < FOREVER else None
 
 
 def _buckets(row: Any) -> list[str]:

@@ -16,9 +16,10 @@ from pyspark.sql.types import (
 )
 
 from nilometer.errors import SchemaError
+from nilometer.model.names import find_column
 from nilometer.model.time import EARLIEST, LATEST
-from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, meanings
-from nilometer.spark.streams import find_column
+from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm
+from nilometer.sql.declare import without_unit
 from nilometer.sql.scalars import quote_name
 
 _EXACT: Final = "decimal(28, 9)"
@@ -34,7 +35,7 @@ def with_instants(
     """
     if time is None:
         return frame
-    field = frame.schema.fields[find_column(name, frame.schema, time)]
+    field = frame.schema.fields[find_column(name, frame.columns, time)]
     column = frame[quote_name(field.name)]
     if isinstance(field.dataType, TimestampNTZType | DateType):
         return frame.withColumn(field.name, column.cast("timestamp"))
@@ -70,10 +71,4 @@ def _without_unit(name: str, frame: DataFrame, column: str, kind: DataType) -> S
     if not frame.isStreaming:
         chosen = frame.select(frame[quote_name(column)].alias("value"))
         found = next((row[0] for row in chosen.where("value IS NOT NULL").take(1)), None)
-    said = kind.simpleString().upper()
-    return SchemaError(
-        f"the time column {column} of stream {name} must be a TIMESTAMP, or say what it counts",
-        detail=f"it is {said}" + ("" if found is None else f": {meanings(found)}"),
-        hint='for seconds since 1970 write epoch="s" (or "ms", "us", "ns"); '
-        f"on the command line {column}[epoch s]",
-    )
+    return without_unit(name, column, kind.simpleString().upper(), found)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, TimestampType
 
 from nilometer.errors import InputError
+from nilometer.model.time import read_instant
 from nilometer.spark.left_out import last_time
 
 COPIES: Final = "_copies"
@@ -38,7 +39,7 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
             hint="nm.keep_answer(changelog, path) keeps its latest answer as a table",
         )
     numbered = number_columns(changelog)
-    instant = last_time(changelog) if at is None else _microseconds(at)
+    instant = last_time(changelog) if at is None else read_instant(at)
     if instant is not None:
         numbered = numbered.where(f"_time <= timestamp_micros({instant})")
     counted = count_copies(numbered.selectExpr("* EXCEPT (_time, _diff)", f"_diff AS {COPIES}"))
@@ -85,17 +86,3 @@ def repeat_rows(counted: DataFrame, names: list[str]) -> DataFrame:
 def instant_of(microseconds: int) -> datetime:
     """An instant in UTC."""
     return _EPOCH + timedelta(microseconds=microseconds)
-
-
-def _microseconds(at: str | datetime) -> int:
-    try:
-        instant = at if isinstance(at, datetime) else datetime.fromisoformat(at.strip())
-    except (AttributeError, ValueError):
-        raise InputError(
-            "cannot read an instant",
-            detail=f"got {at!r}",
-            hint="write it as '2026-01-01 12:00:00.000000' (UTC), or give a datetime",
-        ) from None
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
-    return (instant - _EPOCH) // timedelta(microseconds=1)

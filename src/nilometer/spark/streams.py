@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from pyspark.errors import PySparkTypeError
-from pyspark.sql.types import DataType, StructType, TimestampType
+from pyspark.sql.types import DataType, StructType
 
-from nilometer.errors import DurationError, InputError, SchemaError
-from nilometer.model.names import nearest
-from nilometer.model.time import Duration, parse_signed_duration
+from nilometer.errors import InputError, SchemaError
+from nilometer.model.names import find_column, nearest
+from nilometer.model.time import Duration
 from nilometer.operators.watermarks import StreamClock
+from nilometer.spark.relations import arrow_types
 from nilometer.spark.types import arrow_schema, common_key_type, why_no_key
+from nilometer.sql.declare import Given, clock_of, time_column
 
 Keys: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
 PerStream = TypeVar("PerStream")
@@ -27,6 +30,12 @@ class Input:
     is_streaming: bool
     is_told: bool = False
     """Whether its watermark comes with its rows, as that of a log does."""
+
+    @cached_property
+    def given(self) -> Given:
+        """The same, its types as Arrow has them."""
+        kinds = arrow_types(self.schema)
+        return Given(tuple(self.schema.names), kinds, self.is_streaming, self.is_told)
 
 
 @dataclass(frozen=True)
@@ -71,16 +80,17 @@ def read_streams(
     }
     key_types = _common_types(keys, inputs)
     times = _per_stream(time, names, "time")
+    all_given = {name: one.given for name, one in inputs.items()}
     late: dict[str, Duration] = _per_stream(lateness, names, "lateness")
     silent: dict[str, Duration] = _per_stream(idle, names, "idle")
     return tuple(
         JoinedStream(
             name,
             given.schema,
-            time_column(name, given, times.get(name)),
+            time_column(name, given.given, times.get(name)),
             keys[name],
             key_types,
-            clock_of(name, inputs, late.get(name), silent.get(name)),
+            clock_of(name, all_given, late.get(name), silent.get(name)),
         )
         for name, given in inputs.items()
     )
@@ -96,24 +106,6 @@ def _check_columns(stream: str, schema: StructType) -> None:
                 detail=f"Spark has no Arrow form of {field.dataType.simpleString().upper()}",
                 hint="drop the column before the join, or cast it",
             ) from None
-
-
-def find_column(stream: str, schema: StructType, column: str) -> int:
-    """The place of a column, named in any case unless that is ambiguous."""
-    names = schema.names
-    same = [i for i, name in enumerate(names) if name == column]
-    same = same or [i for i, name in enumerate(names) if name.lower() == column.lower()]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        raise SchemaError(
-            f"stream {stream} has {len(same)} columns named {column}", hint="rename one of them"
-        )
-    raise SchemaError(
-        f"stream {stream} has no column {column}",
-        detail=f"it has {', '.join(names) or 'no columns'}",
-        hint=nearest(column, names),
-    )
 
 
 def _per_stream(
@@ -157,7 +149,7 @@ def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _key_columns(stream: str, schema: StructType, columns: Sequence[str]) -> tuple[int, ...]:
-    places = tuple(find_column(stream, schema, column) for column in columns)
+    places = tuple(find_column(stream, schema.names, column) for column in columns)
     for place in places:
         field = schema.fields[place]
         if reason := why_no_key(field.dataType):
@@ -188,70 +180,3 @@ def _common_types(
             )
         common.append(kind)
     return tuple(common)
-
-
-def time_column(stream: str, given: Input, column: str | None) -> int | None:
-    if column is None:
-        if not given.is_streaming:
-            raise InputError(
-                f"stream {stream} is static and has no time column",
-                detail="a static input has no time of arrival",
-                hint=f'say which column holds its time: time={{"{stream}": "ts"}}',
-            )
-        return None
-    place = find_column(stream, given.schema, column)
-    kind = given.schema.fields[place].dataType
-    if not isinstance(kind, TimestampType):
-        raise SchemaError(
-            f"the time column {column} of stream {stream} must be a TIMESTAMP",
-            detail=f"it is {kind.simpleString().upper()}",
-            hint=_how_to_make_a_timestamp(column, kind),
-        )
-    return place
-
-
-def _how_to_make_a_timestamp(column: str, kind: DataType) -> str:
-    if kind.typeName() in ("long", "integer", "double", "float", "decimal"):
-        return f'for seconds since 1970 use col("{column}").cast("timestamp")'
-    return f'convert it first, such as to_timestamp(col("{column}"))'
-
-
-def clock_of(
-    stream: str, inputs: Mapping[str, Input], lateness: Duration | None, idle: Duration | None
-) -> StreamClock:
-    given = inputs[stream]
-    if given.is_streaming and not given.is_told:
-        return StreamClock(
-            0 if lateness is None else _length("lateness", stream, lateness),
-            None if idle is None else _length("idle", stream, idle),
-        )
-    for what, length in (("lateness", lateness), ("idle", idle)):
-        if length is not None:
-            kind = "read from a log" if given.is_told else "static"
-            detail = (
-                "the log tells how far it is, and was told so when it was made"
-                if given.is_told
-                else "all its rows are there from the start; none can be late or awaited"
-            )
-            raise InputError(
-                f"stream {stream} is {kind}, so it cannot have {what}",
-                detail=detail,
-                hint=_only_for_streaming(what, inputs),
-            )
-    return StreamClock(told=True) if given.is_told else StreamClock(ended=True)
-
-
-def _only_for_streaming(what: str, inputs: Mapping[str, Input]) -> str:
-    live = next((n for n, one in inputs.items() if one.is_streaming and not one.is_told), None)
-    if live is None:
-        return f"leave {what} out"
-    return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'
-
-
-def _length(what: str, stream: str, given: Duration) -> int:
-    length = parse_signed_duration(given)
-    if length < 0:
-        raise DurationError(
-            f"{what} cannot be negative", detail=f"got {given!r} for stream {stream}"
-        )
-    return length

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.mining.hosted_answers import AnswersSpec
-from nilometer.mining.hosted_follow import FollowSpec
-from nilometer.mining.hosted_rows import RowsSpec
 from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Argument, Expression
 from nilometer.operators.aggregate import AggregateSpec
@@ -215,6 +212,10 @@ def build_step(node: Node) -> ChangeSpec:
 
 
 def _build_mined(node: Mined) -> ChangeSpec:
+    from nilometer.mining.hosted_answers import AnswersSpec  # noqa: PLC0415  rarely needed
+    from nilometer.mining.hosted_follow import FollowSpec  # noqa: PLC0415
+    from nilometer.mining.hosted_rows import RowsSpec  # noqa: PLC0415
+
     kinds = types_of(node.columns)
     match node.kind:
         case Kind.ROWS:

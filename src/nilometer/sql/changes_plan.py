@@ -7,22 +7,28 @@ above them takes changes and gives changes. A node that is used twice is one obj
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Expression
 from nilometer.model.time_windows import TimeWindows
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
 from nilometer.operators.match_spec import Matching
-from nilometer.operators.over_rows import OverFunction
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.plan import JoinPlan
 from nilometer.sql.scalars import ColumnRef
+
+if TYPE_CHECKING:
+    from nilometer.mining.hosted import FunctionCall
+    from nilometer.operators.over_rows import OverFunction
+
+
+RESULT_TIME_NAME = "time of the result"
+"""What the column of the time is called inside plans: it can be no name of a user's."""
 
 
 @dataclass(frozen=True, slots=True)

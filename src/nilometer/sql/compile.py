@@ -26,7 +26,6 @@ from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
 from nilometer.sql.subqueries import put_subqueries
 from nilometer.sql.unite_plans import unite_plans
-from nilometer.sql.windowed.bind_changes import bind_changes
 
 
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
@@ -66,6 +65,8 @@ def _compile(
     if mode.changes or mode.at_ends or tree.find(TableCall, OverCall, MatchCall) is not None:
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
+        from nilometer.sql.windowed.bind_changes import bind_changes  # noqa: PLC0415  joins do without
+
         return bind_changes(tree, sql, catalog, buckets, mode)
     inner = unwrap(tree)
     if not is_union_all(inner):

@@ -35,6 +35,11 @@ def explain_plan(plan: Plan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
     return draw_plan(plan) if is_drawn else _join(plan)
 
 
+def named_engine(plan: str, engine: str) -> str:
+    """A plan as text, and below it what runs it."""
+    return plan if plan.startswith("digraph") else f"{plan.rstrip()}\nEngine: {engine}"
+
+
 def _union(plan: UnionPlan) -> str:
     lines = [f"UNION ALL of {len(plan.plans)} queries; every result is appended once"]
     lines.append(f"  result    {', '.join(item.name for item in plan.plans[0].items)}")

@@ -6,7 +6,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.algorithms.registry import find_algorithm
 from nilometer.errors import InputError, Place, SqlError
 from nilometer.operators.stage import Execution
 from nilometer.sql.modes import unwrap
@@ -48,6 +47,8 @@ def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
     name = names[0]
     if name.lower() in [str(one) for one in Execution]:
         return Execution(name.lower())
+    from nilometer.algorithms.registry import find_algorithm  # noqa: PLC0415  rarely needed
+
     try:
         return ChosenAlgorithm(find_algorithm(name).name, place)
     except InputError as error:

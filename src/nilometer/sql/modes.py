@@ -13,7 +13,6 @@ from nilometer.mining.registry import Kind, kind_of
 from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.dialect import Emit
-from nilometer.sql.mining_errors import blamed
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.over_calls import TopCall
 from nilometer.sql.placed_parser import operator_place, written
@@ -219,6 +218,8 @@ class Reasons:
 
     def _of_call(self, call: TableCall) -> Reason | None:
         """A function that answers takes back what does not hold any more."""
+        from nilometer.sql.mining_errors import blamed  # noqa: PLC0415  rarely needed
+
         with blamed(call, self.sql):
             answers = kind_of(call.function) is Kind.ANSWERS
         return Reason(call.function, place_of(call, self.sql)) if answers else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pat
 
-from nilometer.algorithms.hosted_join import HostedJoinSpec
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.rows_window import RowsWindow
 from nilometer.kernels.window_join import Residual
@@ -32,7 +31,11 @@ def build_stage(plan: JoinPlan) -> Stage:
 
 def _build_operator(plan: JoinPlan) -> OperatorSpec:
     join = build_join(plan)
-    return join if plan.algorithm is None else HostedJoinSpec(join, plan.algorithm.name)
+    if plan.algorithm is None:
+        return join
+    from nilometer.algorithms.hosted_join import HostedJoinSpec  # noqa: PLC0415  rarely needed
+
+    return HostedJoinSpec(join, plan.algorithm.name)
 
 
 def build_join(plan: JoinPlan) -> WindowJoinSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +19,22 @@ from nilometer.sql.parameters import Parameters
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.scalars import place_of
 
+DATABASE_WORDS: Final = frozenset(
+    [
+        "CREATE",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "DROP",
+        "SHOW",
+        "DESCRIBE",
+        "DESC",
+        "START",
+        "STOP",
+        "ALTER",
+    ]
+)
+"""With which statements of the database begin, see `sql.ddl.read`."""
 MOST_CHARACTERS: Final = 65_536
 _OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
 
@@ -40,6 +56,18 @@ class Statement:
     explain: ExplainFormat | None = None
     from_start: bool = False
     """FROM START: it begins at the oldest kept rows of what it reads, not at the newest."""
+
+
+LAST_CLAUSES: Final = ("order", "limit", "offset")
+"""What can stand at the end of a query, for its answer as a whole."""
+
+
+def has_last_clauses(statement: Statement) -> bool:
+    """Whether ORDER BY, LIMIT or OFFSET stands at the end of a query."""
+    tree: exp.Expr = statement.tree
+    while isinstance(tree, exp.Subquery) and tree.is_wrapper:
+        tree = tree.this
+    return any(tree.args.get(clause) for clause in LAST_CLAUSES)
 
 
 def names_read(statement: Statement) -> set[str]:
@@ -87,6 +115,12 @@ def _is_function(tokens: list[Token], first: int) -> bool:
             after = tokens[number + 1].token_type
             return after in (TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER)
     return False
+
+
+def is_database_statement(tokens: Sequence[Token]) -> bool:
+    """Whether the words of a statement begin one of the database; also behind EXPLAIN."""
+    explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
+    return tokens[1 if explained else 0].text.upper() in DATABASE_WORDS
 
 
 def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.ddl.nodes import DatabaseStatement
-from nilometer.sql.ddl.read import is_database_statement, read_database_statement
 from nilometer.sql.misplaced_hints import refuse_misplaced_hints
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.query_text import (
     MOST_CHARACTERS,
     ExplainFormat,
     Statement,
+    is_database_statement,
     read_expression,
     read_query_tokens,
     split_at_semicolons,
     tokenize,
 )
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+    from nilometer.sql.ddl.nodes import DatabaseStatement
 
 __all__ = [
     "AnyStatement",
@@ -30,7 +34,7 @@ __all__ = [
     "read_statements",
 ]
 
-AnyStatement: TypeAlias = Statement | DatabaseStatement
+AnyStatement: TypeAlias = "Statement | DatabaseStatement"
 
 MOST_TOKENS: Final = 10_000
 
@@ -71,7 +75,7 @@ def _read_all(sql: str, given: Parameters) -> list[AnyStatement]:
         )
     refuse_misplaced_hints(sql, tokens)
     return [
-        read_database_statement(sql, part, given)
+        _read_database_statement(sql, part, given)
         if is_database_statement(part)
         else read_query_tokens(sql, part, given)
         for part in split_at_semicolons(tokens)
@@ -101,3 +105,11 @@ def read_query(sql: str, parameters: Parameters | None = None) -> Statement:
         detail="a query was expected",
         hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
     )
+
+
+def _read_database_statement(
+    sql: str, tokens: list[Token], parameters: Parameters
+) -> DatabaseStatement:
+    from nilometer.sql.ddl.read import read_database_statement  # noqa: PLC0415  queries need none
+
+    return read_database_statement(sql, tokens, parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlglot.tokenizer_core import Token
@@ -36,12 +36,6 @@ _READERS: Final[Mapping[str, Callable[[StatementReader], DatabaseStatement]]] = 
     "STOP": read_stop,
     "ALTER": read_alter,
 }
-
-
-def is_database_statement(tokens: Sequence[Token]) -> bool:
-    """Whether the words of a statement begin one of the database; also behind EXPLAIN."""
-    explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
-    return tokens[1 if explained else 0].text.upper() in _READERS
 
 
 def read_database_statement(

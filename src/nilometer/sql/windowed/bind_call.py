@@ -12,15 +12,13 @@ from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.registry import Kind, find_function, kind_of
 from nilometer.mining.table_function import Call, TableFunction, WindowUse
 from nilometer.sql.call_parser import TableCall
-from nilometer.sql.changes_plan import Column, Mined, Node, is_static
+from nilometer.sql.changes_plan import RESULT_TIME_NAME, Column, Mined, Node, is_static
 from nilometer.sql.derived_entries import require_length
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.mining_errors import blamed
 from nilometer.sql.scalars import place_of
 from nilometer.sql.types import TIMESTAMP
 from nilometer.sql.windowed.call_arguments import ArgumentReader, CallArguments, require_type
-
-RESULT_TIME_NAME = "time of the result"
 
 
 @dataclass(frozen=True)

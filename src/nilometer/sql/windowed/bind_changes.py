@@ -15,7 +15,15 @@ from nilometer.sql.bind_select import items_of
 from nilometer.sql.bound_query import BoundQuery
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import ChangesPlan, Counted, Lifetime, Mined, Node, Paced
+from nilometer.sql.changes_plan import (
+    RESULT_TIME_NAME,
+    ChangesPlan,
+    Counted,
+    Lifetime,
+    Mined,
+    Node,
+    Paced,
+)
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.growth import PARTS_OF_QUERY, grow
@@ -29,7 +37,6 @@ from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
 from nilometer.sql.scope import Scope, Unit
 from nilometer.sql.types import Types
 from nilometer.sql.window_call_parser import WindowCall
-from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME, CallBinder
 from nilometer.sql.windowed.bind_match import MatchBinder, Ordered
 from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
@@ -130,6 +137,8 @@ class ChangesBinder:
 
         def relation(tree: exp.Expr) -> Node:
             return changing.relation(tree, named)
+
+        from nilometer.sql.windowed.bind_call import CallBinder  # noqa: PLC0415  rarely needed
 
         return CallBinder(self.sql, appended, relation).bind(call)
 
@@ -356,7 +365,8 @@ class ChangesBinder:
         self, key: exp.Expr, items: Sequence[Item], scope: Scope, binder: ExpressionBinder
     ) -> Scalar:
         is_column = isinstance(key, exp.Column) and key.name.lower() in _known(scope)
-        place = None if is_column else own_column(key, items, "GROUP BY", self.sql)
+        names = [item.name for item in items]
+        place = None if is_column else own_column(key, names, "GROUP BY", self.sql)
         if place is None:
             return binder.bind(key)
         for call in aggregates_in(items[place].value.tree, self.catalog.functions):

@@ -43,7 +43,7 @@ from nilometer.operators.match_spec import (
     Slot,
 )
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.changes_plan import Column, Match, Node
+from nilometer.sql.changes_plan import RESULT_TIME_NAME, Column, Match, Node
 from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.growth import grow
 from nilometer.sql.match_parser import MatchCall
@@ -60,7 +60,6 @@ from nilometer.sql.scalars import (
 )
 from nilometer.sql.scope import find_name
 from nilometer.sql.types import TIMESTAMP
-from nilometer.sql.windowed.bind_call import RESULT_TIME_NAME
 from nilometer.sql.windowed.read_slots import MATCH, Arguments, SlotReader, require_variable
 from nilometer.sql.windowed.refusals import require_comparable
 from nilometer.sql.windowed.row_expressions import RowExpressions

@@ -86,23 +86,23 @@ def read_ordering(
         tuple(keys),
         tuple(order.expressions),
         tuple(hidden),
-        _count(limit, "LIMIT", sql),
-        0 if offset is None else _count(offset, "OFFSET", sql),
+        count_of(limit, "LIMIT", sql),
+        0 if offset is None else count_of(offset, "OFFSET", sql),
     )
 
 
 def _own_column(term: exp.Ordered, items: Sequence[Item], sql: str) -> int | None:
     """The place of the column that a term names or counts, if it does."""
-    return own_column(term.this, items, "ORDER BY", sql)
+    return own_column(term.this, [item.name for item in items], "ORDER BY", sql)
 
 
-def own_column(tree: exp.Expr, items: Sequence[Item], clause: str, sql: str) -> int | None:
+def own_column(tree: exp.Expr, names: Sequence[str], clause: str, sql: str) -> int | None:
     """The place of the column of the list that a name or a number stands for, if it does."""
     if isinstance(tree, exp.Literal) and not tree.is_string:
         number = int(tree.name) if tree.name.isdecimal() else 0
-        if not 1 <= number <= len(items):
+        if not 1 <= number <= len(names):
             raise SqlError(
-                f"{clause} counts the columns of the list from 1 to {len(items)}",
+                f"{clause} counts the columns of the list from 1 to {len(names)}",
                 place=place_of(tree, sql),
                 detail=f"got {tree.name}",
             )
@@ -110,9 +110,8 @@ def own_column(tree: exp.Expr, items: Sequence[Item], clause: str, sql: str) -> 
     is_name = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
     if not is_name or tree.args.get("table"):
         return None
-    names = [item.name for item in items]
     name = find_name(tree.this, names)
-    return None if name is None else names.index(name)
+    return None if name is None else list(names).index(name)
 
 
 def _same(value: Scalar, items: Sequence[Item]) -> int | None:
@@ -120,7 +119,8 @@ def _same(value: Scalar, items: Sequence[Item]) -> int | None:
     return texts.index(str(value)) if str(value) in texts else None
 
 
-def _count(clause: exp.Expr, name: str, sql: str) -> int:
+def count_of(clause: exp.Expr, name: str, sql: str) -> int:
+    """The number of rows that LIMIT or OFFSET says."""
     given = clause.args.get("expression")
     if isinstance(given, exp.Literal) and not given.is_string and given.name.isdecimal():
         return int(given.name)

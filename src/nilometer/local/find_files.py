@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from nilometer.commands.csv_header import check_header
 from nilometer.errors import InputError
+from nilometer.local.csv_header import check_header
 
 
 class FileKind(StrEnum):
@@ -42,6 +42,13 @@ class Files:
 
     path: Path
     kind: FileKind
+
+    def paths(self) -> list[Path]:
+        """The files that are there, in the order of their names."""
+        if not self.path.is_dir():
+            return [self.path]
+        found = (file for file in _visible(self.path) if kind_of(file.name) is self.kind)
+        return sorted(file for file in found if file.stat().st_size)
 
     @property
     def pattern(self) -> str:
@@ -88,6 +95,16 @@ def find_files(name: str, path: Path) -> Files:
     if kind is FileKind.CSV:
         check_header(path)
     return Files(path, kind)
+
+
+def require_folder(name: str, path: Path) -> None:
+    """Refuse to follow what is no folder."""
+    if not path.is_dir():
+        raise InputError(
+            f"there is no folder {path} for {name}",
+            detail="it is a file" if path.exists() else None,
+            hint="--follow reads the files of a folder, and those that are put there later",
+        )
 
 
 def _visible(folder: Path) -> Iterator[Path]:

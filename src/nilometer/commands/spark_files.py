@@ -15,11 +15,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from nilometer.commands.files import FileKind, Files, find_files
 from nilometer.commands.options import Source
-from nilometer.errors import InputError
+from nilometer.local.find_files import FileKind, Files, find_files, require_folder
+from nilometer.model.names import find_column
 from nilometer.spark.read_times import with_instants
-from nilometer.spark.streams import find_column
 from nilometer.sql.scalars import quote_name
 
 _STRICT: Final = {"mode": "FAILFAST"}
@@ -47,12 +46,7 @@ def read_static(spark: SparkSession, source: Source) -> DataFrame:
 
 def read_streaming(spark: SparkSession, source: Source) -> DataFrame:
     """The rows that are there and those of files that come; their columns are those of today."""
-    if not source.path.is_dir():
-        raise InputError(
-            f"there is no folder {source.path} for {source.name}",
-            detail="it is a file" if source.path.exists() else None,
-            hint="--follow reads the files of a folder, and those that are put there later",
-        )
+    require_folder(source.name, source.path)
     files = find_files(source.name, source.path)
     schema = _schema(spark, files, source)
     reader = spark.readStream.format(files.kind).options(**_OPTIONS[files.kind], **_STREAMED)
@@ -72,7 +66,7 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
         return found
     fields = list(found.fields)
     for column in filter(None, (source.time, source.end)):
-        place = find_column(source.name, found, column)
+        place = find_column(source.name, found.names, column)
         is_time = isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType)
         # A number that Spark has read as one may be what was written, or not: 1e3, 0123.
         if is_time or (source.form is not None and files.kind is FileKind.CSV):
@@ -88,7 +82,7 @@ def _with_time(frame: DataFrame, source: Source) -> DataFrame:
 
 
 def _with_instants(frame: DataFrame, source: Source, time: str) -> DataFrame:
-    field = frame.schema.fields[find_column(source.name, frame.schema, time)]
+    field = frame.schema.fields[find_column(source.name, frame.columns, time)]
     if source.form is not None or not isinstance(field.dataType, StringType):
         return with_instants(source.name, frame, time, source.form)
     column = F.col(quote_name(field.name))

@@ -1,0 +1,73 @@
+"""What `nilometer sql` and `nilometer explain` are asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nilometer.commands.options import (
+    LOCAL_MEGABYTES,
+    EngineName,
+    ExecutionName,
+    Follow,
+    Format,
+    Kept,
+    Moment,
+    Output,
+    Sources,
+)
+from nilometer.commands.statements import OneStatement, split_statements
+from nilometer.errors import InputError
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `nilometer sql` was asked to do."""
+
+    text: str
+    sources: Sources
+    output: Output = field(default_factory=Output)
+    follow: Follow | None = None
+    buckets: int | None = None
+    at: Moment | None = None
+    execution: ExecutionName = ExecutionName.AUTO
+    kept: Kept | None = None
+    engine: EngineName = EngineName.AUTO
+    local_megabytes: int = LOCAL_MEGABYTES
+    """Up to which size of all files the local engine is chosen."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for stream in self.sources.streams:
+            if stream.time is None and self.follow is None:
+                raise InputError(
+                    f"{stream.name} needs a time column",
+                    hint=f"write --stream {stream.name}={stream.path}:TIMECOLUMN; only with "
+                    "--follow can it be the time of arrival",
+                )
+        if self.at is not None and self.follow is not None:
+            raise InputError(
+                "--at is for files that are read once, as they are",
+                hint="leave it out to see the changes, or add --answer to see the answer change",
+            )
+        if self.follow is not None and self.follow.answer and self.output.form is not Format.TABLE:
+            raise InputError(
+                f"--answer is shown as a table, not as {self.output.form}",
+                hint=f"without --answer the changes are written as {self.output.form}",
+            )
+
+    def statements(self) -> list[OneStatement]:
+        """The statements of the text, if this output can take them all."""
+        found = split_statements(self.text, self.parameters)
+        queries = [one for one in found if one.is_query and not one.is_explain]
+        if self.output.form is not Format.TABLE and len(found) > 1:
+            raise InputError(
+                f"the answers to {len(found)} statements cannot go to one {self.output.form} file",
+                hint="run them one by one, or show them with --format table",
+            )
+        if self.follow is not None and len(queries) > 1:
+            raise InputError(
+                f"--follow runs one query, got {len(queries)}",
+                hint="run each in a terminal of its own",
+            )
+        return found

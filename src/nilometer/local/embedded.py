@@ -1,0 +1,210 @@
+"""`nm.connect()`: a database in this process, over tables, data frames and files, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nilometer.errors import InputError, OnlySparkError
+from nilometer.local.arrow_rows import rows_of
+from nilometer.local.complete_rows import in_order_of_time
+from nilometer.local.database import Instant, LocalDatabase, Prepared
+from nilometer.model.names import nearest
+from nilometer.model.time import read_instant
+from nilometer.sql.cast_types import read_type
+from nilometer.sql.catalog import Relation
+from nilometer.sql.declare import (
+    Given,
+    check_function,
+    describe_stream,
+    describe_table,
+    no_such_return,
+)
+from nilometer.sql.dialect import NilometerParser
+from nilometer.sql.query_text import ExplainFormat, has_last_clauses
+from nilometer.sql.questions import END
+from nilometer.sql.spark_text import safe_functions
+from nilometer.sql.statements import read_query
+from nilometer.sql.types import TIMESTAMP
+
+if TYPE_CHECKING:
+    import pandas
+
+    Rows: TypeAlias = pa.Table | pa.RecordBatch | pandas.DataFrame | str | Path
+
+_ON_SPARK: Final = "nm.connect(nm.local_spark()) answers it"
+
+
+class EmbeddedDatabase:
+    """Streams that have ended, tables and functions under names, and statements over them.
+
+    >>> db = EmbeddedDatabase()
+    >>> times = pa.array([0, 5_000_000], pa.timestamp("us", "UTC"))
+    >>> db.create_stream("A", pa.table({"k": [1, 1], "ts": times}), time="ts")
+    >>> db.sql("SELECT COUNT(*) AS n FROM A [RANGE 10 SECONDS]", at="1970-01-01 00:00:07")
+    pyarrow.Table
+    n: int64
+    ----
+    n: [[2]]
+    """
+
+    def __init__(self, execution: str = "auto") -> None:
+        """A database without anything in it; `execution` is as that of `nm.connect(spark)`."""
+        self._db = LocalDatabase(execution=execution)
+
+    def create_stream(
+        self,
+        name: str,
+        rows: Rows,
+        *,
+        time: str,
+        rate: float | None = None,
+        distinct: Mapping[str, float] | None = None,
+    ) -> None:
+        """Give rows a name under which statements read them as a stream that has ended.
+
+        rows      a pyarrow Table, a pandas DataFrame, or the path of a file or folder of files:
+                  CSV, JSON lines or Parquet.
+        time      the column of its times; those without a zone are in UTC.
+        rate      how many rows come per second, and
+        distinct  how many different values columns have ({"k": 1000}): for the join order.
+
+        >>> db.create_stream("A", "camera1.csv", time="ts")  # doctest: +SKIP
+        """
+        self._require_new(name)
+        found = rows_of(name, rows, time)
+        relation = describe_stream(name, _given(found), time, rate=rate, distinct=distinct)
+        self._db.add(relation, found)
+
+    def create_table(self, name: str, rows: Rows) -> None:
+        """Give rows a name under which statements read them as a static table.
+
+        >>> db.create_table("Stores", "stores.parquet")  # doctest: +SKIP
+        """
+        self._require_new(name)
+        found = rows_of(name, rows)
+        self._db.add(describe_table(name, _given(found)), found)
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        returns: str = "boolean",
+        *,
+        by_row: bool = False,
+    ) -> None:
+        """Let statements call a Python function.
+
+        It gets a pandas Series per argument and returns as many values of the type `returns`;
+        with by_row it gets plain values and returns one.
+
+        >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
+        """
+        check_function(name, function)
+        if name.upper() in NilometerParser.FUNCTIONS or name.lower() in safe_functions():
+            raise InputError(f"there is a function {name} already", hint="choose another name")
+        self._db.create_function(name, function, _type_of(name, returns), by_row)
+
+    def drop(self, name: str) -> None:
+        """Forget a stream or a table."""
+        known = self._spelled(name)
+        if known is None:
+            raise InputError(
+                f"there is no stream or table {name}", hint=nearest(name, self.relations)
+            )
+        self._db.drop(known)
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The streams and tables that statements can read, by name."""
+        return self._db.relations
+
+    def sql(self, statement: str, *, at: str | datetime | None = None) -> pa.Table:
+        """The answer to a statement, as a pyarrow Table: `.to_pandas()` makes a DataFrame of it.
+
+        Rows are in the order that ORDER BY says, else as time passes.
+
+        at  of an answer that changes: what it is at this instant (UTC unless it has a zone), or
+            "end", instead of its changes.
+
+        >>> db.sql("SELECT A.k FROM A, B WINDOW = 10 SECONDS WHERE A.k = B.k")  # doctest: +SKIP
+        """
+        read = read_query(statement)
+        if read.explain is not None:
+            return pa.table({"plan": [self.explain(statement)]})
+        instant = None
+        if at is not None:
+            instant = Instant(None if at == END else read_instant(at))
+        answer = self._prepare(statement, at).run_all(self._db.tables, instant)
+        has_order = has_last_clauses(read) and answer.column_names[-1:] != ["_diff"]
+        return answer if has_order else in_order_of_time(answer)
+
+    def explain(self, statement: str, *, form: str = "text") -> str:
+        """What a statement will do, as text or ("dot") as Graphviz text.
+
+        >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
+        """
+        from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
+
+        if form.upper() not in list(ExplainFormat):
+            raise InputError(f"there is no form {form}", hint="choose one of text, dot")
+        wanted = read_query(statement).explain or ExplainFormat(form.upper())
+        return explain_plan(self._prepare(statement, None).question.plan, wanted)
+
+    def close(self) -> None:
+        """Forget everything."""
+        for name in list(self.relations):
+            self._db.drop(name)
+
+    def __enter__(self) -> EmbeddedDatabase:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _prepare(self, statement: str, at: str | datetime | None) -> Prepared:
+        try:
+            option = None if at is None else "at"
+            return self._db.prepare(read_query(statement), at_instant=option)
+        except OnlySparkError as error:
+            error.hint = error.hint or _ON_SPARK
+            raise
+
+    def _require_new(self, name: object) -> None:
+        if not isinstance(name, str) or not name:
+            raise InputError("a stream or table needs a name", detail=f"got {name!r}")
+        if self._spelled(name) is not None:
+            raise InputError(
+                f"there is already a stream or table {name}", hint=f'first db.drop("{name}")'
+            )
+
+    def _spelled(self, name: str) -> str | None:
+        return next((known for known in self.relations if known.lower() == name.lower()), None)
+
+
+def _given(rows: pa.Table) -> Given:
+    return Given(tuple(rows.column_names), tuple(rows.schema.types))
+
+
+def _type_of(name: str, returns: str) -> pa.DataType:
+    """The type that a name of Spark's stands for."""
+    try:
+        tree = exp.DataType.build(returns, dialect="spark")
+    except SqlglotError:
+        raise no_such_return(name, returns) from None
+    kind = TIMESTAMP if tree.is_type("timestamp", "timestamptz") else read_type(tree)
+    if kind is None:
+        raise no_such_return(name, returns)
+    return kind

@@ -1,0 +1,210 @@
+"""What a user says about a stream or a table when it gets its name, whatever holds its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import DurationError, InputError, SchemaError
+from nilometer.kernels.expression_types import is_number, type_name
+from nilometer.model.names import find_column
+from nilometer.model.time import Duration, parse_signed_duration
+from nilometer.model.time_forms import meanings
+from nilometer.operators.watermarks import StreamClock
+from nilometer.sql.catalog import Relation, Statistics
+
+_OWN_NAMES: Final = ("_time", "_diff")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The columns of a stream or a table before anything is said about it."""
+
+    columns: tuple[str, ...]
+    types: tuple[pa.DataType | None, ...]
+    """None: a type that has no Arrow form."""
+    is_streaming: bool = False
+    is_told: bool = False
+    """Whether its watermark comes with its rows, as that of a log does."""
+
+
+def describe_stream(
+    name: str,
+    given: Given,
+    time: str | None,
+    lateness: Duration | None = None,
+    idle: Duration | None = None,
+    rate: float | None = None,
+    distinct: Mapping[str, float] | None = None,
+) -> Relation:
+    """A stream; an error says what is wrong with its description."""
+    if not given.is_streaming and time is None:
+        raise InputError(
+            f"{name} is static and has no time column",
+            hint=f'name its time column, or make it a table: db.create_table("{name}", df)',
+        )
+    place = time_column(name, given, time)
+    column = None if place is None else given.columns[place]
+    _check_names(name, given.columns, column)
+    return Relation(
+        name,
+        given.columns,
+        given.types,
+        column,
+        replace(clock_of(name, {name: given}, lateness, idle), by_arrival=column is None),
+        statistics=_statistics(name, given.columns, rate, distinct or {}),
+    )
+
+
+def end_column(name: str, given: Given, start: str | None, end: str) -> str:
+    """The column until which rows count, as it is spelled."""
+    place = time_column(name, given, end)
+    assert place is not None
+    if given.columns[place] == start:
+        raise InputError(
+            f"{end} is the start and the end of the rows of {name}",
+            hint='name two columns: time=("start", "end")',
+        )
+    return given.columns[place]
+
+
+def describe_table(name: str, given: Given) -> Relation:
+    """A static table."""
+    if given.is_streaming:
+        raise InputError(
+            f"the table {name} cannot be streaming",
+            hint=f'use db.create_stream("{name}", df, time="ts")',
+        )
+    _check_names(name, given.columns, None)
+    return Relation(name, given.columns, given.types, clock=StreamClock(ended=True), is_table=True)
+
+
+def time_column(stream: str, given: Given, column: str | None) -> int | None:
+    """The place of the column of the time; None: the time of arrival."""
+    if column is None:
+        if not given.is_streaming:
+            raise InputError(
+                f"stream {stream} is static and has no time column",
+                detail="a static input has no time of arrival",
+                hint=f'say which column holds its time: time={{"{stream}": "ts"}}',
+            )
+        return None
+    place = find_column(stream, given.columns, column)
+    kind = given.types[place]
+    if kind is not None and is_number(kind):
+        raise without_unit(stream, column, type_name(kind))
+    if kind is None or not pat.is_timestamp(kind) or kind.tz is None:
+        raise SchemaError(
+            f"the time column {column} of stream {stream} must be a TIMESTAMP",
+            detail="it is of another type" if kind is None else f"it is {type_name(kind)}",
+            hint=f'convert it first, such as to_timestamp(col("{column}"))',
+        )
+    return place
+
+
+def without_unit(
+    stream: str, column: str, kind: str, value: float | Decimal | None = None
+) -> SchemaError:
+    """What is said of numbers of which nobody knows what they count."""
+    return SchemaError(
+        f"the time column {column} of stream {stream} must be a TIMESTAMP, or say what it counts",
+        detail=f"it is {kind}" + ("" if value is None else f": {meanings(value)}"),
+        hint='for seconds since 1970 write epoch="s" (or "ms", "us", "ns"); '
+        f"on the command line {column}[epoch s]",
+    )
+
+
+def clock_of(
+    stream: str, inputs: Mapping[str, Given], lateness: Duration | None, idle: Duration | None
+) -> StreamClock:
+    """How the watermark of one of these streams follows its rows."""
+    given = inputs[stream]
+    if given.is_streaming and not given.is_told:
+        return StreamClock(
+            0 if lateness is None else _length("lateness", stream, lateness),
+            None if idle is None else _length("idle", stream, idle),
+        )
+    for what, length in (("lateness", lateness), ("idle", idle)):
+        if length is not None:
+            kind = "read from a log" if given.is_told else "static"
+            detail = (
+                "the log tells how far it is, and was told so when it was made"
+                if given.is_told
+                else "all its rows are there from the start; none can be late or awaited"
+            )
+            raise InputError(
+                f"stream {stream} is {kind}, so it cannot have {what}",
+                detail=detail,
+                hint=_only_for_streaming(what, inputs),
+            )
+    return StreamClock(told=True) if given.is_told else StreamClock(ended=True)
+
+
+def _only_for_streaming(what: str, inputs: Mapping[str, Given]) -> str:
+    live = next((n for n, one in inputs.items() if one.is_streaming and not one.is_told), None)
+    if live is None:
+        return f"leave {what} out"
+    return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'
+
+
+def _length(what: str, stream: str, given: Duration) -> int:
+    length = parse_signed_duration(given)
+    if length < 0:
+        raise DurationError(
+            f"{what} cannot be negative", detail=f"got {given!r} for stream {stream}"
+        )
+    return length
+
+
+def _check_names(name: str, columns: Sequence[str], time: str | None) -> None:
+    lowered = [column.lower() for column in columns]
+    for column in columns:
+        if lowered.count(column.lower()) > 1:
+            raise InputError(f"{name} has two columns named {column}", hint="rename one of them")
+        if column.lower() in _OWN_NAMES and column != time:
+            raise InputError(
+                f"a column of {name} is named {column}, which results have of their own",
+                hint="rename it, or make it the time of the stream",
+            )
+
+
+def _statistics(
+    name: str, columns: Sequence[str], rate: float | None, distinct: Mapping[str, float]
+) -> Statistics:
+    found = {}
+    for column, values in distinct.items():
+        spelled = columns[find_column(name, columns, column)]
+        if not values >= 1:
+            raise InputError(
+                f"column {column} of {name} has at least one value", detail=f"got {values!r}"
+            )
+        found[spelled] = float(values)
+    if rate is not None and not rate > 0:
+        raise InputError(f"the rate of {name} must be positive", detail=f"got {rate!r}")
+    return Statistics(rate, found)
+
+
+def check_function(name: str, function: object) -> None:
+    """Refuse what cannot be called, or a name that statements cannot write."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise InputError(
+            "a function needs a name of letters, digits and underscores", detail=f"got {name!r}"
+        )
+    if not callable(function):
+        raise InputError(
+            f"the function {name} cannot be called", detail=f"got {type(function).__name__}"
+        )
+
+
+def no_such_return(name: str, returns: object) -> InputError:
+    """The refusal of a type that a function cannot return."""
+    return InputError(
+        f"the function {name} cannot return {returns!r}",
+        hint='name a type of Spark, such as returns="boolean" or returns="double"',
+    )

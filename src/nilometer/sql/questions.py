@@ -1,0 +1,234 @@
+"""Statements over rows that are all there: ORDER BY, LIMIT and OFFSET of a complete answer.
+
+Over streams that go on, an answer has no order, and ORDER BY … LIMIT is the answer of its first
+rows, which changes. What has ended is an ordinary table in the end: it is computed without the
+clauses at the end of the statement, and they are asked of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from nilometer.errors import InputError, SqlError
+from nilometer.operators.change_operator import TIME
+from nilometer.operators.change_specs import SortKey
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.changes_plan import (
+    Block,
+    ChangesPlan,
+    LastRows,
+    Node,
+    Plan,
+    UnionPlan,
+    emits_changes,
+    is_static,
+)
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.dialect import Emit
+from nilometer.sql.modes import unwrap
+from nilometer.sql.plan import JoinPlan, Source
+from nilometer.sql.query_text import LAST_CLAUSES, Statement, has_last_clauses
+from nilometer.sql.scalars import place_of
+
+_HIDDEN = "_order_"
+
+END = "end"
+"""The instant after all changes."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What becomes of a complete answer: rows in an order, of which some are shown."""
+
+    keys: tuple[SortKey, ...] = ()
+    """Columns of the answer; rows that they do not tell apart are ordered by all columns."""
+    limit: int | None = None
+    offset: int = 0
+    hidden: tuple[int, ...] = ()
+    """Columns that are only there to order by."""
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.keys or self.offset) or self.limit is not None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A plan, and what becomes of its answer."""
+
+    plan: Plan
+    finish: Finish = Finish()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it reads static tables alone: its rows have no time, and never change."""
+        return reads_tables_alone(self.plan)
+
+
+def compile_question(
+    statement: Statement, catalog: Catalog, buckets: int, *, at_instant: str | None = None
+) -> Question:
+    """How a statement is answered; `at_instant` is the option by which not the changes are asked
+    for but what holds at one instant, if there is one."""
+    tree = unwrap(statement.tree)
+    if not has_last_clauses(statement):
+        question = Question(compile_statement(statement, catalog, buckets))
+        if at_instant is not None:
+            require_changing(question.is_plain or emits_changes(question.plan), at_instant)
+        return question
+    try:
+        whole = compile_statement(statement, catalog, buckets)
+    except SqlError as refused:
+        return _Finisher(statement, tree, catalog, buckets).question(at_instant, refused)
+    if not reads_tables_alone(whole) and at_instant is None:
+        return Question(whole)
+    return _Finisher(statement, tree, catalog, buckets).question(at_instant, None)
+
+
+def require_changing(changes: bool, option: str) -> None:
+    """Refuse an option that is for answers that change."""
+    if not changes:
+        raise InputError(
+            f"{option} is for answers that change",
+            detail="this query adds rows and never takes one back",
+            hint=f"leave {option} out; or give every stream a window and end the statement with "
+            "EMIT CHANGES",
+        )
+
+
+def reads_tables_alone(plan: Plan) -> bool:
+    """Whether there is no stream in a plan."""
+    match plan:
+        case ChangesPlan():
+            return is_static(plan.root)
+        case UnionPlan():
+            return all(map(reads_tables_alone, plan.plans))
+        case JoinPlan():
+            return all(source.is_table for source in plan.sources)
+
+
+@dataclass(frozen=True)
+class _Finisher:
+    """Takes the last clauses off a statement, and says what they are of its answer."""
+
+    statement: Statement
+    tree: exp.Expr
+    catalog: Catalog
+    buckets: int
+
+    def question(self, at_instant: str | None, refused: SqlError | None) -> Question:
+        """The question, or why it cannot be asked so: first of all what was `refused` before."""
+        rest = self.tree.copy()
+        for clause in LAST_CLAUSES:
+            rest.set(clause, None)
+        if at_instant and rest.args.get("emit") is None:
+            rest.set("emit", Emit(kind="CHANGES"))
+        try:
+            plan = self._compile(rest)
+        except SqlError as error:
+            raise (refused if refused is not None and not at_instant else error) from None
+        changes = emits_changes(plan) and not reads_tables_alone(plan)
+        if not _has_ended(plan) or (changes and not at_instant):
+            assert refused is not None
+            raise _with_hint(refused) if _has_ended(plan) else refused
+        return self._ordered(rest, plan)
+
+    def _ordered(self, rest: exp.Expr, plan: Plan) -> Question:
+        from nilometer.sql.windowed.order_rows import count_of, own_column  # noqa: PLC0415
+
+        sql, order = self.statement.sql, self.tree.args.get("order")
+        terms = order.expressions if order is not None else []
+        names = _columns(plan)
+        places = [own_column(term.this, names, "ORDER BY", sql) for term in terms]
+        others = [term for term, place in zip(terms, places, strict=True) if place is None]
+        first = len(names)
+        if others:
+            plan = self._compile(self._wider(rest, others))
+            first = _columns(plan).index(f"{_HIDDEN}0")
+        hidden = iter(range(first, first + len(others)))
+        keys = []
+        for term, own in zip(terms, places, strict=True):
+            shift = len(others) if own is not None and own >= first else 0  # the time comes last
+            place = next(hidden) if own is None else own + shift
+            keys.append(
+                SortKey(place, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+            )
+        limit, offset = self.tree.args.get("limit"), self.tree.args.get("offset")
+        return Question(
+            plan,
+            Finish(
+                tuple(keys),
+                None if limit is None else count_of(limit, "LIMIT", sql),
+                0 if offset is None else count_of(offset, "OFFSET", sql),
+                tuple(range(first, first + len(others))),
+            ),
+        )
+
+    def _wider(self, rest: exp.Expr, terms: Sequence[exp.Ordered]) -> exp.Expr:
+        """The query with what it is ordered by at the end of its list."""
+        if not isinstance(rest, exp.Select) or rest.args.get("distinct"):
+            raise SqlError(
+                "ORDER BY names columns of the list here",
+                place=place_of(terms[0], self.statement.sql),
+                detail=f"it has {', '.join(_columns(self._compile(rest)))}",
+            )
+        wider = rest.copy()
+        added = [
+            exp.alias_(term.this.copy(), f"{_HIDDEN}{number}") for number, term in enumerate(terms)
+        ]
+        wider.set("expressions", [*wider.expressions, *added])
+        return wider
+
+    def _compile(self, tree: exp.Expr) -> Plan:
+        assert isinstance(tree, exp.Query)
+        return compile_statement(replace(self.statement, tree=tree), self.catalog, self.buckets)
+
+
+def _columns(plan: Plan) -> list[str]:
+    """The columns that can be ordered by: of what is appended to a stream also its time."""
+    match plan:
+        case ChangesPlan():
+            names = [one.name for one in plan.root.columns]
+            return [*names, TIME] if plan.appends else names
+        case UnionPlan():
+            return _columns(plan.plans[0])
+        case JoinPlan():
+            names = [item.name for item in plan.items]
+            return names[:-1] if reads_tables_alone(plan) else names
+
+
+def _has_ended(plan: Plan) -> bool:
+    """Whether all rows are there that will ever be."""
+    return all(source.relation.clock.ended for source in sources_of(plan))
+
+
+def sources_of(plan: Plan) -> Iterator[Source]:
+    """The streams and tables that a plan reads."""
+    match plan:
+        case ChangesPlan():
+            yield from _sources_below(plan.root)
+        case UnionPlan():
+            for one in plan.plans:
+                yield from one.sources
+        case JoinPlan():
+            yield from plan.sources
+
+
+def _sources_below(node: Node) -> Iterator[Source]:
+    if isinstance(node, Block | LastRows):
+        yield from node.plan.sources
+    for one in node.inputs:
+        yield from _sources_below(one)
+
+
+def _with_hint(refused: SqlError) -> SqlError:
+    """The refusal of an answer that changes, with what can be asked instead."""
+    if "needs a" in refused.message:
+        refused.hint = (
+            "add LIMIT 10; or ask what holds at one instant, which has an order: --at, or "
+            "at= of nm.connect().sql; or sort what nm.snapshot gives"
+        )
+    return refused
