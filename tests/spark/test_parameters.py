@@ -49,7 +49,7 @@ def test_values_come_out_of_spark_as_they_went_in(spark: SparkSession) -> None:
             assert found.replace(tzinfo=found.tzinfo or UTC) == value
         else:
             assert (bytes(found) if name == "bytes" else found) == value, name
-            assert isinstance(found, bytearray if name == "bytes" else type(value)), name
+            assert isinstance(found, bytearray | bytes if name == "bytes" else type(value)), name
     assert row.none is None
     assert math.isnan(row.nan)
 
