@@ -26,10 +26,11 @@ from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.server.app import make_app
 from nilometer.server.scopes import Scope
-from nilometer.server.service import Service
+from nilometer.server.service import Service, Values
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
 from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Show, Shown
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.statements import Statement, read_one
 from tests.patience import LONG
 
@@ -62,11 +63,13 @@ class StoredOnly:
         inner = SimpleNamespace(isStopped=lambda: False)
         self.spark.sparkContext._jsc = SimpleNamespace(sc=lambda: inner)
 
-    def execute(self, text: str, *, owner: str | None = None) -> Outcome:
+    def execute(
+        self, text: str, *, owner: str | None = None, parameters: Values | None = None
+    ) -> Outcome:
         self.gate.wait(LONG)
         if self.failure is not None:
             raise self.failure
-        statement = read_one(text)
+        statement = read_one(text, Parameters(parameters or {}))
         assert not isinstance(statement, Statement)
         if isinstance(statement, Show) and statement.what is Shown.DEAD_LETTERS:
             return Outcome("no dead letters")
@@ -77,14 +80,14 @@ class StoredOnly:
             return Outcome("query altered")
         return execute(self.catalog, statement)
 
-    def sql(self, text: str) -> Any:
-        read_one(text)
+    def sql(self, text: str, *, parameters: Values | None = None) -> Any:
+        read_one(text, Parameters(parameters or {}))
         answer = self.answer
         limited = SimpleNamespace(toArrow=lambda: answer)
         return SimpleNamespace(isStreaming="STREAM" in text, limit=lambda most: limited)
 
-    def explain(self, text: str, *, form: str = "text") -> str:
-        read_one(text)
+    def explain(self, text: str, *, form: str = "text", parameters: Values | None = None) -> str:
+        read_one(text, Parameters(parameters or {}))
         return f"a plan as {form}"
 
     def create_query(

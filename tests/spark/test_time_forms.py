@@ -76,6 +76,8 @@ def test_a_stream_of_numbers_needs_a_unit(spark: SparkSession) -> None:
     assert 'epoch="s"' in str(refused.value.hint)
     with pytest.raises(InputError, match="cannot count days"):
         db.create_stream("A", frame, time="ts", epoch="days")
+    with pytest.raises(SchemaError, match="holds times already"):
+        db.create_stream("A", frame.selectExpr("DATE '2026-01-01' AS ts"), time="ts", epoch="s")
     db.create_stream("A", frame, time="ts", epoch="s")
     (row,) = db.sql("SELECT v, date_format(ts, 'yyyy-MM-dd HH:mm') AS at FROM A").collect()
     assert (row.v, row.at) == (1, "2014-02-24 17:30")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlglot.tokenizer_core import TokenType
-
 from nilometer.errors import InputError
-from nilometer.sql.dialect import Nilometer
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.query_text import has_last_clauses
-from nilometer.sql.statements import Statement, parameters_of, read_statements
+from nilometer.sql.statements import (
+    Statement,
+    parameters_of,
+    read_statements,
+    statement_texts,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,7 @@ def split_statements(
     read = read_statements(text, Parameters(values))
     if not read:
         raise InputError("there is no statement", hint="write SELECT … FROM …")
-    ends = [t.start for t in Nilometer().tokenize(text) if t.token_type == TokenType.SEMICOLON]
-    parts = []
-    for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True):
-        if Nilometer().tokenize(text[start:end]):
-            blank = re.sub(r"[^\n]", " ", text[:start])
-            parts.append(blank + text[start:end].rstrip())
+    parts = statement_texts(text)
     return [
         OneStatement(
             sql,

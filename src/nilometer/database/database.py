@@ -76,7 +76,6 @@ from nilometer.sql.explain import explain_plan
 from nilometer.sql.parameters import merged
 from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.questions import Question, compile_question
-from nilometer.sql.scalars import place_of
 from nilometer.sql.statements import (
     AnyStatement,
     ExplainFormat,
@@ -84,6 +83,8 @@ from nilometer.sql.statements import (
     read_one,
     read_query,
     read_statements,
+    require_last_query,
+    told_number,
 )
 
 _LOG: Final = logging.getLogger("nilometer.database")
@@ -515,22 +516,11 @@ class Database:
         """Run all statements but the last, which is returned; none if one of them is a query."""
         if not found:
             raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
-        for number, one in enumerate(found[:-1], 1):
-            if isinstance(one, Statement):
-                raise SqlSyntaxError(
-                    "only the last of several statements can be a query",
-                    place=place_of(one.tree, one.sql),
-                    detail=f"statement {number} of {len(found)} is one",
-                    hint="run it by itself",
-                )
+        require_last_query(found)
         for number, one in enumerate(found[:-1], 1):
             assert not isinstance(one, Statement)
-            try:
+            with told_number(number, len(found)):
                 self._run(one, owner)
-            except NilometerError as error:
-                where = f"statement {number} of {len(found)}; those before it were run"
-                error.detail = where if error.detail is None else f"{error.detail}; {where}"
-                raise
         return found[-1]
 
     def _run(self, statement: DatabaseStatement, owner: str | None = None) -> Outcome:

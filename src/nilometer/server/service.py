@@ -25,6 +25,7 @@ from nilometer.errors import (
     NilometerError,
     NotFoundError,
     SqlError,
+    SqlSyntaxError,
     TooLargeError,
 )
 from nilometer.kernels.expression_types import type_name
@@ -43,7 +44,16 @@ from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Delete, Insert, Upd
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
-from nilometer.sql.statements import AnyStatement, Statement, read_one
+from nilometer.sql.statements import (
+    AnyStatement,
+    Statement,
+    parameters_of,
+    read_one,
+    read_statements,
+    require_last_query,
+    statement_texts,
+    told_number,
+)
 
 _Result = TypeVar("_Result")
 
@@ -85,13 +95,25 @@ class Service:
         return await self._threads.plan(lambda: self._read(text, values))
 
     async def execute(self, text: str, asker: Asker, values: Values | None = None) -> Executed:
-        """Run one statement, if whoever asks may; the values are those of its parameters."""
+        """Run statements, if whoever asks may run all of them; the last one's answer.
+
+        The values are those of parameters. Of several statements, the first that fails ends it.
+        """
         with self._shares.one(asker.name):
-            statement = await self.read(text, values)
-            require_scope(asker.scopes, scope_needed(statement))
-            if isinstance(statement, Statement):
-                return await self._threads.select(lambda: self._select(text, values))
-            return await self._threads.change(lambda: self._execute(text, statement, asker, values))
+            found = await self._threads.plan(lambda: self._read_all(text, values or {}))
+            for _, statement, _ in found:
+                require_scope(asker.scopes, scope_needed(statement))
+            for number, (part, statement, given) in enumerate(found, 1):
+                with told_number(number, len(found)):
+                    done = await self._do(part, statement, asker, given)
+            return done
+
+    async def _do(
+        self, text: str, statement: AnyStatement, asker: Asker, values: Values
+    ) -> Executed:
+        if isinstance(statement, Statement):
+            return await self._threads.select(lambda: self._select(text, values))
+        return await self._threads.change(lambda: self._execute(text, statement, asker, values))
 
     async def check(
         self, text: str, asker: Asker, values: Values | None = None
@@ -99,7 +121,8 @@ class Service:
         """What is wrong with a statement, without running it."""
         try:
             with self._shares.one(asker.name):
-                if isinstance(await self.read(text, values), Statement):
+                found = await self._threads.plan(lambda: self._read_all(text, values or {}))
+                if len(found) == 1 and isinstance(found[0][1], Statement):
                     await self._threads.plan(
                         lambda: self._database.explain(text, parameters=values)
                     )
@@ -347,14 +370,30 @@ class Service:
             raise NotFoundError(f"there is no stream {name}", hint=nearest(name, names))
         return found
 
+    def _read_all(self, text: str, values: Values) -> list[tuple[str, AnyStatement, Values]]:
+        """The statements of a text, each with its own text and values."""
+        self._require_short(text)
+        found = read_statements(text, Parameters(values))
+        if not found:
+            raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
+        require_last_query(found)
+        texts = statement_texts(text)
+        return [
+            (one, statement, parameters_of(one, values))
+            for one, statement in zip(texts, found, strict=True)
+        ]
+
     def _read(self, text: str, values: Values | None = None) -> AnyStatement:
+        self._require_short(text)
+        return read_one(text, Parameters(values or {}))
+
+    def _require_short(self, text: str) -> None:
         most = self.settings.most_statement_characters
         if len(text) > most:
             raise TooLargeError(
                 "the statement is too long",
                 detail=f"it has {len(text)} characters, at most {most} are read",
             )
-        return read_one(text, Parameters(values or {}))
 
     def _execute(
         self, text: str, statement: AnyStatement, asker: Asker, values: Values | None = None

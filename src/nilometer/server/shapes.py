@@ -23,7 +23,7 @@ class Request(BaseModel):
 
 
 class StatementRequest(Request):
-    """One statement."""
+    """A statement, or several between semicolons."""
 
     statement: str = Field(examples=["SHOW STREAMS"])
     parameters: dict[str, Any] = Field(

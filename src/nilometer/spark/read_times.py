@@ -37,6 +37,13 @@ def with_instants(
         return frame
     field = frame.schema.fields[find_column(name, frame.columns, time)]
     column = frame[quote_name(field.name)]
+    is_time = isinstance(field.dataType, TimestampType | TimestampNTZType | DateType)
+    if is_time and form is not None:
+        raise SchemaError(
+            f"the time column {field.name} of stream {name} holds times already",
+            detail=f"it is {field.dataType.simpleString().upper()}",
+            hint="leave out in which form they come",
+        )
     if isinstance(field.dataType, TimestampNTZType | DateType):
         return frame.withColumn(field.name, column.cast("timestamp"))
     if isinstance(field.dataType, TimestampType):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nilometer.errors import Place, SqlSyntaxError
+from nilometer.errors import NilometerError, Place, SqlSyntaxError
 from nilometer.sql.misplaced_hints import refuse_misplaced_hints
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.query_text import (
@@ -18,6 +20,7 @@ from nilometer.sql.query_text import (
     split_at_semicolons,
     tokenize,
 )
+from nilometer.sql.scalars import place_of
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
@@ -32,6 +35,7 @@ __all__ = [
     "read_one",
     "read_query",
     "read_statements",
+    "statement_texts",
 ]
 
 AnyStatement: TypeAlias = "Statement | DatabaseStatement"
@@ -50,6 +54,43 @@ def read_statements(sql: str, parameters: Parameters | None = None) -> list[AnyS
     found = _read_all(sql, given)
     given.require_used()
     return found
+
+
+def statement_texts(sql: str) -> list[str]:
+    """The text of each statement; it keeps its place, with what came before it left blank.
+
+    >>> statement_texts("SELECT 1; EXPLAIN SELECT 2;")
+    ['SELECT 1', '          EXPLAIN SELECT 2']
+    """
+    texts = []
+    for part in split_at_semicolons(tokenize(sql)):
+        start, end = part[0].start, part[-1].end + 1
+        texts.append(re.sub(r"[^\n]", " ", sql[:start]) + sql[start:end])
+    return texts
+
+
+def require_last_query(statements: Sequence[AnyStatement]) -> None:
+    """Refuse several statements of which another than the last is a query."""
+    for number, one in enumerate(statements[:-1], 1):
+        if isinstance(one, Statement):
+            raise SqlSyntaxError(
+                "only the last of several statements can be a query",
+                place=place_of(one.tree, one.sql),
+                detail=f"statement {number} of {len(statements)} is one",
+                hint="run it by itself",
+            )
+
+
+@contextmanager
+def told_number(number: int, count: int) -> Iterator[None]:
+    """Let what is refused of one of several statements say which one it is."""
+    try:
+        yield
+    except NilometerError as error:
+        if count > 1:
+            where = f"statement {number} of {count}; those before it were run"
+            error.detail = where if error.detail is None else f"{error.detail}; {where}"
+        raise
 
 
 def parameters_of(sql: str, values: Mapping[str, object]) -> dict[str, object]:

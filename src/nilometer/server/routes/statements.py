@@ -36,7 +36,10 @@ def statements_router(service: Service) -> APIRouter:
         caller: Reader,
         accept: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> ExecutedShape | Response:
-        """Run one statement. What it needs decides which scope the token must have.
+        """Run a statement. What it needs decides which scope the token must have.
+
+        Several, between semicolons, are run in order up to the first that fails; the answer is
+        that of the last, and only that can be a query.
 
         A SELECT over tables is answered at once; one over streams goes on for ever: POST /queries.
         Rows come as an Arrow IPC stream to those who accept one.
