@@ -220,9 +220,10 @@ def _join(applied: Applied) -> pa.Array:
             found.append(None)
             continue
         shown = [instead[0] if one is None and instead else one for one in values]
-        found.append(separator.join(one for one in shown if one is not None))
-        if len(found[-1]) > 4 * MOST:
+        joined = separator.join(one for one in shown if one is not None)
+        if len(joined) > 4 * MOST:
             raise too_large("array_join")
+        found.append(joined)
     return pa.array(found, pa.string())
 
 
