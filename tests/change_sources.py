@@ -184,7 +184,7 @@ def _outer_joins(draw: st.DrawFn, left: Source, right: Source) -> Block:
         expressions_of([left.columns, right.columns]),
         left.streams | right.streams,
         max(left.longest, right.longest),
-        appends=False,
+        appends=left.appends and right.appends and not (left.streams and right.streams),
     )
 
 
