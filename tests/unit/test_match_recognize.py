@@ -127,9 +127,10 @@ A_B_NOT_C = (
 )
 
 
-def test_what_does_not_come_is_said_when_its_time_is_over() -> None:
+@pytest.mark.parametrize("more", ["", " AND C.v >= A.v"])
+def test_what_does_not_come_is_said_when_its_time_is_over(more: str) -> None:
     """By the clock of the stream, without another row of the partition."""
-    query = database([]).query(A_B_NOT_C)
+    query = database([]).query(A_B_NOT_C.replace("'c'", f"'c'{more}"))
 
     def feed(*rows: Row) -> list[tuple[Any, ...]]:
         found = answer(query.feed({"S": to_batch(rows)}))

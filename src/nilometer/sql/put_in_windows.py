@@ -98,11 +98,8 @@ def _put_instants(tree: exp.Query, catalog: Catalog) -> bool:
     alias = entry.args.get("alias")
     if alias is not None and alias.args.get("stream_window"):
         return False
-    if not isinstance(entry.this, MatchCall) and (
-        isinstance(entry.this, exp.Func)
-        or entry.name.lower() in named
-        or entry.find(exp.AggFunc) is not None
-    ):
+    is_other = isinstance(entry.this, exp.Func) or entry.name.lower() in named
+    if not isinstance(entry.this, MatchCall) and (is_other or entry.find(exp.AggFunc)):
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True
