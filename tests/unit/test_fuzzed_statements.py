@@ -46,6 +46,10 @@ SEEDS = (
     "EXPLAIN (FORMAT DOT) SELECT A.k FROM R0 A, R1 B WHERE B.ts - A.ts <= INTERVAL '5' SECOND "
     "AND A.ts <= B.ts -- why not",
     "SELECT A.k FROM R0 A, B, C WINDOW = 3 s WHERE abs(A.v - B.v) < 3 AND A.k <=> C.k /* x */",
+    "SELECT m.a, T.label FROM R0 MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS a, "
+    "FINAL SUM(U.v) AS b, CLASSIFIER() AS c ALL ROWS PER MATCH AFTER MATCH SKIP TO LAST B PATTERN "
+    "(A (X | B){2,5}? B+ NOT C) WITHIN 5 S SUBSET U = (A, B) DEFINE A AS v > PREV(v, 2), B AS "
+    "B.v > A.v AND COUNT(B.*) < 3, C AS similar(C.s, A.s)) AS m, T WHERE T.id = m.k",
 )
 WORDS = [
     "SELECT",
@@ -106,6 +110,12 @@ WORDS = [
     "DISTINCT",
     "EXISTS",
     "OVER",
+    "MATCH_RECOGNIZE",
+    "PATTERN",
+    "MEASURES",
+    "DEFINE",
+    "{2,",
+    "PREV(",
     "INTERVAL",
     "5",
     "0",

@@ -219,3 +219,15 @@ def test_what_cannot_be_is_said_kindly(statement: str, message: str, hint: str) 
     with pytest.raises(NilometerError, match=message) as caught:
         database([], 1).sql(statement)
     assert hint in (caught.value.hint or "")
+
+
+def test_equal_rows_stay_in_their_order_while_they_wait() -> None:
+    """Each of many equal rows sees the next once, also where some are given out and some wait."""
+    query = database([], 1).query("SELECT LEAD(v, 2) OVER (PARTITION BY k ORDER BY ts) AS n FROM S")
+    rows: list[Row] = [(key, key % 40, 1.0, "a") for key in range(40) for _ in range(3)]
+    found = [query.feed({"S": to_batch([*rows, (50, 99, None, None)])})]
+    query.restart()
+    later: list[Row] = [(60, key, 2.0, "a") for key in range(40)]
+    found.append(query.feed({"S": to_batch([*later, (70, 99, None, None)])}))
+    times = Counter(pa.concat_tables(found)["_time"].cast(pa.int64()).to_pylist())
+    assert times == Counter({**dict.fromkeys(range(40), 1), 60: 40})

@@ -31,7 +31,7 @@ class TooManyWaysError(PredicateError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"a match of this pattern was looked for in {MOST_TRIED:,} ways from one row",
+            "this pattern can match from one row in too many ways to try all of them",
             hint="shorten the time of WITHIN, or let the conditions of DEFINE exclude each other",
         )
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
 from nilometer.kernels.match_search import (
+    MOST_TRIED,
     Asked,
     Found,
     Ground,
@@ -31,6 +32,8 @@ from nilometer.operators.ordered_rows import OrderedRows
 
 _SIDE_BY_SIDE: Final = 4096
 """So many searches go on at a time."""
+_MOST_ROUNDS: Final = 10_000
+"""So often a search asks what it has not been told before."""
 _FIRST_BLOCK: Final = 4
 _LONGEST_BLOCK: Final = 1024
 _UNSEEN: Final = -1
@@ -161,17 +164,18 @@ class Attempts:
 
     def _search(self, starts: Sequence[int]) -> list[Found]:
         """What searches from some rows find: side by side, or one by one if that is too much."""
+        tally = Tally()
         try:
-            return self._search_together(starts)
+            return self._search_together(starts, tally)
         except TooManyWaysError:
-            if len(starts) == 1:
+            if len(starts) == 1 or tally.tried <= MOST_TRIED:
                 raise
-        return [found for start in starts for found in self._search_together([start])]
+        return [found for start in starts for found in self._search_together([start], Tally())]
 
-    def _search_together(self, starts: Sequence[int]) -> list[Found]:
+    def _search_together(self, starts: Sequence[int], tally: Tally) -> list[Found]:
         """The same; conditions of all are asked together."""
         done: dict[int, Found] = {}
-        tally = Tally()
+        rounds = 0
         going = {
             start: self._searcher.search(self._ground(start), start, tally) for start in starts
         }
@@ -185,6 +189,9 @@ class Attempts:
                 else:
                     done[start] = found
             self._look_up(asked)
+            rounds += 1
+            if rounds > _MOST_ROUNDS:
+                raise TooManyWaysError
             answers = {start: self._answers[start].of(one) for start, one in asked.items()}
         return [done[start] for start in starts]
 

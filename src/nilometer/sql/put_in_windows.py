@@ -109,11 +109,8 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     alias = entry.args.get("alias")
     if alias is not None and alias.args.get("stream_window"):
         return False
-    if not isinstance(entry.this, MatchCall) and (
-        isinstance(entry.this, exp.Func)
-        or entry.name.lower() in named
-        or _comes_and_goes(entry, reasons)
-    ):
+    is_other = isinstance(entry.this, exp.Func) or entry.name.lower() in named
+    if not isinstance(entry.this, MatchCall) and (is_other or _comes_and_goes(entry, reasons)):
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True

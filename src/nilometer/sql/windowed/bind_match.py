@@ -19,7 +19,7 @@ from nilometer.errors import (
     UnknownNameError,
 )
 from nilometer.kernels.aggregate_types import aggregate_type
-from nilometer.model.expressions import Argument, Expression
+from nilometer.model.expressions import Expression
 from nilometer.model.names import nearest
 from nilometer.model.row_patterns import (
     MOST_VARIABLES,
@@ -44,18 +44,14 @@ from nilometer.operators.match_spec import (
 )
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.changes_plan import RESULT_TIME_NAME, Column, Match, Node
-from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.growth import grow
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.over_calls import refuse_window
 from nilometer.sql.plan import Source
 from nilometer.sql.scalars import (
-    ColumnRef,
     Scalar,
-    column,
     conjuncts,
     place_of,
-    rebuild,
     text_of,
 )
 from nilometer.sql.scope import find_name
@@ -198,7 +194,7 @@ class MatchBinder:
             slot = Navigation(arguments.number(whole), self._all)
             found.plain.append(near.slot(slot, defined))
         for condition, alone in zip(own[count:], first[count:], strict=True):
-            if alone is not None and not self._is_available(alone):
+            if alone is not None and not near.is_available(alone):
                 slot = Navigation(arguments.number(alone), self._all)
                 found.plain.append(near.slot(slot, condition))
                 continue
@@ -209,21 +205,6 @@ class MatchBinder:
             else:
                 found.rest.append(seen.read(condition))
         return found
-
-    def _is_available(self, tree: exp.Expr) -> bool:
-        """Whether a condition can be evaluated here, and not by Spark alone."""
-
-        def known(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column | exp.Dot):
-                return column(ColumnRef(MATCH, "x"))
-            return rebuild(node, known)
-
-        subset = Subset(self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone)
-        try:
-            subset.compile(known(tree))
-        except NotInSubsetError:
-            return False
-        return True
 
     @cached_property
     def _definitions(self) -> dict[str, exp.Expr]:

@@ -13,11 +13,13 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import NotYetError, SqlError, UnknownNameError
+from nilometer.model.expressions import Argument
 from nilometer.model.names import nearest
 from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.match_spec import Aggregated, Classified, Navigation, Numbered, Slot
 from nilometer.sql.aggregate_calls import is_aggregate, read_aggregate
 from nilometer.sql.catalog import Catalog
+from nilometer.sql.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.compound_aggregates import simplify_aggregate
 from nilometer.sql.match_parser import NAVIGATION, SEMANTICS
 from nilometer.sql.pattern_text import variable_name
@@ -89,6 +91,21 @@ class SlotReader:
         if any(self.defines not in one for one in of):
             return None
         return self._stripped(tree)
+
+    def is_available(self, tree: exp.Expr) -> bool:
+        """Whether a condition of a row can be evaluated here, and not by Spark alone."""
+
+        def known(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column | exp.Dot):
+                return column(ColumnRef(MATCH, "x"))
+            return rebuild(node, known)
+
+        subset = Subset(self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone)
+        try:
+            subset.compile(known(tree))
+        except NotInSubsetError:
+            return False
+        return True
 
     def slot(self, slot: Slot, tree: exp.Expr) -> exp.Expr:
         if slot not in self.slots:
