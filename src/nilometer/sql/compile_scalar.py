@@ -32,6 +32,7 @@ from nilometer.model.time import parse_signed_duration
 from nilometer.sql.call_nodes import read_call
 from nilometer.sql.cast_types import read_type
 from nilometer.sql.catalog import Function
+from nilometer.sql.explosive_functions import GUARD
 from nilometer.sql.instants import is_instant, read_instant
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import Ref, ResolvedColumn, Scalar, is_placed, place_of
@@ -124,6 +125,8 @@ class Subset:
                 value = self.compile(node.this)
                 same = Binary(Operator.EQUAL, value, self.compile(node.expression))
                 return Case(((same, Constant(None)),), value)
+            case exp.If() if GUARD in node.meta:
+                return self.compile(node.args["false"])
             case exp.Cast() if (number := _not_finite(node)) is not None:
                 return Constant(number)
             case exp.Nvl2():

@@ -122,13 +122,17 @@ def _guarded(pattern: exp.Expr, place: Place) -> exp.Expr:
     """A pattern that cannot be computed if it repeats a group."""
     group = exp.Literal.string(_REPEATED_GROUP)
     told = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(_TOLD)])
-    return exp.If(
+    guarded = exp.If(
         this=exp.RegexpLike(this=copy_of(pattern, place), expression=group),
         true=exp.Cast(this=told, to=exp.DataType.build("string")),
         false=pattern.copy(),
     )
+    guarded.meta[GUARD] = True
+    return guarded
 
 
+GUARD: Final = "guard"
+"""Where an expression notes that it only looks at a pattern of the data, for Spark."""
 _Refusal = tuple[str, str | None, str]
 
 
