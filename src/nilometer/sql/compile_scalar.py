@@ -113,6 +113,8 @@ class Subset:
                 return self._between(node)
             case exp.In() if node.expressions and not node.args.get("query"):
                 return self._in(node)
+            case exp.If() if GUARD in node.meta:
+                return self.compile(node.args["false"])
             case exp.Case() | exp.If():
                 return self._case(node)
         return self._function(node)
@@ -125,8 +127,6 @@ class Subset:
                 value = self.compile(node.this)
                 same = Binary(Operator.EQUAL, value, self.compile(node.expression))
                 return Case(((same, Constant(None)),), value)
-            case exp.If() if GUARD in node.meta:
-                return self.compile(node.args["false"])
             case exp.Cast() if (number := _not_finite(node)) is not None:
                 return Constant(number)
             case exp.Nvl2():
