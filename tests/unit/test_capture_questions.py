@@ -25,9 +25,9 @@ FILE: Final = Path(__file__).parents[1] / "questions" / "captures.test"
 STREAMS: Final = {
     "Power": """SELECT to_timestamp(unix_ts::DOUBLE) AS ts, V::DOUBLE AS V, I::DOUBLE AS I,
         P::BIGINT AS P FROM read_csv('{}/ampds_electricity_b1e.csv') LIMIT 4000""",
-    "Flow": """SELECT to_timestamp("Time"::DOUBLE * 10) AS ts, Source AS source,
+    "Flow": """SELECT to_timestamp("Time"::DOUBLE * 40) AS ts, Source AS source,
         Destination AS destination, Protocol AS protocol, "Length"::BIGINT AS length
-        FROM read_csv('{}/maccdc2012_00016.csv') LIMIT 6000""",
+        FROM read_csv('{}/maccdc2012_00016.csv') LIMIT 1500""",
     "Home": """SELECT strptime("Date" || ' ' || "Time AM/PM", '%m/%d/%Y %I:%M:%S %p')::TIMESTAMPTZ
         AS ts, Location AS location, SensorID AS sensor, Value AS value
         FROM read_csv('{}/mavlab_2003_march.csv', all_varchar = true)""",
@@ -40,7 +40,7 @@ MACROS: Final = (
     "CREATE MACRO instant() AS getvariable('moment')",
     "CREATE MACRO past(t) AS t <= getvariable('moment')",
     "CREATE MACRO recent(t, s) AS t <= getvariable('moment') "
-    "AND epoch_us(getvariable('moment')) - epoch_us(t) <= s * 1000000",
+    "AND epoch_us(getvariable('moment')) - epoch_us(t) <= s::BIGINT * 1000000",
 )
 Row = tuple[Any, ...]
 

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nilometer.errors import PredicateError
+from nilometer.kernels import arithmetic, arrays
 from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.function_types import round_type, whole_type
@@ -109,3 +110,12 @@ def test_coalesce_looks_no_further_than_it_must(rows: list[tuple[int | None, ...
         return
     expected = [a if a is not None else (int(6 / b) if b is not None else c) for a, b, c in rows]
     assert evaluate(expression, columns, len(rows)).to_pylist() == expected
+
+
+@given(st.decimals(min_value=-(10**8), max_value=10**8, places=3))
+def test_a_decimal_beside_a_double_is_the_nearest_double(value: Decimal) -> None:
+    """Arrow makes 119.10000000000001 of 119.1; found by a question over a capture."""
+    for given_value in (value, Decimal("119.1")):
+        decimals = pa.array([given_value], pa.decimal128(12, 3))
+        for read in (arrays.as_type, arithmetic.as_type):
+            assert read(decimals, pa.float64()).to_pylist() == [float(given_value)]

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.errors import PredicateError
+from nilometer.kernels.arrays import as_floating
 from nilometer.kernels.expression_types import is_integer
 from nilometer.model.expressions import Operator
 
@@ -64,7 +65,9 @@ def checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """The column in a type that holds its values."""
-    return column if column.type == kind else column.cast(kind, safe=False)
+    if column.type == kind:
+        return column
+    return as_floating(column, kind) if pat.is_floating(kind) else column.cast(kind, safe=False)
 
 
 def overflow() -> PredicateError:

@@ -32,4 +32,16 @@ def validity(column: pa.Array) -> Bools | None:
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """The column in a type, as it is where it has that type; floating numbers may be rounded."""
-    return column if column.type == kind else column.cast(kind, safe=not pat.is_floating(kind))
+    if column.type == kind:
+        return column
+    return as_floating(column, kind) if pat.is_floating(kind) else column.cast(kind)
+
+
+def as_floating(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The floating numbers that are nearest to those of a column.
+
+    Arrow multiplies decimals by a power of ten that it has not exactly: of 119.1 it makes
+    119.10000000000001. Texts are read right.
+    """
+    exact = column.cast(pa.string()) if pat.is_decimal(column.type) else column
+    return exact.cast(kind, safe=False)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.arithmetic import checked, overflow
-from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.arrays import Int64s, as_floating
 from nilometer.kernels.attempt import attempt
 from nilometer.kernels.function_types import is_text
 from nilometer.kernels.local_times import (
@@ -58,8 +58,7 @@ def cast_values(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array
     if pat.is_decimal(kind):
         return _to_decimal(column, kind)
     if pat.is_floating(kind):
-        exact = column.cast(pa.string()) if pat.is_decimal(given) else column
-        return exact.cast(kind, safe=False)
+        return as_floating(column, kind)
     return _to_integer(column, kind)
 
 

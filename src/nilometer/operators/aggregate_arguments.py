@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from nilometer.kernels.arithmetic import as_type
 from nilometer.kernels.arrays import Int64s, validity
 from nilometer.kernels.gather import take
 from nilometer.kernels.group_instants import GroupInstants
@@ -73,7 +74,7 @@ class ArgumentEvents:
         """The same events, their values in another type, to the nearest one there."""
         if self.values.type == kind:
             return self
-        return replace(self, values=self.values.cast(kind, safe=False))
+        return replace(self, values=as_type(self.values, kind))
 
 
 def argument_of(call: AggregateCall) -> ArgumentRef:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -17,6 +17,7 @@ from nilometer.spark.run_query import run_query
 from nilometer.spark.snapshot import snapshot
 from nilometer.sql.questions import END, Finish, Question
 
+_AFTER_ALL: Final = datetime.max.replace(tzinfo=UTC)
 _WITHOUT_ORDER: Final = ("map<", "variant", "interval", "geo")
 
 
@@ -31,7 +32,7 @@ def answer_question(
     if question.is_plain:
         answer = _plain_rows(answer)
     elif at is not None:
-        answer = snapshot(answer, None if at == END else at)
+        answer = snapshot(answer, _AFTER_ALL if at == END else at)
     return _finish(answer, question.finish)
 
 
