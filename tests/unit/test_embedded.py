@@ -132,7 +132,7 @@ def test_what_is_wrong_is_said(sales: Path, tmp_path: Path) -> None:
         (lambda: db.create_stream("X", sales, time="price"), NilometerError, "the time column"),
         (lambda: db.create_stream("X", sales, time="when"), NilometerError, "stream X has no"),
         (lambda: db.drop("Sails"), InputError, "there is no stream or table Sails"),
-        (lambda: db.sql("SELECT date_format(ts, 'yyyy') AS y FROM Sales"), OnlySparkError, "only"),
+        (lambda: db.sql("SELECT soundex(string(price)) AS y FROM Sales"), OnlySparkError, "only"),
         (lambda: db.explain("SELECT price FROM Sales", form="png"), InputError, "there is no form"),
         (lambda: nm.connect(path="x"), InputError, "path is for a database on Spark"),
     ]:

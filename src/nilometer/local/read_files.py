@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.errors import InputError, OnlySparkError
-from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.expression_types import is_number, type_name
 from nilometer.kernels.read_times import read_times as read_formed
 from nilometer.local.find_files import FileKind, Files
 from nilometer.local.read_csv import read_csv, read_header
@@ -62,6 +62,8 @@ class FileReader:
             times = read_times(column)
         elif pat.is_date(field.type) or pat.is_timestamp(field.type):
             times = column.cast(pa.timestamp("us")).cast(TIMESTAMP)
+        elif not is_number(field.type):
+            return rows
         else:
             value = next((one for one in column.to_pylist() if one is not None), None)
             raise without_unit(self.name, field.name, type_name(field.type), value)

@@ -47,11 +47,8 @@ _COUNTS: Final = {
 }
 """Functions, by class or by name, with the argument that says how often or how long."""
 _DECIMALS: Final = {
-    exp.Round: 1,
-    exp.Ceil: 1,
-    exp.Floor: 1,
-    "bround": 1,
-    "format_number": 1,
+    **dict.fromkeys((exp.Round, exp.Ceil, exp.Floor), 1),
+    **dict.fromkeys(("round", "ceil", "ceiling", "floor", "bround", "format_number"), 1),
 }
 _PATTERNS: Final = {
     exp.RegexpLike: ("rlike", (1,)),
@@ -65,15 +62,21 @@ _PATTERNS: Final = {
     exp.RegexpSplit: ("split", (1,)),
     exp.Split: ("split", (1,)),
     exp.StrToMap: ("str_to_map", (1, 2)),
-    "regexp": ("regexp", (1,)),
-    "rlike": ("rlike", (1,)),
-    "split": ("split", (1,)),
+    **{
+        name: (name, (1,))
+        for name in (
+            *("regexp", "rlike", "split", "regexp_like", "regexp_extract", "regexp_extract_all"),
+            *("regexp_replace", "regexp_substr", "regexp_count", "regexp_instr"),
+        )
+    },
+    "str_to_map": ("str_to_map", (1, 2)),
 }
 _FORMATS: Final = {
     exp.Format: "format_string",
     "format_string": "format_string",
     "printf": "printf",
 }
+_LENGTHS: Final = ("length", "len", "char_length", "character_length", "size", "cardinality")
 _WIDTHS: Final = re.compile(r"%[^a-zA-Z%]*?(\d{1,20})")
 _PRECISIONS: Final = re.compile(r"%[^a-zA-Z%]*?\.(\d{1,20})")
 _CHOOSING: Final = (
@@ -145,7 +148,7 @@ def _refusal(node: exp.Expr, kind: type[exp.Expr] | str) -> _Refusal | None:
     arguments = list(_arguments(node))
     if kind in _COUNTS:
         return _refuse_count(*_COUNTS[kind], arguments)
-    if isinstance(node, exp.GenerateSeries) and _length(node) is None:
+    if _is_series(node) and _length(node) is None:
         return (
             "how long this sequence becomes cannot be told from the statement",
             None,
@@ -275,7 +278,7 @@ def _size(tree: exp.Expr) -> int:
         place = _COUNTS[kind][1]
         times = (_most(arguments[place]) or 1) if place < len(arguments) else 1
         return max(1, times) * max(1, *(one for at, one in enumerate(inside) if at != place), 1)
-    if isinstance(tree, exp.GenerateSeries):
+    if _is_series(tree):
         return max(1, _length(tree) or 1)
     lambdas = [at for at, one in enumerate(arguments) if isinstance(one, exp.Lambda)]
     if lambdas:
@@ -292,9 +295,13 @@ def _elements(arguments: list[exp.Expr], inside: list[int], lambdas: list[int]) 
     return max(_DATA if of_data else 1, sum(inside[at] for at in arrays))
 
 
-def _length(series: exp.GenerateSeries) -> int | None:
+def _is_series(node: exp.Expr) -> bool:
+    return _kind(node) in (exp.GenerateSeries, "sequence")
+
+
+def _length(series: exp.Expr) -> int | None:
     """How many values a sequence has at most; None: that cannot be told."""
-    start, end, step = (series.args.get(name) for name in ("start", "end", "step"))
+    start, end, step, *_ = (*_arguments(series), None, None, None)
     if start is None or end is None:
         return None
     if isinstance(end, exp.Add | exp.Sub) and end.this == start:
@@ -345,8 +352,8 @@ def _most(tree: exp.Expr) -> int | None:
             return min((abs(one) for one in known if one is not None), default=None)
         case exp.Length() | exp.ArraySize():
             return max(_LENGTH, _size(tree.this))
-        case exp.Anonymous() if tree.name.lower() in ("cardinality", "char_length"):
-            return _LENGTH
+        case exp.Anonymous() if tree.name.lower() in _LENGTHS and tree.expressions:
+            return max(_LENGTH, _size(tree.expressions[0]))
         case exp.Add() | exp.Sub():
             return _sum(_most(tree.this), _most(tree.expression))
         case exp.Mod():

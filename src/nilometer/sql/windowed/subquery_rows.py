@@ -36,7 +36,7 @@ from nilometer.sql.types import Types
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.exists import ExistsTest
 from nilometer.sql.windowed.group_rows import GROUPS, Groups, key_item
-from nilometer.sql.windowed.held_units import Held, Wanted, merge
+from nilometer.sql.windowed.held_units import HELD, Held, Wanted, merge
 from nilometer.sql.windowed.outer_joins import OuterJoin
 from nilometer.sql.windowed.refusals import require_comparable_rows
 
@@ -383,7 +383,7 @@ def _around(scope: Scope) -> str:
     depth, outer = 0, scope.outer
     while outer is not None:
         depth, outer = depth + 1, outer.outer
-    return _AROUND if not depth else f"{_AROUND} ({depth + 1})"
+    return HELD if not depth else f"{_AROUND} ({depth + 1})"
 
 
 def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> Unit:
