@@ -144,14 +144,17 @@ def test_rows_without_a_time_are_counted(
     assert nm.rows_without_time(answer) == expected
 
 
-def test_what_was_not_computed_has_left_out_nothing(
+def test_what_spark_does_not_tell_is_counted(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nilometer.spark.left_out._WAIT", 0.2)
     db = nm.connect(spark)
-    frame = spark.createDataFrame([(1, 1)], "ts INT, v INT")
+    frame = spark.createDataFrame([(1, 1), (None, 2)], "ts INT, v INT")
     db.create_stream("A", frame, time="ts", epoch="s")
-    assert nm.rows_without_time(db.sql("SELECT v FROM A")) == {}
+    assert nm.rows_without_time(db.sql("SELECT v FROM A")) == {"A": 1}
+    empty = db.sql("SELECT v FROM A [RANGE 1 S] WHERE v > 5 EMIT CHANGES")
+    assert nm.snapshot(empty, at="2099-01-01 00:00:00").collect() == []
+    assert nm.rows_without_time(empty) == {"A": 1}
     with pytest.raises(InputError, match="no batch answer"):
         nm.rows_without_time(frame)
 

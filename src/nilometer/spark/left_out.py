@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, Final
@@ -15,15 +16,20 @@ from nilometer.model.time import EARLIEST, LATEST
 
 _COUNT: Final = "rows"
 _ATTRIBUTE: Final = "_nilometer_left_out"
-_WAIT: Final = 10.0
-"""Seconds: Spark tells what it has counted a moment after the answer is there."""
+_WAIT: Final = 2.0
+"""Seconds: Spark tells what it has counted a moment after the answer is there, if it does."""
 
 
 @dataclass
 class LeftOut:
-    """Counts the rows of streams that have no time, in the first computation of an answer."""
+    """Counts the rows of streams that have no time, in the first computation of an answer.
+
+    Spark tells nothing of parts of a plan that it leaves out, as those of an empty answer, nor of
+    an answer that was not computed: then they are counted by themselves.
+    """
 
     _observed: dict[str, Observation] = field(default_factory=dict)
+    _refused: dict[str, DataFrame] = field(default_factory=dict)
     _times: list[DataFrame] = field(default_factory=list)
 
     def watch(self, stream: str, rows: DataFrame, time: str, end: str | None = None) -> DataFrame:
@@ -32,6 +38,7 @@ class LeftOut:
             return rows
         self._observed[stream] = Observation()
         is_none = _is_none(F.col(time))
+        self._refused[stream] = rows.where(is_none)
         self._times.append(rows.where(~is_none).select(F.max(F.unix_micros(F.col(time)))))
         if end is not None:
             is_none = is_none | F.col(end).isNull() | (F.col(end) < F.col(time))
@@ -44,7 +51,7 @@ class LeftOut:
         return answer
 
     def counts(self) -> dict[str, int]:
-        """By stream; of those that were not computed, nothing."""
+        """By stream."""
         found: dict[str, int] = {}
         threads = [
             Thread(target=_tell, args=(name, one, found), daemon=True)
@@ -54,7 +61,10 @@ class LeftOut:
             thread.start()
         for thread in threads:
             thread.join(_WAIT)
-        return {name: found[name] for name in self._observed if name in found}
+        return {
+            name: found[name] if name in found else rows.count()
+            for name, rows in self._refused.items()
+        }
 
 
 def last_time(answer: DataFrame) -> int | None:
@@ -69,7 +79,7 @@ def last_time(answer: DataFrame) -> int | None:
 
 
 def rows_without_time(answer: DataFrame) -> dict[str, int]:
-    """How many rows of each stream a batch answer has left out, once it has been computed.
+    """How many rows of each stream a batch answer leaves out; best asked when it is computed.
 
     The time of such a row is NULL, before the year 1700 or after 9999. Of a streaming query
     `nm.metrics` tells it.
@@ -99,6 +109,5 @@ def _is_none(time: Column) -> Column:
 
 
 def _tell(name: str, observation: Observation, found: dict[str, Any]) -> None:
-    counted = observation.get
-    if _COUNT in counted:
-        found[name] = counted[_COUNT]
+    with suppress(Exception):  # nothing was observed: some versions of Spark fail over that
+        found[name] = int(observation.get[_COUNT])
