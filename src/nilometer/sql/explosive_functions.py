@@ -46,11 +46,11 @@ _COUNTS: Final = {
     "array_insert": ("array_insert", 1),
 }
 """Functions, by class or by name, with the argument that says how often or how long."""
-_DECIMALS: Final = {
-    **dict.fromkeys((exp.Round, exp.Ceil, exp.Floor), 1),
-    **dict.fromkeys(("round", "ceil", "ceiling", "floor", "bround", "format_number"), 1),
-}
-_PATTERNS: Final = {
+_DECIMALS: Final = (
+    *(exp.Round, exp.Ceil, exp.Floor),
+    *("round", "ceil", "ceiling", "floor", "bround", "format_number"),
+)
+_PATTERNS: Final[dict[type[exp.Expr] | str, tuple[str, tuple[int, ...]]]] = {
     exp.RegexpLike: ("rlike", (1,)),
     exp.RegexpILike: ("rlike", (1,)),
     exp.RegexpExtract: ("regexp_extract", (1,)),
@@ -301,7 +301,8 @@ def _is_series(node: exp.Expr) -> bool:
 
 def _length(series: exp.Expr) -> int | None:
     """How many values a sequence has at most; None: that cannot be told."""
-    start, end, step, *_ = (*_arguments(series), None, None, None)
+    given: list[exp.Expr | None] = [*_arguments(series), None, None, None]
+    start, end, step = given[:3]
     if start is None or end is None:
         return None
     if isinstance(end, exp.Add | exp.Sub) and end.this == start:
