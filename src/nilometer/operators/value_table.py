@@ -23,7 +23,7 @@ import pyarrow.types as pat
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.kernels.indexes import TimeIndex
-from nilometer.kernels.order_codes import order_codes
+from nilometer.kernels.order_codes import joint_codes, order_codes
 from nilometer.kernels.order_keys import has_order_keys, order_keys, values_of_keys
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.value_runs import GroupRuns, ValueRun, make_run
@@ -164,34 +164,8 @@ def _rank_structs(values: pa.Array) -> tuple[Int64s, pa.Array]:
     """The same of structs: by one field after the other, NULLs first."""
     groups = row_groups([values], len(values))
     distinct = values.take(pa.array(groups.firsts))
-    columns: dict[str, pa.Array] = {}
-    for number, one in enumerate(distinct.flatten()):
-        if pat.is_nested(one.type):
-            columns[f"value {number}"] = pa.array(order_codes(one))
-            continue
-        columns[f"known {number}"] = one.is_valid().cast(pa.int8())
-        filled = one.fill_null(_anything(one.type)) if one.null_count else one
-        has_keys = has_order_keys(one.type)
-        columns[f"value {number}"] = pa.array(order_keys(filled)) if has_keys else filled
-    order = pc.sort_indices(
-        pa.RecordBatch.from_pydict(columns), sort_keys=[(name, "ascending") for name in columns]
-    )
+    codes = joint_codes([order_codes(one) for one in distinct.flatten()], len(distinct))
+    order = np.argsort(codes, kind="stable")
     ranks = np.empty(len(groups), np.int64)
-    ranks[np.asarray(order)] = np.arange(len(groups))
-    return ranks[groups.numbers], distinct.take(order)
-
-
-def _anything(kind: pa.DataType) -> pa.Scalar:
-    """Some value of a type."""
-    if pat.is_string(kind) or pat.is_large_string(kind):
-        return pa.scalar("", kind)
-    if pat.is_binary(kind) or pat.is_large_binary(kind):
-        return pa.scalar(b"", kind)
-    if pat.is_boolean(kind):
-        return pa.scalar(False)
-    return pa.scalar(0, pa.int32()).cast(kind) if pat.is_date32(kind) else _zero(kind)
-
-
-def _zero(kind: pa.DataType) -> pa.Scalar:
-    is_temporal = pat.is_temporal(kind)
-    return pa.scalar(0, pa.int64() if is_temporal else pa.int32()).cast(kind)
+    ranks[order] = np.arange(len(groups))
+    return ranks[groups.numbers], distinct.take(pa.array(order))
