@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -201,9 +202,8 @@ def test_times_that_are_none_end_as_they_do_on_spark(
     except OnlySparkError:
         return
     except SchemaError as error:  # numbers that nobody has said the unit of
-        with pytest.raises(SchemaError) as other:
+        with pytest.raises(SchemaError, match=re.escape(str(error))):
             on_spark(spark, Source("X", path, "ts"))
-        assert str(error) == str(other.value)
         return
     expected = on_spark(spark, Source("X", path, "ts"))
     assert found.schema == expected.schema

@@ -97,13 +97,13 @@ def time_column(stream: str, given: Given, column: str | None) -> int | None:
         return None
     place = find_column(stream, given.columns, column)
     kind = given.types[place]
-    if kind is not None and is_number(kind):
-        raise without_unit(stream, column, type_name(kind))
     if kind is None or not pat.is_timestamp(kind) or kind.tz is None:
         raise SchemaError(
             f"the time column {column} of stream {stream} must be a TIMESTAMP",
             detail="it is of another type" if kind is None else f"it is {type_name(kind)}",
-            hint=f'convert it first, such as to_timestamp(col("{column}"))',
+            hint=f'for seconds since 1970 use col("{column}").cast("timestamp")'
+            if kind is not None and is_number(kind)
+            else f'convert it first, such as to_timestamp(col("{column}"))',
         )
     return place
 

@@ -95,6 +95,19 @@ class NilometerParser(MatchParser):
     QUERY_MODIFIER_TOKENS: ClassVar = set(QUERY_MODIFIER_PARSERS)
     SET_OP_MODIFIERS: ClassVar = {*MatchParser.SET_OP_MODIFIERS, "emit", "from_start"}
 
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """As sqlglot does, but keys may be conditions, too."""
+        kinds = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
+        for token, kind in kinds.items():
+            if self._match(token):
+                keys = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
+                return self.expression(kind(expressions=keys))
+        return None
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        nested = self._parse_grouping_sets() or self._parse_cube_or_rollup()
+        return nested or self._parse_disjunction()
+
     def _parse_stream_windows(self) -> WindowClause:
         first = self._curr
         windows = [self._parse_pair_window()]
