@@ -101,7 +101,8 @@ class NilometerParser(MatchParser):
         for token, kind in kinds.items():
             if self._match(token):
                 keys = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
-                return self.expression(kind(expressions=keys))
+                found: exp.Cube | exp.Rollup = self.expression(kind(expressions=keys))
+                return found
         return None
 
     def _parse_grouping_set(self) -> exp.Expr | None:
