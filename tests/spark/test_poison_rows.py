@@ -76,7 +76,7 @@ CASES = {
         "AS INT)",
     ),
     "a selection that only Spark computes": Case(
-        "SELECT k FROM A WHERE CAST(s AS INT) % 2 = 0",
+        "SELECT k FROM A WHERE CAST(format_string('%s', s) AS INT) % 2 = 0",
         lambda: [(row.k,) for row in NUMBERS if int(row.s) % 2 == 0],
         len(ROWS) - len(NUMBERS),
         "AS INT) % 2 = 0",
@@ -144,7 +144,7 @@ CASES = {
         "division by zero",
     ),
     "a result that only Spark computes": Case(
-        "SELECT CAST(concat(a.s, reverse(b.s)) AS BIGINT) AS n FROM A a, A b WHERE a.k = b.k "
+        "SELECT CAST(format_string('%s%s', a.s, reverse(b.s)) AS BIGINT) AS n FROM A a, A b WHERE a.k = b.k "
         "AND a.ts BETWEEN b.ts AND b.ts",
         lambda: [(int(row.s + row.s[::-1]),) for row in NUMBERS],
         len(ROWS) - len(NUMBERS),
@@ -152,7 +152,7 @@ CASES = {
     ),
     "a condition on results that only Spark computes": Case(
         "SELECT a.k FROM A a, A b WHERE a.k = b.k AND a.ts BETWEEN b.ts AND b.ts "
-        "AND CAST(concat(a.s, reverse(b.s)) AS BIGINT) % 2 = 0",
+        "AND CAST(format_string('%s%s', a.s, reverse(b.s)) AS BIGINT) % 2 = 0",
         lambda: [(row.k,) for row in NUMBERS if int(row.s + row.s[::-1]) % 2 == 0],
         len(ROWS) - len(NUMBERS),
         "cannot compute",
