@@ -63,14 +63,22 @@ def groups(rows: list[Row], value: Callable[[list[Row]], Any]) -> list[tuple[Any
 
 
 CASES = {
-    "a column that only Spark computes": Case(
+    "a text that cannot be read here": Case(
         "SELECT k, CAST(s AS INT) AS n FROM A",
+        lambda: [(row.k, int(row.s)) for row in NUMBERS],
+        len(ROWS) - len(NUMBERS),
+        "as INT",
+    ),
+    "a column that only Spark computes": Case(
+        "SELECT k, CAST(format_string('%s', s) AS INT) AS n FROM A",
         lambda: [(row.k, int(row.s)) for row in NUMBERS],
         len(ROWS) - len(NUMBERS),
         "AS INT)",
     ),
     "several columns that have a part in common": Case(
-        "SELECT CAST(s AS INT) AS n, CAST(s AS INT) + 1 AS m, CAST(s AS INT) * v AS p FROM A",
+        "SELECT CAST(format_string('%s', s) AS INT) AS n, "
+        "CAST(format_string('%s', s) AS INT) + 1 AS m, "
+        "CAST(format_string('%s', s) AS INT) * v AS p FROM A",
         lambda: [(int(r.s), int(r.s) + 1, int(r.s) * r.v) for r in NUMBERS],
         len(ROWS) - len(NUMBERS),
         "AS INT)",
@@ -144,7 +152,8 @@ CASES = {
         "division by zero",
     ),
     "a result that only Spark computes": Case(
-        "SELECT CAST(format_string('%s%s', a.s, reverse(b.s)) AS BIGINT) AS n FROM A a, A b WHERE a.k = b.k "
+        "SELECT CAST(format_string('%s%s', a.s, reverse(b.s)) AS BIGINT) AS n "
+        "FROM A a, A b WHERE a.k = b.k "
         "AND a.ts BETWEEN b.ts AND b.ts",
         lambda: [(int(row.s + row.s[::-1]),) for row in NUMBERS],
         len(ROWS) - len(NUMBERS),

@@ -21,7 +21,15 @@ from nilometer.kernels.row_errors import (
     leaving_out,
     passing,
 )
-from nilometer.model.expressions import Argument, Binary, Cast, Constant, Expression, Operator
+from nilometer.model.expressions import (
+    Apply,
+    Argument,
+    Binary,
+    Cast,
+    Constant,
+    Expression,
+    Operator,
+)
 
 A, B = Argument(0), Argument(1)
 QUOTIENT = Binary(Operator.DIVIDE, A, B)
@@ -101,7 +109,7 @@ def test_without_leave_they_are_errors() -> None:
 def test_what_no_row_could_help_stays_an_error() -> None:
     rows = Rows([pa.array(["1"]), pa.array([True])], 1)
     with pytest.raises(UnavailableError), leaving_out(RowErrors()):
-        compute([(Binary(Operator.PLUS, Cast(A, pa.int32()), Constant(1)), pa.int32())], rows)
+        compute([(Apply("sqrt", (Argument(1),)), pa.float64())], rows)
 
 
 def test_rows_that_go_are_not_counted_again_and_only_the_first_are_noted() -> None:

@@ -174,8 +174,10 @@ def test_conditions_that_choose_sensors(sql: str, condition: str | None) -> None
 @pytest.mark.parametrize(
     ("where", "condition"),
     [
-        ("lower(Location) = 'hall' AND floor = 1", "`floor` = 1"),
-        ("lower(Location) = 'hall'", None),
+        ("soundex(Location) = 'H400' AND floor = 1", "`floor` = 1"),
+        ("soundex(Location) = 'H400'", None),
+        ("lower(Location) = 'hall'", "LOWER(`Location`) = 'hall'"),
+        ("to_date(Location) = DATE '2026-01-31'", None),  # depends on the zone
         ("floor = 1 AND Location = 'hall'", "`floor` = 1 AND `Location` = 'hall'"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,19 @@ Mask = npt.NDArray[np.bool_]
 _NAME = "the table"
 
 
+@dataclass(frozen=True)
 class _NoEngine:
-    time_zone = "UTC"
-
     """Nothing but the dialect's own subset is evaluated."""
+
+    time_zone: str
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         raise SqlError(f"{expressions[0]} cannot be evaluated here")
 
 
-_CATALOG = Catalog({}, {}, _NoEngine())
+_CATALOG = Catalog({}, {}, _NoEngine("UTC"))
+_ANYWHERE = Catalog({}, {}, _NoEngine(""))
+"""Without a zone of days and hours."""
 
 
 def select_rows(
@@ -94,7 +98,7 @@ class _Failures:
 
 
 def is_evaluated_here(condition: Scalar, columns: Mapping[str, pa.DataType]) -> bool:
-    """Whether `select_rows` takes a bound condition over columns of these types."""
+    """Whether `select_rows` takes a bound condition over columns of these types, in all zones."""
     kinds = tuple(columns.values())
     names = {ref.stream for ref in condition.columns} or {_NAME}
     sources = tuple(
@@ -102,7 +106,7 @@ def is_evaluated_here(condition: Scalar, columns: Mapping[str, pa.DataType]) -> 
         for name in names
     )
     try:
-        RowExpressions(condition.place.sql, _CATALOG, sources[0]).test([condition])
+        RowExpressions(condition.place.sql, _ANYWHERE, sources[0]).test([condition])
     except SqlError:
         return False
     return len(sources) == 1
