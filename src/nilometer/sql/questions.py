@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from nilometer.errors import InputError, SqlError
+from nilometer.errors import InputError, SqlError, SqlWindowError
 from nilometer.operators.change_operator import TIME
 from nilometer.operators.change_specs import SortKey
 from nilometer.sql.catalog import Catalog
@@ -82,10 +82,21 @@ def compile_question(
     try:
         whole = compile_statement(statement, catalog, buckets)
     except SqlError as refused:
+        if at_instant is None and not _may_be_finished(tree, refused):
+            raise
         return _Finisher(statement, tree, catalog, buckets).question(at_instant, refused)
     if not reads_tables_alone(whole) and at_instant is None:
         return Question(whole)
     return _Finisher(statement, tree, catalog, buckets).question(at_instant, None)
+
+
+def _may_be_finished(tree: exp.Expr, refused: SqlError) -> bool:
+    """Whether a statement was refused for what is no harm where all rows are there.
+
+    That is ORDER BY without LIMIT, LIMIT without ORDER BY, and a stream without a window.
+    """
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    return order is None or limit is None or isinstance(refused, SqlWindowError)
 
 
 def require_changing(changes: bool, option: str) -> None:
