@@ -84,7 +84,7 @@ def test_unreadable_predicates(sql: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "what"),
     [
-        ("format_number(A.v, B.v) < 3", "the function format_number"),
+        ("format_number(A.v, 2) < B.v", "the function format_number"),
         ("soundex(A.v) < B.v", "the function soundex"),
         ("transform(A.v, x -> x) = B.v", "the function transform"),
     ],
