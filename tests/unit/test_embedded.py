@@ -106,6 +106,9 @@ def test_questions_to_tables_alone_have_plain_rows() -> None:
         db.sql("SELECT k, _time FROM T")
     with pytest.raises(SqlError, match="ORDER BY counts the columns of the list from 1 to 1"):
         db.sql("SELECT k FROM T ORDER BY 2")  # what has no time has no second column
+    db.create_stream("S", pa.table({"ts": pa.array([0], pa.timestamp("us", "UTC"))}), time="ts")
+    with pytest.raises(SqlError, match="ORDER BY counts the columns of the list from 1 to 1"):
+        db.sql("SELECT ts FROM S [RANGE 1 SECOND] ORDER BY 2 LIMIT 5")  # wrong, not unfinished
     with pytest.raises(SqlError, match="ORDER BY names columns of the list here"):
         db.sql("SELECT DISTINCT k FROM T ORDER BY s")
 
