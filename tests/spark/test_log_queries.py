@@ -69,6 +69,22 @@ def test_join_from_log_to_log_is_naive_join_across_a_restart(
         assert reader.position == LogReader.open(tmp_path / name).end
 
 
+def test_items_of_arrays_in_a_log_make_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """By the log's own reader, and by Spark where only Spark computes the array."""
+    batches = generate(seed=3, batches=3, rows=20)[0]
+    write_log(tmp_path / "A", batches)
+    every = [row for rows in batches for row in rows if row[0] is not None]
+    wanted = {
+        "array(v, id, NULL)": [(k, x) for _, k, v, i in every for x in (v, i, None)],
+        "transform(array(v, id), x -> x + 1)": [(k, x + 1) for _, k, v, i in every for x in (v, i)],
+    }
+    for number, (array, expected) in enumerate(wanted.items()):
+        folder = tmp_path / f"{number}"
+        logs = open_logs(spark, tmp_path, ["A"], rows=25)
+        run_statement(logs, f"SELECT k, x FROM A, UNNEST({array}) AS u(x)", folder)
+        assert rows_of(folder / "out", ["k", "x"]) == sorted(expected, key=repr)
+
+
 def test_results_of_a_query_are_a_stream_of_another(spark: SparkSession, tmp_path: Path) -> None:
     """A changelog over two stages, and a join of a log with the log of another join."""
     streams = generate(seed=8, batches=2, rows=60)

@@ -12,11 +12,11 @@ import re
 from collections import Counter
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from nilometer.local.database import LocalDatabase
+from tests.duck import connect
 
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -130,7 +130,7 @@ def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("case", CASES, ids=[sql for sql, _ in CASES])
 def test_folded_changes_are_the_answer(case: tuple[str, str], seed: int) -> None:
     rng = random.Random(seed)
-    db, duck = LocalDatabase(buckets=rng.choice((1, 3))), duckdb.connect()
+    db, duck = LocalDatabase(buckets=rng.choice((1, 3))), connect()
     duck.execute("SET TimeZone = 'UTC'")
     instants = {-1}
     for name in ("A", "B", "C"):

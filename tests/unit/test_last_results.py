@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.local.database import LocalDatabase
+from tests.duck import connect
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64()), ("v", pa.int64())])
 RESULTS = "(SELECT A.k AS k, A.v AS v, B.v AS w FROM A, B WINDOW(A, B) = 5 us WHERE A.k = B.k)"
@@ -44,9 +44,9 @@ def changes(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def plain(a: Rows, b: Rows, outer: str, by: str, at: int) -> Counter[tuple[Any, ...]]:
     """The plain query over the last three results until an instant."""
-    connection = duckdb.connect()
+    connection = connect()
     for name, rows in (("A", a), ("B", b)):
-        connection.execute(f"CREATE TABLE {name} (t BIGINT, k BIGINT, v BIGINT)")
+        connection.execute(f"CREATE TEMP TABLE {name} (t BIGINT, k BIGINT, v BIGINT)")
         if rows:
             connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
     last = (

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
+from tests.duck import connect
 
 SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,7 +86,7 @@ def to_table(given_rows: Sequence[Row]) -> pa.Table:
 
 
 def judge(sql: str, table: pa.Table) -> Counter[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
+    with connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("S", table)
         return Counter(map(plain, connection.execute(sql).fetchall()))

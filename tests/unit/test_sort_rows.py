@@ -6,13 +6,13 @@ import math
 from functools import cmp_to_key
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nilometer as nm
 from nilometer.kernels.sort_rows import Sorted, sort_places
+from tests.duck import connect
 
 VALUES = {
     pa.int64(): st.integers(-3, 3),
@@ -126,7 +126,7 @@ def test_ordered_answers_of_tables_and_streams_beside_duckdb(data: st.DataObject
     last += f" OFFSET {skip}" if skip else ""
     every = [f"{name} ASC NULLS FIRST" for name in names]
     asked = f"SELECT k, s, x, _order FROM t ORDER BY {', '.join([*truth, *every])}{last}"
-    con = duckdb.connect()
+    con = connect()
     con.register("t", table)
     expected = con.execute(asked).fetchall()
     db = nm.connect()

@@ -154,13 +154,20 @@ def answer(db: LocalDatabase, sql: str) -> list[Any]:
     return sorted(row for row, count in held.items() for _ in range(count))
 
 
-@pytest.mark.parametrize("sql", QUESTIONS)
-def test_the_answer_is_that_of_plain_sql(db: LocalDatabase, sql: str) -> None:
+@pytest.fixture(scope="module")
+def judge() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'; SET default_null_order = 'nulls_first'")
     for name, rows in {**STREAMS, **TABLES}.items():
         connection.register(name, rows)
-    right = connection.execute(sql.replace("[]", "")).fetchall()
+    return connection
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_the_answer_is_that_of_plain_sql(
+    db: LocalDatabase, judge: duckdb.DuckDBPyConnection, sql: str
+) -> None:
+    right = judge.execute(sql.replace("[]", "")).fetchall()
     assert answer(db, sql) == sorted(repr(canonical(row)) for row in right)
 
 

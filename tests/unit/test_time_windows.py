@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
+from tests.duck import connect
 
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -123,7 +123,7 @@ def database(given: Sequence[Row], buckets: int, lateness: int = 0) -> LocalData
 
 
 def judge(sql: str, windows: pa.Table) -> Counter[tuple[Any, ...]]:
-    connection = duckdb.connect()
+    connection = connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("W", windows)
     connection.register("T", TABLE)
@@ -294,7 +294,7 @@ def test_rows_beside_static_tables_are_appended(
     statement: str, given_rows: list[Row], buckets: int, cuts: list[int]
 ) -> None:
     """Outer joins, EXISTS and IN with tables that do not change say something of each row."""
-    connection = duckdb.connect()
+    connection = connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("S", pa.Table.from_batches([to_batch(given_rows)]))
     connection.register("T", TABLE)

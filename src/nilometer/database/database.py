@@ -535,7 +535,8 @@ class Database:
     ) -> tuple[Plan, Known]:
         """The plan of a query that goes on, whatever it reads."""
         known, catalog, number = self._to_compile(reading, buckets)
-        return self._executed(compile_statement(statement, catalog, number)), known
+        plan = self._executed(compile_statement(statement, catalog, number))
+        return plan, known.with_inline_rows(plan, self.spark)
 
     def _question(
         self,
@@ -547,7 +548,8 @@ class Database:
         """How a statement is answered here and now."""
         known, catalog, number = self._to_compile(reading, buckets)
         question = compile_question(statement, catalog, number, at_instant=at_instant)
-        return replace(question, plan=self._executed(question.plan)), known
+        question = replace(question, plan=self._executed(question.plan))
+        return question, known.with_inline_rows(question.plan, self.spark)
 
     def _to_compile(self, reading: Reading, buckets: int | None) -> tuple[Known, Catalog, int]:
         if buckets is not None and buckets < 1:

@@ -18,6 +18,8 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.spark.log_cursor import EARLIEST, LATEST
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
 from nilometer.sql.catalog import Relation, SensorColumns, rows_name
+from nilometer.sql.changes_plan import Plan
+from nilometer.sql.questions import sources_of
 
 APPEND = "append"
 CHANGELOG = "changelog"
@@ -49,6 +51,19 @@ class Known:
     relations: Mapping[str, Relation]
     frames: Mapping[str, StreamFrame]
     queries: Mapping[str, str]
+
+    def with_inline_rows(self, plan: Plan, spark: SparkSession) -> Known:
+        """The same, and the tables that a plan itself holds: VALUES."""
+        found = {one.relation.name: one.relation.rows for one in sources_of(plan)}
+        added: dict[str, Callable[[], StreamFrame]] = {
+            name: partial(spark.createDataFrame, pa.Table.from_batches([rows]))
+            for name, rows in found.items()
+            if rows is not None
+        }
+        if not added:
+            return self
+        known = {name: partial(self.frames.__getitem__, name) for name in self.frames}
+        return replace(self, frames=Frames({**known, **added}))
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ class LocalDatabase:
         if engine.asked:
             raise _only_spark(engine.asked[0])
         try:
-            return Prepared(question, self._run(question.plan, self._static() if goes_on else {}))
+            return Prepared(question, self._run(question.plan, self._static() if goes_on else None))
         except SqlError as error:
             raise OnlySparkError(error.message, detail=error.detail) from None
 
@@ -205,7 +205,7 @@ class LocalDatabase:
             from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
 
             return pa.table({"plan": [explain_plan(self.plan(statement), explain)]})
-        return self._start(statement, {}).run_all(self.tables)
+        return self._start(statement, None).run_all(self.tables)
 
     def query(self, statement: str) -> LocalQuery | LocalUnion | LocalChanges:
         """A running query, to be fed with micro-batches; static tables are there."""
@@ -238,12 +238,12 @@ class LocalDatabase:
         return Pipeline(plan, chosen, self._static(), scheduler, clock, costs, distinct_times)
 
     def _start(
-        self, statement: str, held: Mapping[str, pa.RecordBatch]
+        self, statement: str, held: Mapping[str, pa.RecordBatch] | None
     ) -> LocalQuery | LocalUnion | LocalChanges:
         return self._run(self.plan(statement), held)
 
     def _run(
-        self, plan: Plan, held: Mapping[str, pa.RecordBatch]
+        self, plan: Plan, held: Mapping[str, pa.RecordBatch] | None
     ) -> LocalQuery | LocalUnion | LocalChanges:
         match plan:
             case ChangesPlan():

@@ -41,9 +41,10 @@ def read_source(plan: JoinPlan, source: Source) -> SourceReader:
     selection = reduce(partial(Binary, Operator.AND), tests) if tests else None
     wanted = tuple((_compile(subset, source, one), one.kind) for one in source.carried)
     types = [pa.null() if kind is None else kind for kind in source.relation.types]
-    for expression in (*(one for one, _ in wanted), *tests):
+    arrays = tuple((subset.compile(one.array.tree), one.kind) for one in source.expansions)
+    for expression in (*(one for one, _ in (*wanted, *arrays)), *tests):
         require_types(expression, [*types, TIMESTAMP])
-    return SourceReader(source.relation.name, source.is_table, wanted, selection)
+    return SourceReader(source.relation.name, source.is_table, wanted, selection, arrays)
 
 
 def require_types(expression: Expression, types: Sequence[pa.DataType]) -> None:

@@ -29,7 +29,10 @@ class LocalChanges:
         execution: Execution | None,
         held: Mapping[str, pa.RecordBatch] | None = None,
     ) -> None:
-        """Start a query; `held` are static tables, and streams that have ended."""
+        """Start a query that goes on; `held` are static tables, and streams that have ended.
+
+        None: all rows come at once, those of static tables too.
+        """
         self.plan = plan
         self.staged = cut_into_stages(plan, execution)
         self.stages = [LocalStage(one.stage) for one in self.staged.stages]
@@ -37,8 +40,11 @@ class LocalChanges:
             (stage, stream, read_source(given.plan, given.plan.sources[given.source]))
             for stage, stream, given in self.staged.streams
         ]
-        for stage, stream, reader in self._readers:
-            rows = (held or {}).get(reader.relation)
+        sources = (given.plan.sources[given.source] for _, _, given in self.staged.streams)
+        own = {one.relation.name: one.relation.rows for one in sources}
+        self._brought = {name: batch for name, batch in own.items() if batch is not None}
+        for stage, stream, reader in self._readers if held is not None else ():
+            rows = {**(held or {}), **self._brought}.get(reader.relation)
             if rows is not None:
                 self.stages[stage].hold(stream, *reader.read(rows, None))
 
@@ -54,7 +60,7 @@ class LocalChanges:
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
         """The whole changelog of rows that are all there are."""
-        return self._run(rows, None, is_all=True)
+        return self._run({**rows, **self._brought}, None, is_all=True)
 
     def restart(self) -> None:
         """Go on from a snapshot, as after a crash."""

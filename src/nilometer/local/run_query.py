@@ -24,14 +24,17 @@ class LocalQuery:
     """A query that is fed by hand; rows are given by the names of streams in the catalog."""
 
     def __init__(self, plan: JoinPlan, held: Mapping[str, pa.RecordBatch] | None = None) -> None:
-        """Start a query; `held` are static tables, and streams that have ended."""
+        """Start a query that goes on; `held` are static tables, and streams that have ended.
+
+        None: all rows come at once, those of static tables too.
+        """
         _require_subset(plan)
         self.plan = plan
         self._inputs = [read_source(plan, source) for source in plan.sources]
         self._results = ResultReader(plan)
         self.stage = LocalStage(build_stage(plan))
-        for number, source in enumerate(plan.sources):
-            rows = (held or {}).get(source.relation.name)
+        for number, source in enumerate(plan.sources if held is not None else ()):
+            rows = source.relation.rows or (held or {}).get(source.relation.name)
             if rows is not None:
                 carried, selected = self._inputs[number].read(rows, None)
                 self.stage.hold(number, carried, selected)
@@ -52,7 +55,9 @@ class LocalQuery:
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
         """The results of all rows there are."""
-        carried, selected = self._read(rows, None)
+        own = {one.relation.name: one.relation.rows for one in self.plan.sources}
+        brought = {name: batch for name, batch in own.items() if batch is not None}
+        carried, selected = self._read({**rows, **brought}, None)
         return self._results.read(self.stage.run_all(carried, selected))
 
     def restart(self) -> None:
@@ -75,7 +80,7 @@ class LocalQuery:
 class LocalUnion:
     """Append queries whose results are put together."""
 
-    def __init__(self, plan: UnionPlan, held: Mapping[str, pa.RecordBatch]) -> None:
+    def __init__(self, plan: UnionPlan, held: Mapping[str, pa.RecordBatch] | None) -> None:
         self.queries = tuple(LocalQuery(one, held) for one in plan.plans)
         self._kinds = plan.kinds
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nilometer.kernels.expand_arrays import expand_arrays
 from nilometer.kernels.row_errors import Rows, compute
 from nilometer.log.layout import TIMESTAMP
 from nilometer.model.expressions import Expression
@@ -26,9 +27,13 @@ class SourceReader:
     is_table: bool
     columns: tuple[tuple[Expression, pa.DataType], ...]
     selection: Expression | None
+    arrays: tuple[tuple[Expression, pa.DataType], ...] = ()
+    """Arrays whose items make rows; an item, and its number, are columns behind those before."""
 
     def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
         """The columns of rows that came at the time `now`, and which of them are selected."""
+        for array, kind in self.arrays:
+            rows = self._expanded(rows, array, kind)
         given = [*rows.columns, self._clock(len(rows), now)]
         wanted = list(self.columns)
         if self.selection is not None:
@@ -38,6 +43,16 @@ class SourceReader:
         selected = None if self.selection is None else columns.pop()
         names = [f"c{i}" for i in range(len(columns))]
         return pa.RecordBatch.from_arrays(columns, names), selected
+
+    def _expanded(
+        self, rows: pa.RecordBatch, array: Expression, kind: pa.DataType
+    ) -> pa.RecordBatch:
+        found = Rows(rows.columns, len(rows), rows.schema.names, self.relation)
+        (arrays,), kept = compute([(array, kind)], found)
+        columns = rows.columns if kept is None else rows.take(pa.array(kept)).columns
+        wider = expand_arrays(columns, arrays)
+        names = [f"c{i}" for i in range(len(columns), len(wider))]
+        return pa.RecordBatch.from_arrays(wider, [*rows.schema.names, *names])
 
     def _clock(self, size: int, now: int | None) -> pa.Array:
         instant = EARLIEST if self.is_table else now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pyarrow.types as pat
 from pyspark.sql import DataFrame
@@ -19,6 +20,8 @@ from nilometer.sql.plan import Carried, JoinPlan
 from nilometer.sql.scalars import ColumnRef, quote_name, spell_own
 from nilometer.sql.types import Types
 
+AnyFrame = TypeVar("AnyFrame", DataFrame, StreamFrame)
+
 
 def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> DataFrame:
     """The columns of a source as they travel, what is selected, and more columns.
@@ -26,12 +29,23 @@ def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> D
     A frame whose columns travel as they are, under names that need no quotes, is left
     alone: renaming them would cost Spark a copy of every row.
     """
+    frame = _expanded(plan, number, frame)
     if plan.sources[number].below:
         more = (f"{_selection(plan, number)} AS {SELECTED}", *more)
     if not more and is_unchanged(plan, number, frame.columns):
         return frame
     columns = carried_sql(plan, number)
     return frame.selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(columns)), *more)
+
+
+def _expanded(plan: JoinPlan, number: int, frame: AnyFrame) -> AnyFrame | DataFrame:
+    """The frame, each row once for every item of its arrays, and once if it has none."""
+    found: AnyFrame | DataFrame = frame
+    for one in plan.sources[number].expansions:
+        names = ", ".join(map(quote_name, one.columns))
+        array = spell_own(one.array.tree)
+        found = found.selectExpr("*", f"posexplode_outer({array}) AS ({names})")
+    return found
 
 
 def checked_rows(
@@ -42,6 +56,7 @@ def checked_rows(
     With them come the texts of what it is asked to compute, by their numbers.
     """
     source, types = plan.sources[number], Types(plan.catalog, plan.sources)
+    frame = _expanded(plan, number, frame)
     columns = dict(enumerate(carried_sql(plan, number)))
     computed = {i: sql for i, sql in columns.items() if not _is_own(source.carried[i], types)}
     checks = [Check(sql, pat.is_nested(source.carried[i].kind)) for i, sql in computed.items()]
@@ -74,6 +89,7 @@ def times_of_rows(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:
 
 def carried_schema(plan: JoinPlan, number: int, frame: StreamFrame) -> StructType:
     """The columns of a source as they travel, by Spark's types."""
+    frame = _expanded(plan, number, frame)
     own = {field.name: field.dataType for field in frame.schema.fields}
     source = plan.sources[number]
     types = Types(plan.catalog, plan.sources)

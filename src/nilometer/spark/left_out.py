@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from nilometer.errors import InputError
@@ -28,22 +29,17 @@ class LeftOut:
     an answer that was not computed: then they are counted by themselves.
     """
 
-    _observed: dict[str, Observation] = field(default_factory=dict)
-    _refused: dict[str, DataFrame] = field(default_factory=dict)
-    _times: list[DataFrame] = field(default_factory=list)
+    _watched: dict[str, _Watched] = field(default_factory=dict)
 
     def watch(self, stream: str, rows: DataFrame, time: str, end: str | None = None) -> DataFrame:
         """The same rows, which are counted on their way; those of a stream once."""
-        if stream in self._observed:
+        if stream in self._watched:
             return rows
-        self._observed[stream] = Observation()
-        is_none = _is_none(F.col(time))
-        self._refused[stream] = rows.where(is_none)
-        self._times.append(rows.where(~is_none).select(F.max(F.unix_micros(F.col(time)))))
+        watched = self._watched[stream] = _Watched(rows, time, Observation())
+        is_none = watched.is_none
         if end is not None:
-            is_none = is_none | F.col(end).isNull() | (F.col(end) < F.col(time))
-        counted = F.count_if(is_none).alias(_COUNT)
-        return rows.observe(self._observed[stream], counted)
+            is_none = f"{is_none} OR `{end}` IS NULL OR `{end}` < `{time}`"
+        return rows.observe(watched.counted, F.expr(f"count_if({is_none}) AS {_COUNT}"))
 
     def attach(self, answer: DataFrame) -> DataFrame:
         """The answer, which knows where its counts are."""
@@ -54,17 +50,39 @@ class LeftOut:
         """By stream."""
         found: dict[str, int] = {}
         threads = [
-            Thread(target=_tell, args=(name, one, found), daemon=True)
-            for name, one in self._observed.items()
+            Thread(target=_tell, args=(name, one.counted, found), daemon=True)
+            for name, one in self._watched.items()
         ]
         for thread in threads:  # Spark would wait for ever for what it has not computed
             thread.start()
         for thread in threads:
             thread.join(_WAIT)
         return {
-            name: found[name] if name in found else rows.count()
-            for name, rows in self._refused.items()
+            name: found[name] if name in found else one.rows.where(one.is_none).count()
+            for name, one in self._watched.items()
         }
+
+    def last_times(self) -> Iterator[int]:
+        """The largest time of each stream that has rows; they are computed."""
+        for one in self._watched.values():
+            timed = one.rows.where(f"NOT ({one.is_none})")
+            (found,) = timed.selectExpr(f"max(unix_micros(`{one.time}`))").collect()
+            if found[0] is not None:
+                yield found[0]
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """The rows of a stream, their time, and what counts those without one."""
+
+    rows: DataFrame
+    time: str
+    counted: Observation
+
+    @property
+    def is_none(self) -> str:
+        between = f"unix_micros(`{self.time}`) BETWEEN {EARLIEST} AND {LATEST}"
+        return f"`{self.time}` IS NULL OR NOT ({between})"
 
 
 def last_time(answer: DataFrame) -> int | None:
@@ -73,9 +91,8 @@ def last_time(answer: DataFrame) -> int | None:
     None: it is no such answer, or there are no rows.
     """
     left_out = getattr(answer, _ATTRIBUTE, None)
-    frames = left_out._times if isinstance(left_out, LeftOut) else []
-    found = [row[0] for frame in frames for row in frame.collect()]
-    return max((one for one in found if one is not None), default=None)
+    found = left_out.last_times() if isinstance(left_out, LeftOut) else ()
+    return max(found, default=None)
 
 
 def rows_without_time(answer: DataFrame) -> dict[str, int]:
@@ -101,11 +118,6 @@ def told_left_out(answer: DataFrame) -> str | None:
     left_out = getattr(answer, _ATTRIBUTE, None)
     counts = left_out.counts() if isinstance(left_out, LeftOut) else {}
     return tell_left_out(counts)
-
-
-def _is_none(time: Column) -> Column:
-    micros = F.unix_micros(time)
-    return time.isNull() | ~micros.between(F.lit(EARLIEST), F.lit(LATEST))
 
 
 def _tell(name: str, observation: Observation, found: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
@@ -100,7 +101,7 @@ class EnvelopeSource(DataSource):
     def name(cls) -> str:
         return _NAME
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         return PACKED
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802

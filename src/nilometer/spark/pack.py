@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_int64
@@ -18,7 +19,9 @@ from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.uncomputable import leave_out_failed
 
-PACKED: Final = "bucket INT, body BINARY"
+PACKED: Final = StructType(
+    [StructField("bucket", IntegerType()), StructField("body", BinaryType())]
+)
 SELECTED: Final = "_nilometer_selected"
 NOW: Final = "_nilometer_now"
 WATERMARK: Final = "_nilometer_watermark"

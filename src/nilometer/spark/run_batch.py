@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.local.memory_store import MemoryStore
@@ -34,7 +35,13 @@ from nilometer.spark.stage_inputs import union
 from nilometer.sql.physical import time_place
 from nilometer.sql.stages import StreamInput
 
-_PACKED: Final = "bucket INT, start BIGINT, body BINARY"
+_PACKED: Final = StructType(
+    [
+        StructField("bucket", IntegerType()),
+        StructField("start", LongType()),
+        StructField("body", BinaryType()),
+    ]
+)
 _ROWS_PER_ENVELOPE: Final = 1 << 13
 _ROWS_PER_STEP: Final = 1 << 17
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from nilometer.operators.stage import Stage
 from nilometer.spark.emit import METRICS, EmitEnvelopes, EmitRows, Emitter, Unpack
@@ -18,6 +18,7 @@ from nilometer.spark.heartbeat import beat
 from nilometer.spark.host import Host
 from nilometer.spark.log_stream import ReaderNames, StreamFrame
 from nilometer.spark.metrics import observe
+from nilometer.spark.pack import PACKED
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.send_on import SendOn
 from nilometer.spark.ship import ship_function, ship_processor
@@ -25,7 +26,6 @@ from nilometer.spark.stage_inputs import Coming, StageInputs, pulse_of, union
 from nilometer.spark.types import arrow_schema
 
 ENVELOPES: Final = StructType([StructField("body", BinaryType())])
-_ON: Final = StructType([StructField("bucket", IntegerType()), *ENVELOPES.fields])
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -96,7 +96,7 @@ def _host_stages(
         to, form = emitter, sent
         if planned.to_stage is not None:
             target = query.stages[planned.to_stage].stage
-            to, form = SendOn(target, planned.to_stream, exchanges[planned.to_stage]), _ON
+            to, form = SendOn(target, planned.to_stream, exchanges[planned.to_stage]), PACKED
         hosted = host(
             planned.stage,
             query.description,

@@ -18,10 +18,13 @@ from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.derived_entries import appended_entry, derived_entry, windowed_entry
 from nilometer.sql.dialect import StreamWindow
+from nilometer.sql.expand_entries import expand_entry
 from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.inline_rows import values_relation
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall
 from nilometer.sql.plan import RowsClause, Source
+from nilometer.sql.put_expansions import ExpandCall
 from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
 from nilometer.sql.scalars import ColumnRef, column, place_of
 from nilometer.sql.scope import Scope, Unit, find, find_name
@@ -30,6 +33,7 @@ from nilometer.sql.window_call_parser import WindowCall
 
 MOST_STREAMS: Final = 16
 _ALIAS: Final = re.compile(r"[A-Za-z]\d*")
+_VALUES: Final = "values"
 _NOTHING: Final = BoundQuery((), (), (), (), None)
 
 
@@ -52,7 +56,12 @@ class FromBinder:
         taken: set[str] = set()
         spelled = list(self._spelled_out(trees))
         static = self._static(tree, spelled)
-        bound = [self._entry(entry, len(trees) == 1, id(entry) in static) for entry in spelled]
+        bound: list[Entry] = []
+        for entry in spelled:
+            if isinstance(entry.this, ExpandCall):
+                bound = expand_entry(entry, entry.this, bound, self.catalog, self.sql)
+            else:
+                bound.append(self._entry(entry, len(trees) == 1, id(entry) in static))
         for one in bound:
             if one.unit.name.lower() in taken:
                 raise AmbiguousNameError(
@@ -200,6 +209,11 @@ class FromBinder:
             return self._with_names(self._matches(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
             return self._with_names(self._in_windows(entry, entry.this, alone), entry)
+        if isinstance(entry, exp.Values):
+            refuse_extras(entry, self.sql)
+            relation = values_relation(entry, self.sql, self.catalog)
+            name = entry.alias or _VALUES
+            return self._with_names(self._rows_of(relation, entry, name, None, alone), entry)
         refuse_entry(entry, self.sql)
         if isinstance(entry, exp.Subquery):
             bound = self._subquery(entry, entry.this, None, alone, self.named)
@@ -322,8 +336,12 @@ class FromBinder:
         origin = relation.name
         if static:
             relation = relation.sensor_rows
-        place, name = place_of(entry, self.sql), entry.alias_or_name
-        full = self._full_name(name, alone)
+        return self._rows_of(relation, entry, entry.alias_or_name, origin, alone)
+
+    def _rows_of(
+        self, relation: Relation, entry: exp.Expr, name: str, origin: str | None, alone: bool
+    ) -> Entry:
+        place, full = place_of(entry, self.sql), self._full_name(name, alone)
         columns = {c: column(ColumnRef(full, c)) for c in relation.shown_columns}
         times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
         source = Source(full, relation, place, until=self._until(full, relation))

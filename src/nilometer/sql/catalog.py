@@ -57,6 +57,8 @@ class Relation:
     """The sensor table of which this is the table of static rows."""
     readings: tuple[str, ...] = ()
     """What the readings of that table hold, as queries name it: for those who ask for less."""
+    rows: pa.RecordBatch | None = field(default=None, compare=False)
+    """Of a table that the statement itself brings along: VALUES."""
 
     @property
     def time_column(self) -> str:

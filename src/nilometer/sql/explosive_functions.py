@@ -286,6 +286,13 @@ def _size(tree: exp.Expr) -> int:
     return sum(one for one in inside if one > 1) or 1  # how many parts there are is bounded
 
 
+def most_items(array: exp.Expr) -> int:
+    """How many items an array has, about; one of the data is taken for a hundred."""
+    texts = [len(one.name) if one.is_string else 1 for one in array.find_all(exp.Literal)]
+    of_data = _DATA if array.find(ResolvedColumn) is not None else 1
+    return max(_size(array), sum(texts), of_data)
+
+
 def _elements(arguments: list[exp.Expr], inside: list[int], lambdas: list[int]) -> int:
     """Over how many elements a function goes that is given lambdas."""
     arrays = [at for at in range(len(arguments)) if at not in lambdas]

@@ -192,7 +192,7 @@ class ExpressionBinder:
                 hint = "write a parameter, :name, and give its value"
             case exp.Func() if _makes_rows(node):
                 message = f"a function that makes several rows, {written(node)}, cannot stand here"
-                hint = "call it before the stream is created, or over the result"
+                hint = "explode arrays in FROM: FROM A, UNNEST(A.x) AS u (item)"
             case exp.Func() if _is_own(node, WINDOW_FUNCTIONS, self.functions):
                 message = f"{written(node)} needs OVER, which is not part of this dialect"
                 hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"

@@ -83,6 +83,8 @@ class Source:
     """What the node is made of, if it puts rows into windows of time."""
     until: ColumnRef | None = None
     """Where the answer changes: the column that says until when a row counts, if one does."""
+    expansions: tuple[Expansion, ...] = ()
+    """Arrays of which each item makes a row; items are further columns of the relation."""
     is_held: bool = False
     """Its rows come and go as changes of a node: they have no time by which they are kept."""
 
@@ -98,6 +100,17 @@ class Source:
     def is_block(self) -> bool:
         """Whether it can be part of a block; else a node of its own holds its rows."""
         return self.node is None and self.rows is None and self.until is None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """An array, or a map, of which each item makes a row; one that is empty makes a row without."""
+
+    array: Scalar
+    kind: pa.DataType
+    columns: tuple[str, ...]
+    """The number of the item, which is NULL where there is none, and the item: the key and the
+    value of a map."""
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _is_static(tree: exp.Expr, catalog: Catalog, named: set[str]) -> bool:
         found = find(table.this, relations)
         if found is None or not found.is_table:
             return False
-    return bool(tables)
+    return bool(tables) or tree.find(exp.Values) is not None
 
 
 def _put_sliding(entry: exp.Expr) -> bool:

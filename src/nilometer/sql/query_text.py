@@ -17,6 +17,7 @@ from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.dialect import FromStart, Nilometer
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.placed_parser import token_place
+from nilometer.sql.put_rows import put_rows
 from nilometer.sql.scalars import place_of
 
 DATABASE_WORDS: Final = frozenset(
@@ -149,9 +150,11 @@ def read_query_tokens(
     with parser_errors(sql, tokens):
         tree = _parse(sql, tokens)
         require_whole(tree, sql)
-    if not isinstance(tree, exp.Query):
+    if not isinstance(tree, exp.Query | exp.Values):
         raise no_query(sql, tokens[0])
     (parameters or Parameters()).bind(tree, sql)
+    tree = put_rows(tree, sql)
+    assert isinstance(tree, exp.Query)
     from_start = _take_from_start(tree, sql)
     return Statement(sql, tree, explain, from_start)
 

@@ -12,7 +12,7 @@ from nilometer.model.names import nearest
 from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import place_of
 
-_KNOWN: Final = ("this", "alias", "db", "catalog", "with_")
+_KNOWN: Final = ("this", "expressions", "alias", "db", "catalog", "with_")
 _ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is created"
 
 

@@ -22,6 +22,7 @@ from nilometer.model.names import nearest
 from nilometer.sql.catalog import Relation
 from nilometer.sql.growth import copy_of
 from nilometer.sql.plan import RESULT_TIME
+from nilometer.sql.put_rows import NO_FROM
 from nilometer.sql.scalars import ColumnRef, ResolvedColumn, column, place_of
 
 
@@ -244,6 +245,13 @@ class Scope:
 
     def _no_column(self, name: exp.Identifier, place: Place) -> UnknownNameError:
         streams = [unit.name for unit in self.units]
+        if streams == [NO_FROM]:
+            return UnknownNameError(
+                f"there is no column {name.name}",
+                place=place,
+                detail="the query has no FROM",
+                hint="name the streams that it reads; texts stand in quotes",
+            )
         if len(streams) == 1:
             detail = f"{streams[0]} has {', '.join(self._known)}"
         else:

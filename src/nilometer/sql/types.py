@@ -25,6 +25,7 @@ from nilometer.sql.compile_scalar import ELSEWHERE_HINT, NotInSubsetError, compi
 from nilometer.sql.function_calls import blame_call
 from nilometer.sql.plan import RESULT_TIME, Source, WindowsClause
 from nilometer.sql.scalars import (
+    ColumnRef,
     ComputedRef,
     Ref,
     ResolvedColumn,
@@ -140,7 +141,7 @@ class Types:
         named = [self._source(name) for name in scalar.streams]
         if len(named) == 1 and named[0].in_windows is not None:
             return self._below_windows(named[0], named[0].in_windows, scalar)
-        asked = [source for source in named or self.sources if self._is_known(source)]
+        asked = [source for source in named or self.sources if self._is_known(source, scalar)]
         if not asked:  # Spark does not see the rows of nodes and of groups
             return self.of_subset(scalar)
         return ask_engine(self.catalog, asked[0].relation, scalar)
@@ -155,8 +156,11 @@ class Types:
         )
         return self.of_subset(scalar) if kind is None else kind
 
-    def _is_known(self, source: Source) -> bool:
-        """Whether the engine knows a source: a stream or a table of the catalog."""
+    def _is_known(self, source: Source, scalar: Scalar) -> bool:
+        """Whether the engine knows a source of the catalog, and all columns that are needed."""
+        items = {name for one in source.expansions for name in one.columns}
+        if any(isinstance(ref, ColumnRef) and ref.column in items for ref in scalar.columns):
+            return False
         name = source.relation.rows_of or source.relation.name
         return source.node is None and name in self.catalog.relations
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from nilometer.errors import SqlError
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bind_select import join_conditions, scope_of, where_conditions
 from nilometer.sql.bind_windows import bind_windows, written_windows
@@ -125,10 +126,21 @@ class FromParts:
         rows = parts[0].rows
         held = Held(replace(rows, conditions=(*rows.conditions, *early)), parts[0].units)
         for number, (join, part) in enumerate(zip(self._joins, parts[1:], strict=True), start=1):
+            self._refuse_late_items(number)
             held = self._join(held, part, join, number)
         conditions = tuple(where_conditions(where, self.scope_over(held.units)))
         rows = replace(held.rows, conditions=(*held.rows.conditions, *conditions))
         return Held(rows, held.units)
+
+    def _refuse_late_items(self, number: int) -> None:
+        """Refuse items of an array behind a join that has made other rows of the array's rows."""
+        entry = self.entries[number]
+        if not entry.bound.sources and any(join.side for join in self._joins[: number - 1]):
+            raise SqlError(
+                "the items of an array stand before outer joins",
+                place=entry.place,
+                hint="write FROM A, UNNEST(A.x) AS u (item) LEFT JOIN …",
+            )
 
     def _asked_first(self, where: list[exp.Expr]) -> tuple[list[Scalar], list[exp.Expr]]:
         """The conditions that rows of the first entry must pass anyway, and the others.

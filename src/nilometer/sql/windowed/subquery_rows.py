@@ -21,6 +21,7 @@ from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.modes import unwrap
 from nilometer.sql.plan import Item, Source
+from nilometer.sql.put_rows import reads_one_row
 from nilometer.sql.scalars import (
     ColumnRef,
     ResolvedColumn,
@@ -373,6 +374,8 @@ def _columns(units: Sequence[Unit]) -> Iterator[ColumnRef]:
 
 
 def _has_one_at_most(query: exp.Expr) -> bool:
+    if isinstance(query, exp.Select) and reads_one_row(query):
+        return True
     limit = query.args.get("limit")
     given = None if limit is None else limit.args.get("expression")
     return isinstance(given, exp.Literal) and given.name in ("0", "1")
