@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from nilometer.sensors.catalog.catalog import SensorCatalog
+from tests.examples import pytest_collection_modifyitems  # noqa: F401  a hook
 from tests.limits import pytest_configure, pytest_runtest_protocol  # noqa: F401  hooks
 from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.postgres import Postgres, start_postgres

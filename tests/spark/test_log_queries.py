@@ -26,6 +26,7 @@ from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
 from tests import naive
+from tests.processes.test_kills import expect, generate
 from tests.spark.log_harness import (
     NOW,
     open_logs,
@@ -36,7 +37,6 @@ from tests.spark.log_harness import (
     write_log,
 )
 from tests.spark.stream_process import JOIN, STREAMS, TWO_STAGES, WINDOWS
-from tests.spark.test_kills import expect, generate
 
 
 def naive_join(streams: list[list[list]]) -> list[tuple[int, ...]]:

@@ -88,7 +88,8 @@ def test_one_line_for_each_suite(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests", suites, ignore=shutil.ignore_patterns("*", "!*"))
     for name in ("__init__.py", "__main__.py", "report_progress.py", "limits.py", "patience.py"):
         shutil.copy(ROOT / "tests" / name, suites / name)
-    for name, text in {"unit": _BEFORE + _CRASHES, "spark": _AFTER, "browser": _AFTER}.items():
+    texts = dict.fromkeys(("spark", "processes", "browser"), _AFTER)
+    for name, text in {**texts, "unit": _BEFORE + _CRASHES}.items():
         (suites / name).mkdir()
         (suites / name / f"test_{name}.py").write_text(text)
     (tmp_path / "src").mkdir()
@@ -101,9 +102,10 @@ def test_one_line_for_each_suite(tmp_path: Path) -> None:
         timeout=LONG,
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert ended.stdout.splitlines()[-3:] == [
+    assert ended.stdout.splitlines()[-4:] == [
         "spark: 1 passed, 0 failed",
         "unit: 1 passed, 1 failed",
+        "processes: 1 passed, 0 failed",
         "browser: 1 passed, 0 failed",
     ]
     assert "FAILED tests/unit/test_unit.py::test_crashes" in ended.stdout

@@ -57,8 +57,11 @@ def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame], left_out: Left
             for stream, given in enumerate(planned.inputs)
             if isinstance(given, StreamInput)
         ]
-        pulse = session.range(1).mapInArrow(ship_function(PulseInOrder(stage)), _PACKED)
-        packed = union([*coming, *sent.get(number, ()), *([pulse] if _speaks_alone(stage) else ())])
+        coming += sent.get(number, ())
+        if _speaks_alone(stage):
+            pulse = session.range(1).mapInArrow(ship_function(PulseInOrder(stage)), _PACKED)
+            coming.append(pulse)
+        packed = union(coming)
         ordered = packed.repartition(stage.routing.buckets, "bucket").sortWithinPartitions(
             "bucket", "start"
         )

