@@ -58,6 +58,10 @@ CALLS = {
     "listagg(s, ', ') WITHIN GROUP (ORDER BY v)": "string_agg(s, ', ' ORDER BY v NULLS FIRST, s)",
     "mode(s)": MODE,
     "percentile_cont(0.25) WITHIN GROUP (ORDER BY v)": "quantile_cont(v, 0.25)",
+    "percentile_disc(0.25) WITHIN GROUP (ORDER BY v)": "quantile_disc(v, 0.25)",
+    "percentile_disc(0.6) WITHIN GROUP (ORDER BY k DESC)": (
+        "(percentile_disc(0.6) WITHIN GROUP (ORDER BY k DESC))::DOUBLE"
+    ),
     "approx_count_distinct(s)": "count(DISTINCT s)",
     "covar_pop(v, k)": "covar_pop(v, k)",
     "covar_samp(v, k)": "covar_samp(v, k)",
@@ -176,10 +180,7 @@ def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
         ("SELECT string_agg(s, s) FROM S [ROWS 3]", "is a constant"),
         ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM S [ROWS 3]", "one column"),
         ("SELECT array_agg(s ORDER BY v, k DESC) FROM S [ROWS 3]", "goes one way"),
-        (
-            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]",
-            "cannot be run yet",
-        ),
+        ("SELECT percentile_disc(2) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]", "between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_said(statement: str, message: str) -> None:

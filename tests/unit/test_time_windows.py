@@ -341,7 +341,10 @@ def test_rows_that_count_for_ever() -> None:
         values = [row[2] for row in given_rows if row[1] == key]
         assert found[key] == (len(values), sum(values), sum(values) / len(values))
     assert set(db.sql("SELECT DISTINCT s FROM S [UNBOUNDED]")["_diff"].to_pylist()) == {1}
-    query = db.query("SELECT k, COUNT(*) AS n FROM S [UNBOUNDED] GROUP BY k")
+    asked = (
+        "SELECT k, COUNT(*) AS n, MAX(ts) AS last, MIN(v) AS least FROM S [UNBOUNDED] GROUP BY k"
+    )
+    query = db.query(asked)
     for number in range(20):
         part = [(number * 100 * SECOND + n * SECOND, n % 3, 1.0, "a") for n in range(100)]
         query.feed({"S": to_batch(part)})
@@ -349,10 +352,38 @@ def test_rows_that_count_for_ever() -> None:
         assert sum(kept) <= 3, "rows that have been counted are kept"
 
 
+@given(rows, st.integers(1, 3), st.lists(st.integers(0, 25), max_size=3))
+@settings(max_examples=60)
+def test_extremes_of_rows_that_count_for_ever(
+    given_rows: list[Row], buckets: int, cuts: list[int]
+) -> None:
+    """Of each group one value is kept; at every instant it is that of all rows until then."""
+    calls = "MIN(v) AS a, MAX(v) AS b, MAX(ts) AS c, COUNT(v) AS n"
+    ordered = sorted(given_rows, key=lambda row: row[0])
+    query = database([], buckets).query(f"SELECT k, {calls} FROM S [UNBOUNDED] GROUP BY k")
+    parts, places = [], [0, *sorted(min(cut, len(ordered)) for cut in cuts), len(ordered)]
+    for number, end in enumerate(places[1:]):
+        parts.append(query.feed({"S": to_batch(ordered[places[number] : end])}))
+        query.restart()
+    parts.append(query.feed({"S": to_batch([(100 * SECOND, None, None, None)])}))
+    changes = pa.concat_tables(parts)
+    shown = changes.drop_columns(["_time", "_diff"])
+    told = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+    times = changes["_time"].cast(pa.int64()).to_pylist()
+    every = list(zip(map(plain, told), times, changes["_diff"].to_pylist(), strict=True))
+    for at in {row[0] for row in ordered}:
+        held: Counter[tuple[Any, ...]] = Counter()
+        for row, time, diff in every:
+            if time <= at:
+                held[row] += diff
+        until = pa.Table.from_batches([to_batch([row for row in ordered if row[0] <= at])])
+        assert +held == judge(f"SELECT k, {calls} FROM W GROUP BY k", until)
+
+
 @pytest.mark.parametrize(
     "asked",
     [
-        "SELECT k, MAX(v) FROM S [UNBOUNDED] GROUP BY k",
+        "SELECT k, MAX(s) FROM S [UNBOUNDED] GROUP BY k",
         "SELECT COUNT(DISTINCT v) FROM S [UNBOUNDED]",
         "SELECT k FROM S [UNBOUNDED] ORDER BY v LIMIT 3",
         "SELECT k FROM S [UNBOUNDED] x WHERE EXISTS (SELECT 1 FROM S [ROWS 1] y WHERE y.k = x.k)",

@@ -20,6 +20,7 @@ from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.exact_sums import MOST_COPIES
 from nilometer.kernels.gather import take
 from nilometer.kernels.group_instants import group_instants
+from nilometer.kernels.order_keys import has_order_keys, values_of_keys
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.row_ids import identify_rows
 from nilometer.model.expressions import Expression
@@ -41,7 +42,7 @@ from nilometer.operators.aggregate_orders import (
     order_ref,
 )
 from nilometer.operators.aggregate_results import SQUARED, SUMMED, SumResults
-from nilometer.operators.aggregate_totals import ROWS, RunningTotals, Totals
+from nilometer.operators.aggregate_totals import ROWS, RunningTotals, Totals, extreme_name
 from nilometer.operators.change_operator import (
     Stored,
     diffs_of,
@@ -55,6 +56,8 @@ from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.value_table import ValueTable
 
 _NUMBER: Final = "number"
+EXTREMES: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
+"""What can be told of one value, where no row ever goes."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class AggregateSpec:
     """What keys and calls are called."""
     each_instant: bool = False
     """Whether rows come for one instant each: nothing is kept of a group, and none goes."""
+    only_grows: bool = False
+    """Whether no row ever goes: of MIN and MAX one value is kept for each group."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -122,16 +127,15 @@ class AggregateOperator:
             changes = changes.take(pa.array(np.flatnonzero(diffs_of(changes))))
         if self._opened and not len(changes):
             return no_changes(self._spec.types)
+        if self._spec.only_grows and (diffs_of(changes) < 0).any():
+            raise _taken_back()
         period, firsts = self._period(changes)
         initial = {} if self._spec.each_instant else self._groups.lookup(period.ids)
         self._check_size(period, initial.get(ROWS))
         events = self._events(period)
         totals = self._totals(period, initial, events)
         if (totals[ROWS] < 0).any():
-            raise InternalError(
-                "GROUP BY was told to remove rows that are not there",
-                hint="please report this with the query",
-            )
+            raise _taken_back()
         numbers = self._numbers(initial, len(period.ids))
         orders = self._ordered(period, numbers, totals, events)
         sums = SumResults(totals)
@@ -200,6 +204,9 @@ class AggregateOperator:
         for ref, mine in events.items():
             running.add_counts(ref, mine, period)
             functions = self._arguments[ref]
+            for function in functions:
+                if self._is_extreme(function, ref.column):
+                    running.add_extreme(ref, mine, largest=function is AggregateFunction.MAX)
             if functions.intersection(SUMMED) and not pat.is_null(mine.values.type):
                 running.add_numbers(ref, mine, squares=bool(functions.intersection(SQUARED)))
         return running.totals()
@@ -241,6 +248,8 @@ class AggregateOperator:
         for call in self._spec.calls:
             if call.column is None:
                 results.append(pa.array(totals[ROWS]))
+            elif self._is_extreme(call.function, call.column):
+                results.append(self._extreme(call, totals))
             elif self._is_ordered(call):
                 results.append(orders[order_ref(call, types)].result(call))
             else:
@@ -253,7 +262,21 @@ class AggregateOperator:
         """Whether a call needs the values themselves; where all are NULL, none does."""
         if call.column is None or pat.is_null(self._spec.input_types[call.column]):
             return False
-        return call.function in ORDERED
+        return call.function in ORDERED and not self._is_extreme(call.function, call.column)
+
+    def _is_extreme(self, function: AggregateFunction, column: int) -> bool:
+        """Whether of a call's values the smallest or largest so far is enough."""
+        return (
+            self._spec.only_grows
+            and function in EXTREMES
+            and has_order_keys(self._spec.input_types[column])
+        )
+
+    def _extreme(self, call: AggregateCall, totals: Totals) -> pa.Array:
+        assert call.column is not None
+        ref, kind = argument_of(call), self._spec.input_types[call.column]
+        name = extreme_name(ref, largest=call.function is AggregateFunction.MAX)
+        return values_of_keys(totals[name], kind, totals.count(ref) > 0)
 
     def _exists(self, totals: Totals) -> Bools:
         """In which states a group has a row. The one group without keys always has one."""
@@ -276,3 +299,10 @@ class AggregateOperator:
             **{f"values {ref.label}": table for ref, table in self._orders.items()},
             **{f"copies {ref.label}": table for ref, table in self._copies.items()},
         }
+
+
+def _taken_back() -> InternalError:
+    return InternalError(
+        "GROUP BY was told to remove rows that are not there",
+        hint="please report this with the query",
+    )

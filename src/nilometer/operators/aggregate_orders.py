@@ -25,12 +25,13 @@ _WHOLE = (
     AggregateFunction.MODE,
 )
 """What is made of all values of a group."""
+_PERCENTILES = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
 _BY = (AggregateFunction.MIN_BY, AggregateFunction.MAX_BY)
 _LARGEST = (AggregateFunction.MAX, AggregateFunction.MAX_BY)
 ORDERED = (
     AggregateFunction.MIN,
     AggregateFunction.MAX,
-    AggregateFunction.PERCENTILE,
+    *_PERCENTILES,
     *_BY,
     *_WHOLE,
 )
@@ -52,8 +53,8 @@ class OrderRef:
 def order_ref(call: AggregateCall, types: Sequence[pa.DataType]) -> OrderRef:
     """What a call has to order. Percentiles are doubles."""
     argument = argument_of(call)
-    percentile = call.function is AggregateFunction.PERCENTILE
-    return OrderRef(argument, pa.float64() if percentile else types[argument.column])
+    is_double = call.function in _PERCENTILES
+    return OrderRef(argument, pa.float64() if is_double else types[argument.column])
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,9 @@ class OrderedArgument:
         if call.function is AggregateFunction.PERCENTILE:
             assert call.fraction is not None
             return self._percentile(last, call.fraction, some)
+        if call.function is AggregateFunction.PERCENTILE_DISC:
+            assert call.fraction is not None
+            return self._value_at(call.fraction, call.reverse, some)
         if call.function in _WHOLE:
             return self._whole(call)
         some = self.counts > call.rank
@@ -115,6 +119,15 @@ class OrderedArgument:
             between = (highs - places) * low + (places - lows) * high
         result = np.where(low_keys == high_keys, low, between)
         return pa.array(result, mask=None if some.all() else ~some)
+
+    def _value_at(self, fraction: float, reverse: bool, some: Bools) -> pa.Array:
+        """The first value that is not less than this fraction of all."""
+        counts = np.maximum(self.counts, 1)
+        upto = counts - np.floor(counts - fraction * counts).astype(np.int64)
+        ranks = np.maximum(upto, 1) - 1
+        ranks = counts - 1 - ranks if reverse else ranks
+        keys, _ = self._values(Ranks(self.counts, ranks, ranks, spread=fraction * (1 - fraction)))
+        return self.content.values(keys, some)
 
     def _values(self, ranks: Ranks) -> tuple[Int64s, Int64s]:
         return values_at_ranks(self.instants, self.content.runs, self.events, ranks)

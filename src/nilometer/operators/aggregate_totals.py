@@ -12,9 +12,20 @@ from nilometer.kernels.arrays import Bools, Int64s, validity
 from nilometer.kernels.exact_sums import Digits, add_digits, digits_of
 from nilometer.kernels.gather import take
 from nilometer.kernels.group_instants import GroupInstants
+from nilometer.kernels.order_keys import order_keys
+from nilometer.kernels.running_extremes import Extremes, running_extremes
 from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, Period
 
 ROWS = "rows"
+
+
+def extreme_name(ref: ArgumentRef, *, largest: bool) -> str:
+    """The total that is the smallest or largest value so far, as an integer of the same order."""
+    return f"{ref.label} {'largest' if largest else 'smallest'}"
+
+
+def _nulls(ref: ArgumentRef) -> str:
+    return f"{ref.label} nulls"
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ class Totals:
         """How many values an argument has."""
         if ref.distinct:
             return self[f"{ref.label} values"]
-        nulls = self.values.get(f"{ref.label} nulls")
+        nulls = self.values.get(_nulls(ref))
         return self[ROWS] if nulls is None else self[ROWS] - nulls
 
     def digits(self, ref: ArgumentRef, what: str) -> dict[int, Int64s]:
@@ -52,6 +63,7 @@ class RunningTotals:
         self._instants = instants
         self._initial = initial
         self._changes: dict[str, Int64s] = {}
+        self._extremes: dict[str, Int64s] = {}
 
     def add_counts(self, ref: ArgumentRef, events: ArgumentEvents, period: Period) -> None:
         """What is needed to count the values of an argument."""
@@ -60,7 +72,7 @@ class RunningTotals:
             return
         valid = validity(period.columns[ref.column])
         if valid is not None:
-            self.add(f"{ref.label} nulls", period.states[~valid], period.diffs[~valid])
+            self.add(_nulls(ref), period.states[~valid], period.diffs[~valid])
 
     def add(self, name: str, states: Int64s, changes: Int64s) -> None:
         """Something that changes a total."""
@@ -86,6 +98,17 @@ class RunningTotals:
         if squares:
             self._add_digits(f"{ref.label} squares", digits.squared(), diffs, states)
 
+    def add_extreme(self, ref: ArgumentRef, events: ArgumentEvents, *, largest: bool) -> None:
+        """Values, none of which ever goes, and of which the smallest or largest is wanted."""
+        name = extreme_name(ref, largest=largest)
+        none_yet = np.zeros(len(self._instants.firsts), np.int64)
+        counts = self._initial.get(ROWS, none_yet) - self._initial.get(_nulls(ref), none_yet)
+        before = Extremes(self._initial.get(name, none_yet), counts > 0)
+        keys = order_keys(events.values)
+        self._extremes[name] = running_extremes(
+            self._instants, events.states, keys, before, largest=largest
+        )
+
     def _add_some(self, name: str, events: ArgumentEvents, chosen: Bools) -> None:
         self.add(name, events.states[chosen], events.diffs[chosen])
 
@@ -97,6 +120,7 @@ class RunningTotals:
         """All totals in every state."""
         none_yet = np.zeros(len(self._instants.firsts), np.int64)
         values = {name: kept[self._instants.groups] for name, kept in self._initial.items()}
+        values |= self._extremes
         for name, changes in self._changes.items():
             values[name] = self._instants.running(changes, self._initial.get(name, none_yet))
         return Totals(len(self._instants), values)

@@ -40,6 +40,7 @@ class AggregateFunction(StrEnum):
     STDDEV_SAMP = "STDDEV_SAMP"
     STDDEV_POP = "STDDEV_POP"
     PERCENTILE = "PERCENTILE"
+    PERCENTILE_DISC = "PERCENTILE_DISC"
     MIN_BY = "MIN_BY"
     MAX_BY = "MAX_BY"
     LIST = "COLLECT_LIST"
@@ -57,11 +58,12 @@ class AggregateCall:
     """The place of its argument among the columns that come in; None for COUNT(*)."""
     distinct: bool = False
     fraction: float | None = None
-    """Of a percentile: 0.5 is the median. Between two values it is interpolated."""
+    """Of a percentile: 0.5 is the median. Between two values PERCENTILE is interpolated, and
+    PERCENTILE_DISC is the first of them."""
     separator: str = ""
     """What stands between the texts of STRING_AGG."""
     reverse: bool = False
-    """Whether lists and texts begin with the last value in their order."""
+    """Whether lists, texts and PERCENTILE_DISC begin with the last value in their order."""
     rank: int = 0
     """Of MIN_BY and MAX_BY: how many values come before the one that is asked for."""
 

@@ -29,12 +29,14 @@ _BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
     exp.StddevPop: AggregateFunction.STDDEV_POP,
     exp.Median: AggregateFunction.PERCENTILE,
     exp.Quantile: AggregateFunction.PERCENTILE,
+    exp.PercentileDisc: AggregateFunction.PERCENTILE_DISC,
 }
 _BY_NAME: Final = {
     "mean": AggregateFunction.AVG,
     "var": AggregateFunction.VAR_SAMP,
     "std": AggregateFunction.STDDEV_SAMP,
 }
+_PERCENTILES: Final = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
 _OF_DISTINCT: Final = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG)
 _ANYWAY: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
 _COLLECT: Final = "collect the rows, and aggregate them with Spark"
@@ -94,8 +96,10 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         raise NotYetError(f"{name}(DISTINCT …) cannot be run yet", place=place, hint=_COLLECT)
     if argument is None:
         return AggregateNode(AggregateFunction.COUNT_ROWS, None, False, None)
-    fraction = _fraction(node, sql) if function is AggregateFunction.PERCENTILE else None
-    return AggregateNode(function, argument, distinct and function not in _ANYWAY, fraction)
+    fraction = _fraction(node, sql) if function in _PERCENTILES else None
+    reverse = bool(node.args.get("reverse"))
+    distinct = distinct and function not in _ANYWAY
+    return AggregateNode(function, argument, distinct, fraction, reverse=reverse)
 
 
 def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:

@@ -61,6 +61,7 @@ from nilometer.sql.scalars import (
     spell_own,
 )
 from nilometer.sql.types import TIMESTAMP, Types
+from nilometer.sql.windowed.unbounded import only_grows
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,10 @@ def build_step(node: Node) -> ChangeSpec:
             said = tuple(_said(call, names) for call in calls)
             given = types_of(inputs[0].columns)
             said = (*names[:keys], *said)
-            each = node.each_instant
-            return AggregateSpec(keys, given, calls, test, values, kinds, said, each)
+            grows = only_grows(inputs[0])
+            return AggregateSpec(
+                keys, given, calls, test, values, kinds, said, node.each_instant, grows
+            )
         case TopRows(_, order, limit, offset):
             return TopRowsSpec(order, limit, offset, kinds)
         case Paced(_, every):

@@ -69,7 +69,7 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             return exp.Count(this=exp.Distinct(expressions=[tree.this.copy()]))
         case exp.Count() if isinstance(tree.this, exp.Distinct) and tree.this.expressions[1:]:
             return exp.Count(this=_distinct_rows(tree.this, place))
-        case exp.WithinGroup() if isinstance(tree.this, exp.PercentileCont):
+        case exp.WithinGroup() if isinstance(tree.this, exp.PercentileCont | exp.PercentileDisc):
             return _percentile(tree, place)
         case exp.CovarPop() | exp.CovarSamp():
             return _covariance(tree, _OF_PAIRS[type(tree)], place)
@@ -121,8 +121,11 @@ def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
     ordered, *others = tree.expression.expressions
     if others:
         raise SqlError("a percentile is taken in the order of one column", place=place)
-    fraction = tree.this.this.copy()
-    if ordered.args.get("desc"):
+    fraction, reverse = tree.this.this.copy(), bool(ordered.args.get("desc"))
+    if isinstance(tree.this, exp.PercentileDisc):
+        value = ordered.this.copy()
+        return put_at(exp.PercentileDisc(this=value, quantile=fraction, reverse=reverse), place)
+    if reverse:
         fraction = exp.Literal.number(1 - float(fraction.name))
     return put_at(exp.Quantile(this=ordered.this.copy(), quantile=fraction), place)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -100,7 +100,9 @@ class OverBinder:
         if read.argument is None and self._is_default(window):
             return Numbering("COUNT")
         column = None if read.argument is None else self._argument(read.argument)
-        asked = AggregateCall(read.function, column, read.distinct, read.fraction)
+        asked = AggregateCall(
+            read.function, column, read.distinct, read.fraction, reverse=read.reverse
+        )
         return Framed(asked, self._frame(window))
 
     def _offset(self, node: exp.Lag | exp.Lead) -> Offset:
@@ -201,6 +203,6 @@ def _moved(function: OverFunction, first: int) -> OverFunction:
         case Picked(column, last, frame):
             return Picked(first + column, last, frame)
         case Framed(call, frame) if call.column is not None:
-            moved = AggregateCall(call.function, first + call.column, call.distinct, call.fraction)
+            moved = replace(call, column=first + call.column)
             return Framed(moved, frame)
     return function
