@@ -175,4 +175,4 @@ def test_the_answer_is_what_duckdb_says(captures: Captures, question: Question) 
 
 
 def test_there_are_many_questions() -> None:
-    assert len(QUESTIONS) >= 75
+    assert len(QUESTIONS) >= 100
