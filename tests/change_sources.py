@@ -20,6 +20,10 @@ STREAM = tuple(
 )
 _ORDER = ", ".join(f"{name} NULLS FIRST" for name in SCHEMA.names)
 _NAMES = "abc"
+_VALUES = (
+    "(SELECT * FROM (VALUES (CAST(1 AS BIGINT), 'a'), (2, 'ab'), (2, NULL), (NULL, 'b')) "
+    "v(id, label))"
+)
 
 Columns = tuple[tuple[str, str], ...]
 
@@ -58,6 +62,17 @@ def lengths(draw: st.DrawFn, length: int) -> str:
     return draw(st.sampled_from(forms))
 
 
+def _items_of(relation: str) -> tuple[str, str]:
+    """A stream whose rows are made of arrays: one for k, one for j, and one or none for NULL."""
+    others = ", ".join(name for name in SCHEMA.names if name not in ("ts", "k"))
+    array = "CASE WHEN j > 1 THEN {0}k, CAST(j AS BIGINT), NULL{1} ELSE {0}k{1} END"
+    ours, theirs = array.format("array(", ")"), array.format("[", "]")
+    return (
+        f"(SELECT ts, u.item AS k, {others} FROM {relation}, UNNEST({ours}) AS u (item))",
+        f"(SELECT ts, unnest({theirs}) AS k, {others} FROM {relation})",
+    )
+
+
 def _held(rows: str, length: int) -> str:
     return f"(SELECT * FROM {rows} WHERE ts BETWEEN {AT} - {length} AND {AT})"
 
@@ -75,16 +90,22 @@ def _last(rows: str, by: str, count: int) -> str:
 def plain_sources(draw: st.DrawFn, stream_only: bool = False) -> Source:
     """A stream with a window behind it, or the static table."""
     if not stream_only and draw(st.integers(0, 9)) == 0:
-        return Source("T", "T", (("id", "long"), ("label", "text")), frozenset(), 0)
+        table = draw(st.sampled_from(("T", "T", _VALUES)))
+        return Source(table, table, (("id", "long"), ("label", "text")), frozenset(), 0)
     relation = draw(st.sampled_from(STREAMS))
-    body = draw(st.sampled_from((relation,) * 4 + (f"(SELECT * FROM {relation} WHERE j > 0)",)))
-    if draw(st.integers(0, 3)) == 0:
+    chosen = f"(SELECT * FROM {relation} WHERE j > 0)"
+    bodies: tuple[tuple[str, str], ...] = ((relation, relation),) * 4 + ((chosen, chosen),)
+    has_rows = draw(st.integers(0, 3)) == 0
+    if not has_rows:  # the last items of an instant are those with the largest numbers
+        bodies += (_items_of(relation),)
+    body, plain = draw(st.sampled_from(bodies))
+    if has_rows:
         count = draw(st.integers(1, 3))
         by = draw(st.sampled_from(("", "", "PARTITION BY k ", "PARTITION BY s, j ")))
-        window, held, longest = f" [{by}ROWS {count}]", _last(body, by, count), 0
+        window, held, longest = f" [{by}ROWS {count}]", _last(plain, by, count), 0
     else:
         longest = draw(st.integers(0, 6))
-        window, held = f" [RANGE {draw(lengths(longest))}]", _held(body, longest)
+        window, held = f" [RANGE {draw(lengths(longest))}]", _held(plain, longest)
     return Source(body, held, STREAM, frozenset((relation,)), longest, window)
 
 

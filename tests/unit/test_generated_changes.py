@@ -113,6 +113,7 @@ def test_ever_new_queries(draw: st.DataObject) -> None:
 def test_tuple_by_tuple_through_queues(
     rows: ChangeData, case: ChangeCase, execution: Execution
 ) -> None:
+    assume("UNNEST" not in case.sql)  # the items of arrays are refused there
     db = database(rows)
     plan = plan_of(db, case)
     whole = changes_of(LocalChanges(plan, Execution.TPA).run_all(db.tables))

@@ -68,7 +68,8 @@ class Pipeline:
         self._started = self._clock()
         self._finished = False
         for scan in self._scans:
-            scan.open(held[scan.relation.name] if scan.relation.is_table else None)
+            relation = scan.relation
+            scan.open((relation.rows or held[relation.name]) if relation.is_table else None)
 
     @property
     def operators(self) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from nilometer.errors import NotYetError
 from nilometer.local.memory_store import MemoryStore
 from nilometer.local.pipeline_leaves import (
     JoinPeriods,
@@ -141,6 +142,8 @@ class PipelineBuilder:
 
     def _scan(self, leaf: StreamLeaf, stream: int, lifetime: int | None) -> Built:
         source = leaf.plan.sources[stream]
+        if source.expansions:
+            raise NotYetError("the items of arrays cannot be sent tuple by tuple yet")
         name = self._distinct(f"scan {source.name}")
         scan = Scan(name, source.relation, lifetime, self._distinct_times)
         self.scans.append(scan)
