@@ -13,7 +13,7 @@ help:  ## show this help
 demo: $(DEMO_READY) $(if $(APP),$(MINING_READY))  ## a server at work, to look at in a browser: cameras, or boxes on a belt (APP=idhm; SECONDS=30)
 	@$(RUN)/nilometer demo $(APP) $(if $(SECONDS),--seconds $(SECONDS))
 
-test: check  ## run all tests (a quarter of an hour or more)
+test: check  ## run all tests (half an hour on two cores)
 	@$(RUN)/python -m compileall -q src tests
 	@$(RUN)/python -m tests
 

@@ -133,8 +133,14 @@ def page() -> str:
     return "\n".join(parts)
 
 
+_GENERATORS = (
+    "they make several rows of one. Arrays and maps are taken apart in FROM: `UNNEST`, "
+    "`LATERAL VIEW`; or by `explode` or `posexplode` alone in the list."
+)
+
+
 def _refused() -> str:
-    lines = [f"- {_listed(GENERATORS)}: they make several rows of one."]
+    lines = [f"- {_listed(GENERATORS)}: {_GENERATORS}"]
     lines += [f"- {_listed(names)}: {why}." for names, why in reasons()]
     return "\n".join(lines) + "\n"
 
