@@ -69,6 +69,7 @@ class Picked:
     column: int
     last: bool
     frame: Frame
+    ignores_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +166,8 @@ class OverRows:
                 return _offset(function, rows, shown)
             case Numbering(kind):
                 return pa.array(_numbers(kind, rows, gone)[shown].astype(np.int64))
-            case Picked(column, last, frame):
-                first, end = _bounds(frame, rows, shown)
-                return rows.columns[column].take(pa.array(end if last else first))
+            case Picked():
+                return _picked(function, rows, shown)
             case Framed():
                 return self._aggregate(function, rows, shown)
 
@@ -221,6 +221,22 @@ class OverRows:
         """Continue where a snapshot was taken, with the same store."""
         self._held.restore(ChunkRef(**ref) for ref in snapshot["held"])
         self._gone.restore(ChunkRef(**ref) for ref in snapshot["gone"])
+
+
+def _picked(function: Picked, rows: OrderedRows, shown: Int64s) -> pa.Array:
+    first, end = _bounds(function.frame, rows, shown)
+    values = rows.columns[function.column]
+    chosen = end if function.last else first
+    if not function.ignores_nulls or not values.null_count:
+        return values.take(pa.array(chosen))
+    places = np.arange(len(values))
+    is_valid = values.is_valid().to_numpy(zero_copy_only=False)
+    if function.last:
+        nearest = np.maximum.accumulate(np.where(is_valid, places, -1))[chosen]
+        return values.take(pa.array(nearest, mask=nearest < first))
+    after = np.where(is_valid, places, len(values))[::-1]
+    nearest = np.minimum.accumulate(after)[::-1][chosen]
+    return values.take(pa.array(nearest, mask=nearest > end))
 
 
 def _offset(function: Offset, rows: OrderedRows, shown: Int64s) -> pa.Array:

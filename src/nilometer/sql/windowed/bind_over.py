@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -36,6 +37,8 @@ FRAMED = (
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
 )
 _NUMBERED = {"row_number": "ROW_NUMBER", "rank": "RANK", "dense_rank": "DENSE_RANK"}
+
+_PICKED: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last)
 
 
 @dataclass
@@ -86,8 +89,9 @@ class OverBinder:
             case exp.Lag() | exp.Lead():
                 return self._offset(inner)
             case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last():
-                last = isinstance(inner, exp.LastValue | exp.Last)
-                return Picked(self._argument(inner.this), last, self._frame(window))
+                return self._picked(inner, window, ignores_nulls=False)
+            case exp.IgnoreNulls() if isinstance(inner.this, _PICKED):
+                return self._picked(inner.this, window, ignores_nulls=True)
         called = inner.this if isinstance(inner, exp.Filter) else inner
         if type(called) not in FRAMED or simplify_aggregate(inner, self.sql) is not inner:
             raise NotYetError(
@@ -104,6 +108,10 @@ class OverBinder:
             read.function, column, read.distinct, read.fraction, reverse=read.reverse
         )
         return Framed(asked, self._frame(window))
+
+    def _picked(self, node: exp.Expr, window: exp.Window, *, ignores_nulls: bool) -> Picked:
+        last = isinstance(node, exp.LastValue | exp.Last)
+        return Picked(self._argument(node.this), last, self._frame(window), ignores_nulls)
 
     def _offset(self, node: exp.Lag | exp.Lead) -> Offset:
         given = node.args.get("offset")
@@ -200,8 +208,8 @@ def _moved(function: OverFunction, first: int) -> OverFunction:
     match function:
         case Offset(column, steps, default):
             return Offset(first + column, steps, None if default is None else first + default)
-        case Picked(column, last, frame):
-            return Picked(first + column, last, frame)
+        case Picked(column):
+            return replace(function, column=first + column)
         case Framed(call, frame) if call.column is not None:
             moved = replace(call, column=first + call.column)
             return Framed(moved, frame)
