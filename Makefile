@@ -24,7 +24,7 @@ check: $(READY)  ## lint, types, imports, and that the pinned versions install e
 	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)
 	@$(RUN)/python scripts/check_lock.py requirements
 
-soak: $(READY)  ## run the long tests: many more cases, many kills (an hour)
+soak: $(READY)  ## run the long tests: many more cases, many kills (long)
 	@NILOMETER_EXAMPLES=100 $(RUN)/python -m pytest -q -m "soak or generated" --override-ini addopts= -p no:cacheprovider
 
 faults: $(READY)  ## kill, pause, fill and cut a plant at work, 300 times (two hours; goes on where it was)

@@ -152,6 +152,9 @@ def test_what_spark_does_not_tell_is_counted(
     frame = spark.createDataFrame([(1, 1), (None, 2)], "ts INT, v INT")
     db.create_stream("A", frame, time="ts", epoch="s")
     assert nm.rows_without_time(db.sql("SELECT v FROM A")) == {"A": 1}
+    items = db.sql("SELECT x FROM A, UNNEST(array(v, v)) AS u(x)")
+    items.collect()
+    assert nm.rows_without_time(items) == {"A": 1}, "rows are counted, not items"
     empty = db.sql("SELECT v FROM A [RANGE 1 S] WHERE v > 5 EMIT CHANGES")
     assert nm.snapshot(empty, at="2099-01-01 00:00:00").collect() == []
     assert nm.rows_without_time(empty) == {"A": 1}

@@ -206,3 +206,37 @@ def test_a_row_is_not_made_into_millions() -> None:
         made = ", ".join(f"UNNEST({array}) u{number}(x{number})" for number in range(3))
         with pytest.raises(NilometerError, match="more than 1,000,000 rows may be made of one"):
             nm.connect().sql(f"SELECT x0 FROM {made}")
+
+
+def test_no_name_stands_in_the_way_of_another() -> None:
+    """Columns with the names under which items travel, and one alias on two levels."""
+    db = nm.connect()
+    rows = {"ts": pa.array([0], pa.timestamp("us", "UTC")), "a": [[1, 2]], "b": [[10]]}
+    db.create_stream("S", pa.table({**rows, "u.item": [7], "U.NUMBER": [8]}), time="ts")
+    for statement, right in {
+        "SELECT x, `u.item`, `U.NUMBER` FROM S, UNNEST(a) u(x)": [(1, 7, 8), (2, 7, 8)],
+        "SELECT x, y FROM (SELECT x, b FROM S, UNNEST(a) u(x)) q, UNNEST(q.b) u(y)": [
+            (1, 10),
+            (2, 10),
+        ],
+    }.items():
+        assert sorted(values_of(db.sql(statement))) == right
+    for statement in ("SELECT *, explode(a) AS x FROM S", "SELECT explode(a) AS x, * FROM S"):
+        found = db.sql(statement)
+        assert found.column_names.count("x") == 1
+        assert found["x"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT *, explode(a) FROM S", "needs a name"),
+        ("SELECT x FROM S, UNNEST(a) u(x) [RANGE 5 SECONDS]", "the window of the row"),
+        ("VALUES ()", "one value at least"),
+    ],
+)
+def test_what_cannot_be_is_said(statement: str, message: str) -> None:
+    db = LocalDatabase()
+    db.create_stream("S", pa.Table.from_batches([to_batch([])]), time="ts")
+    with pytest.raises(NilometerError, match=message):
+        db.sql(statement)

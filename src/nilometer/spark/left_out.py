@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from nilometer.errors import InputError
 from nilometer.model.left_out import tell_left_out
 from nilometer.model.time import EARLIEST, LATEST
+from nilometer.sql.scalars import quote_name
 
 _COUNT: Final = "rows"
 _ATTRIBUTE: Final = "_nilometer_left_out"
@@ -38,7 +39,8 @@ class LeftOut:
         watched = self._watched[stream] = _Watched(rows, time, Observation())
         is_none = watched.is_none
         if end is not None:
-            is_none = f"{is_none} OR `{end}` IS NULL OR `{end}` < `{time}`"
+            until = quote_name(end)
+            is_none = f"{is_none} OR {until} IS NULL OR {until} < {watched.quoted}"
         return rows.observe(watched.counted, F.expr(f"count_if({is_none}) AS {_COUNT}"))
 
     def attach(self, answer: DataFrame) -> DataFrame:
@@ -66,7 +68,7 @@ class LeftOut:
         """The largest time of each stream that has rows; they are computed."""
         for one in self._watched.values():
             timed = one.rows.where(f"NOT ({one.is_none})")
-            (found,) = timed.selectExpr(f"max(unix_micros(`{one.time}`))").collect()
+            (found,) = timed.selectExpr(f"max(unix_micros({one.quoted}))").collect()
             if found[0] is not None:
                 yield found[0]
 
@@ -80,9 +82,13 @@ class _Watched:
     counted: Observation
 
     @property
+    def quoted(self) -> str:
+        return quote_name(self.time)
+
+    @property
     def is_none(self) -> str:
-        between = f"unix_micros(`{self.time}`) BETWEEN {EARLIEST} AND {LATEST}"
-        return f"`{self.time}` IS NULL OR NOT ({between})"
+        between = f"unix_micros({self.quoted}) BETWEEN {EARLIEST} AND {LATEST}"
+        return f"{self.quoted} IS NULL OR NOT ({between})"
 
 
 def last_time(answer: DataFrame) -> int | None:

@@ -81,8 +81,11 @@ def _pack(
     left_out: LeftOut,
 ) -> DataFrame:
     source = given.plan.sources[given.source]
-    rows = carried_rows(given.plan, given.source, frames[source.relation.name])
-    if source.relation.time is not None:
+    frame, time = frames[source.relation.name], source.relation.time
+    if source.expansions and time is not None:  # rows are counted before they are multiplied
+        frame = left_out.watch(source.relation.name, frame, time)
+    rows = carried_rows(given.plan, given.source, frame)
+    if not source.expansions and time is not None:
         names = rows.columns
         ends = [i for i, one in enumerate(source.carried) if one.ref == source.until]
         end = names[ends[0]] if ends else None

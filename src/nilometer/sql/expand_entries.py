@@ -17,6 +17,7 @@ from nilometer.sql.bound_query import BoundQuery, Entry
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.explosive_functions import MOST, most_items
 from nilometer.sql.expression_binder import ExpressionBinder
+from nilometer.sql.over_calls import HIDDEN
 from nilometer.sql.plan import Expansion, Source
 from nilometer.sql.put_expansions import ExpandCall
 from nilometer.sql.scalars import ColumnRef, Scalar, column, place_of
@@ -41,7 +42,7 @@ def expand_entry(
             detail=f"{array} is of type {said}" if kind is not None else f"{array} is {said}",
         )
     name = entry.alias
-    columns = tuple(f"{name}.{one}" for one in ("number", *_item_names(kind)))
+    columns = _new_names(source.relation, name, _item_names(kind))
     wider = _widened(source.relation, columns, (POSITION, *kinds))
     added = Expansion(array, kind, columns)
     expanded = replace(source, relation=wider, expansions=(*source.expansions, added))
@@ -52,7 +53,8 @@ def expand_entry(
         conditions=(*base.bound.conditions, *_is_there(call, source, columns[0], array.place)),
     )
     names = _shown(call, source.name, columns, kind, sql)
-    unit = Unit(name, names, (), {source.name: wider})
+    hidden = frozenset(entry.meta.get(HIDDEN, ()))
+    unit = Unit(name, names, (), {source.name: wider}, hidden=hidden)
     place = place_of(entry, sql)
     items = Entry(unit, BoundQuery((), (), (), (), None), None, place)
     return [*(replace(one, bound=bound) if one is base else one for one in before), items]
@@ -100,7 +102,15 @@ def _require_few(source: Source, place: Place) -> None:
 
 
 def _item_names(kind: pa.DataType) -> tuple[str, ...]:
-    return ("key", "value") if pat.is_map(kind) else ("item",)
+    return ("number", "key", "value") if pat.is_map(kind) else ("number", "item")
+
+
+def _new_names(relation: Relation, name: str, items: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns that the relation has not, whatever its own are called."""
+    taken, prefix = {one.lower() for one in relation.columns}, name
+    while any(f"{prefix}.{item}".lower() in taken for item in items):
+        prefix += "'"
+    return tuple(f"{prefix}.{item}" for item in items)
 
 
 def _widened(relation: Relation, names: Sequence[str], kinds: Sequence[pa.DataType]) -> Relation:

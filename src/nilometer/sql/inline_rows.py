@@ -30,6 +30,12 @@ def values_relation(values: exp.Values, sql: str, catalog: Catalog) -> Relation:
                 place=place_of(tree, sql),
                 detail=f"this one has {len(row)}, the first has {len(rows[0])}",
             )
+    if not rows[0]:
+        raise SqlError(
+            "a row of VALUES has one value at least",
+            place=place_of(values, sql),
+            hint="write VALUES (1, 'a'), (2, 'b')",
+        )
     subset = Subset(sql, _no_column, catalog.functions, catalog.zone)
     columns = [
         _column(number, [row[number] for row in rows], subset, sql)

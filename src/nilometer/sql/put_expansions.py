@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from sqlglot import exp
 
 from nilometer.errors import SqlError
+from nilometer.sql.over_calls import HIDDEN
 from nilometer.sql.put_rows import one_row
 from nilometer.sql.scalars import place_of, put_at
 
@@ -88,10 +89,23 @@ def _put_listed(select: exp.Select, sql: str) -> None:
             hint="write FROM …, UNNEST(a) AS u (x), UNNEST(b) AS v (y)",
         )
     (item,) = listed
-    call = _unaliased(item)
-    entry = _call_entry(call, _LISTED, _names_of(item), sql)
-    every = exp.Column(this=exp.Star(), table=exp.to_identifier(_LISTED))
-    item.replace(put_at(every, place_of(item, sql)))
+    names, place = _names_of(item), place_of(item, sql)
+    if not names and any(isinstance(one, exp.Star) for one in select.expressions):
+        raise SqlError(
+            "what explode makes beside a star needs a name",
+            place=place,
+            hint="write explode(a) AS x, or posexplode(a) AS (i, x)",
+        )
+    entry = _call_entry(_unaliased(item), _LISTED, names, sql)
+    entry.meta[HIDDEN] = names  # a star does not stand for them
+    table = exp.to_identifier(_LISTED)
+    shown: list[exp.Expr] = [exp.to_identifier(name, quoted=True) for name in names]
+    columns = [
+        put_at(exp.Column(this=one, table=table.copy()), place) for one in shown or [exp.Star()]
+    ]
+    items = select.expressions
+    at = next(number for number, one in enumerate(items) if one is item)
+    select.set("expressions", [*items[:at], *columns, *items[at + 1 :]])
     select.append("joins", exp.Join(this=entry, kind="CROSS"))
 
 
@@ -110,6 +124,13 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
     alias = entry.args.get("alias")
     names = [one.name for one in alias.args.get("columns") or ()] if alias is not None else []
     name = entry.alias or _LISTED
+    window = None if alias is None else alias.args.get("stream_window")
+    if window is not None:
+        raise SqlError(
+            "items have the window of the row that their array is in",
+            place=place_of(window, sql),
+            hint="write the window behind the stream: FROM A [RANGE 5 SECONDS], UNNEST(A.x) AS u",
+        )
     if isinstance(entry, exp.Unnest):
         if len(entry.expressions) != 1:
             raise SqlError(
@@ -148,4 +169,5 @@ def _table(call: ExpandCall, name: str, written: exp.Expr, sql: str) -> exp.Tabl
     place = place_of(written, sql)
     alias = exp.TableAlias(this=exp.to_identifier(name))
     table = exp.Table(this=put_at(call, place), alias=alias)
-    return put_at(table, place)  # type: ignore[return-value]
+    put_at(table, place)
+    return table

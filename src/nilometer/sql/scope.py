@@ -243,13 +243,18 @@ class Scope:
                 f"{error.message} in {ref}", place=place, detail=error.detail, hint=error.hint
             ) from None
 
+    def _column_of(self, name: exp.Identifier) -> str | None:
+        """What to write for a column, where the name is that of an entry of FROM."""
+        unit = find(name, self.units)
+        return f"write {unit.name}.{next(iter(unit.columns), 'x')}" if unit is not None else None
+
     def _no_column(self, name: exp.Identifier, place: Place) -> UnknownNameError:
         streams = [unit.name for unit in self.units]
         if streams == [NO_FROM]:
             return UnknownNameError(
                 f"there is no column {name.name}",
                 place=place,
-                detail="the query has no FROM",
+                detail="there is no stream before it whose column it could be",
                 hint="name the streams that it reads; texts stand in quotes",
             )
         if len(streams) == 1:
@@ -260,7 +265,9 @@ class Scope:
             f"there is no column {name.name}",
             place=place,
             detail=detail,
-            hint=_nearest(name.name, self._known) or nearest(name.name, streams),
+            hint=self._column_of(name)
+            or _nearest(name.name, self._known)
+            or nearest(name.name, streams),
         )
 
 

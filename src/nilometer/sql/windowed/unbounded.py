@@ -58,8 +58,10 @@ def only_grows(node: Node) -> bool:
         case Block():
             timed = [one.name for one in node.plan.sources if not one.is_table]
             for_ever = {name for one in node.lifetimes for name in one.streams}
-            return for_ever.issuperset(timed) and all(
-                one.length >= FOREVER for one in node.lifetimes
+            return (
+                bool(timed)
+                and for_ever.issuperset(timed)
+                and all(one.length >= FOREVER for one in node.lifetimes)
             )
         case Lasting():
             return node.length >= FOREVER
