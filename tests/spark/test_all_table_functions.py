@@ -35,11 +35,12 @@ APPENDED = """
     FROM   CLASSIFY(S, pattern => counts, knowledge => (SELECT counts, class FROM K),
                     neighbours => 2)
     UNION ALL
-    SELECT sensor, 2, significance
-    FROM   LINES(S, counts => counts, templates => (SELECT place, counts FROM K))
-    UNION ALL
     SELECT sensor, 3, distance
     FROM   MATCHES(S, by => sensor, value => value, shape => (SELECT place, value FROM K))
+"""
+SPECTRA = """
+    SELECT sensor, 2 AS number, significance AS found
+    FROM   LINES(S, counts => counts, templates => (SELECT place, counts FROM K))
     UNION ALL
     SELECT sensor, 4, energy FROM PEAKS(S, counts => counts, fwhm => 2.0)
 """
@@ -102,12 +103,14 @@ def expected(statement: str, rows: pa.RecordBatch) -> list[str]:
 
 
 def test_the_statements_have_all_functions() -> None:
-    for statement, answers in ((APPENDED, False), (ANSWERS, True)):
+    for statement, answers in ((APPENDED + SPECTRA, False), (ANSWERS, True)):
         there = {name for name in MODULES if f"{name}(S" in statement}
         assert there == {name for name in MODULES if (kind_of(name) is Kind.ANSWERS) is answers}
 
 
-@pytest.mark.parametrize("statement", [APPENDED, ANSWERS], ids=["appended", "answers"])
+@pytest.mark.parametrize(
+    "statement", [APPENDED, SPECTRA, ANSWERS], ids=["appended", "spectra", "answers"]
+)
 def test_streamed_across_a_restart_all_are_the_batch(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:

@@ -162,7 +162,9 @@ def test_functions_mean_what_they_mean_in_spark(
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
+@pytest.mark.parametrize(
+    "zone", ["UTC", pytest.param("Europe/Berlin", marks=pytest.mark.soak), "America/New_York"]
+)
 def test_times_and_casts_mean_what_they_mean_in_spark(zone: str, interpreted: SparkSession) -> None:
     interpreted.conf.set("spark.sql.session.timeZone", zone)
     found = list(differences(interpreted, [*TIMES, *CASTS], zone))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,12 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.errors import LogError
+from nilometer.log import local_storage
+from nilometer.log.frame_format import Chunks
+from nilometer.log.head import HEAD
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.parts import Part, write_part
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, forget, register, registrations, release, touch
+from nilometer.log.segment_format import segment_name
 from nilometer.log.static_rows import add_static_rows, expand, read_static_rows
 from nilometer.log.writer import LogWriter
 from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
@@ -38,6 +43,37 @@ SENSORS = LogLayout(
 def static(*versions: int) -> pa.Table:
     columns = {SENSOR: pa.array(versions, pa.int32()), "id": [one * 10 for one in versions]}
     return pa.table({**columns, "room": [f"room {one}" for one in versions]})
+
+
+def test_a_segment_that_is_being_begun_is_not_there_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[int]] = []
+    force, write = os.fsync, local_storage._write_all
+
+    def look() -> None:
+        reader = LogReader.open(tmp_path)
+        seen.append(numbers_in(reader.read(reader.start)))
+
+    def look_and_force(descriptor: int) -> None:
+        look()
+        force(descriptor)
+
+    def look_and_write(descriptor: int, place: int, chunks: Chunks) -> int:
+        look()
+        return write(descriptor, place, chunks)
+
+    LogWriter.open(tmp_path, LAYOUT).close()
+    (tmp_path / segment_name(0)).unlink()
+    (tmp_path / HEAD).unlink()
+    monkeypatch.setattr(os, "fsync", look_and_force)
+    monkeypatch.setattr(local_storage, "_write_all", look_and_write)
+    with LogWriter.open(tmp_path, LAYOUT, LogOptions(segment=1)) as log:
+        for first in (0, 3, 6):
+            log.append(rows_from(first, 3))
+    assert [] in seen
+    assert [0, 1, 2] in seen
+    assert [0, 1, 2, 3, 4, 5] in seen
 
 
 @given(name=st.text(max_size=300))

@@ -21,6 +21,8 @@ from nilometer.log.head import HEAD
 from nilometer.log.segment_format import segment_name
 
 LOCK: Final = "lock"
+_NEXT: Final = "next"
+"""The segment that is being begun, before it has its name."""
 _MOST_CHUNKS: Final = 512
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -152,16 +154,24 @@ class LocalSegments:
         self._head = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def begin(self, number: int, header: bytes) -> None:
-        """Begin a segment; the one before is complete, and from here on surely on the disk."""
+        """Begin a segment; the one before is complete, and from here on surely on the disk.
+
+        It has its name when its header is whole: a reader that looks meanwhile finds no segment,
+        not one that seems to be damaged.
+        """
         self.sync()
-        path = self._folder / segment_name(number)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        path, aside = self._folder / segment_name(number), self._folder / _NEXT
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "the segment is there already", str(path))
+        descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         try:
             _write_all(descriptor, 0, [header])
             os.fsync(descriptor)
+            aside.rename(path)
             _sync_folder(self._folder)
         except OSError as problem:
             os.close(descriptor)
+            aside.unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             raise _stated(problem, path) from problem
         self._replace(descriptor)

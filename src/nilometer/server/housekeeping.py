@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from nilometer.errors import NilometerError, NotFoundError, in_one_line
@@ -19,9 +20,9 @@ _EVERY: Final = 1.0
 async def keep_house(service: Service, tokens: Tokens) -> None:
     """Look at tokens, and drop temporary queries that nobody follows, until cancelled."""
     while True:
-        for work in (_look_at_tokens(service, tokens), drop_lonely(service)):
+        for work in (partial(_look_at_tokens, service, tokens), partial(drop_lonely, service)):
             try:
-                await work
+                await work()
             except NilometerError as error:
                 log.warning("%s", in_one_line(error))
             except Exception:  # what goes wrong once must not end all further work
