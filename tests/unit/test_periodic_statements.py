@@ -102,6 +102,5 @@ def test_the_day_is_the_best_period_of_a_real_meter(window: str) -> None:
     end = pc.min(pc.filter(found["_time"], pc.greater(found["_time"], stream["ts"][-1])))
     held = found.filter(pc.and_(pc.equal(found["_time"], end), pc.greater(found["_diff"], 0)))
     best = held.sort_by("rank").to_pylist()[0]
-    assert best["period"] == pytest.approx(1440, rel=0.01)
-    if not window:
-        assert (best["period"], best["seconds"]) == (1440, 86400.0)
+    assert best["period"] == pytest.approx(1440, rel=0.002)
+    assert best["seconds"] == best["period"] * 60.0

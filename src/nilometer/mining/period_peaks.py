@@ -18,6 +18,16 @@ _OFF: Final = 0.02
 """Lags that differ by this share of them are one period; so much may a multiple be off, too,"""
 _OFF_BASE: Final = 0.05
 """if that is no more than this share of the period of which it is one."""
+_AROUND: Final = 0.03
+"""The top of a broad peak lies within this share of the lag from its highest point,"""
+_BLUR: Final = 0.02
+"""and is looked for in scores that are averaged over this share of the lag on both sides."""
+_MULTIPLES: Final = 5
+"""So many multiples of a lag say where the middle is: later ones are seen too weakly."""
+_BROAD: Final = 0.8
+"""The score at the middle of a broad peak is at least this share of its highest."""
+_SHARP: Final = 4.0
+"""A peak is sharp that stands so many standard deviations of its surroundings over the average."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +99,58 @@ def find_periods(lags: Lags, most: int, least: float) -> list[Period]:
     matches = lags.matches[peaks]
     likely = betainc(matches, lags.begins[peaks] - matches + 1, lags.chance) * len(scores)
     periods = [
-        Period(
-            period=int(lag),
-            symbol=lags.symbol,
-            matches=int(lags.matches[lag]),
-            confidence=float(confidences[lag]),
-            chance=lags.chance,
-            score=float(scores[lag]),
-            prominence=float(prominence),
-        )
+        _period(lags, int(lag), scores, float(prominence))
         for lag, prominence in zip(
             peaks[likely < _BY_CHANCE], prominences[likely < _BY_CHANCE], strict=True
         )
     ]
-    return best_first(_with_multiples(_thinned(periods)))[:most]
+    settled = [
+        _period(lags, _settle(one.period, scores), scores, one.prominence)
+        for one in _thinned(periods)
+    ]
+    return best_first(_with_multiples(settled))[:most]
+
+
+def _period(lags: Lags, lag: int, scores: Numbers, prominence: float) -> Period:
+    return Period(
+        period=lag,
+        symbol=lags.symbol,
+        matches=int(lags.matches[lag]),
+        confidence=float(lags.confidences[lag]),
+        chance=lags.chance,
+        score=float(scores[lag]),
+        prominence=prominence,
+    )
+
+
+def _settle(lag: int, scores: Numbers) -> int:
+    """The period near a lag whose score is a peak, by the scores around it and at its multiples.
+
+    What people do every day is not done at the same minute: the score has a broad peak, whose
+    highest point is anywhere near its middle. The middle is seen from the average of neighbours,
+    and k times as well at the k-th multiple. A sharp peak stays where it is.
+    """
+    off = int(_AROUND * lag)
+    if off == 0:
+        return lag
+    near = np.arange(lag - off, min(lag + off + 1, len(scores)))
+    blurred = _blur(scores, int(_BLUR * lag))
+    around = scores[near] - blurred[near]
+    if scores[lag] - blurred[lag] > _SHARP * float(np.std(around[near != lag])):
+        return lag
+    total = blurred[near]
+    for times in range(2, min(_MULTIPLES, (len(scores) - 1) // int(near[-1])) + 1):
+        total = total + _blur(scores, int(_BLUR * times * lag))[times * near]
+    settled = int(near[np.argmax(total)])
+    return settled if scores[settled] > _BROAD * scores[lag] else lag
+
+
+def _blur(scores: Numbers, width: int) -> Numbers:
+    """Averages over neighbours, which count the less the farther they are."""
+    weights = np.bartlett(2 * width + 3)
+    padded = np.pad(scores, width + 1, mode="edge")
+    blurred: Numbers = np.convolve(padded, weights / weights.sum(), mode="valid")
+    return blurred
 
 
 def best_first(periods: Sequence[Period]) -> list[Period]:
