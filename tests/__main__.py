@@ -1,4 +1,4 @@
-"""Runs all suites, two at a time: `python -m tests`, or some: `python -m tests spark`.
+"""Runs all suites, three at a time: `python -m tests`, or some: `python -m tests spark`.
 
 It says how far they are and which tests are slow, shows failures whole, and ends with one line for
 each suite. Tests run in a process beside the one that hands them out: one that crashes or takes
@@ -29,7 +29,7 @@ SUITES: Final = {
 WORKERS: Final = {"unit": max(1, (os.cpu_count() or 1) - 1)}
 """How many processes run the tests of a suite: one where they share a session or a server, and
 one core is for these."""
-AT_ONCE: Final = 2
+AT_ONCE: Final = 3
 SAY_EVERY: Final = 15.0
 SLOW: Final = 20.0
 SLOWEST: Final = 10

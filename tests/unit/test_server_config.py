@@ -28,6 +28,10 @@ near = "math:isclose"
 function = "math:sqrt"
 returns = "double"
 by_row = true
+[functions.total]
+function = "math:fsum"
+returns = "double"
+aggregate = true
 
 [units]
 celsius = "math:floor"
@@ -57,6 +61,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert found.functions["near"].returns == "boolean"
     assert found.functions["root"].function(9) == 3
     assert found.functions["root"].by_row
+    assert [name for name, one in found.functions.items() if one.aggregate] == ["total"]
     assert found.units["celsius"](1.5) == 1
     assert found.files == (tmp_path / "recordings",)
     assert found.delivery_folders == (tmp_path / "out",)

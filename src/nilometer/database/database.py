@@ -40,6 +40,7 @@ from nilometer.errors import (
     UnknownNameError,
     in_one_line,
 )
+from nilometer.kernels.python_aggregate import PythonAggregate
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.time import Duration
@@ -70,7 +71,7 @@ from nilometer.sql.ddl.nodes import (
     DatabaseStatement,
     Kind,
 )
-from nilometer.sql.declare import describe_stream, describe_table, end_column
+from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
 from nilometer.sql.execution import choose_execution
 from nilometer.sql.explain import explain_plan
 from nilometer.sql.parameters import merged
@@ -191,6 +192,20 @@ class Database:
         register_function(self.spark, made)
         with self._changing:
             self._functions = {**self._functions, name.lower(): made}
+
+    def create_aggregate(
+        self, name: str, aggregate: Callable[..., Any], returns: str = "double"
+    ) -> None:
+        """Let statements call a Python aggregate, like SUM: it is exact at every instant.
+
+        A function gets a pandas Series of all values of a group for each argument, without rows in
+        which one is NULL, in the order of time, and returns one value. A class has `update(value)`,
+        `finish()` and, if it can take values back, `retract(value)`. Without values it is NULL.
+
+        >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
+        """
+        check_function(name, aggregate)
+        self.create_function(name, PythonAggregate(name, aggregate), returns, by_row=True)
 
     def register_unit(self, name: str, function: Callable[..., Any]) -> None:
         """Let streams and deliveries use a Python function under a name.

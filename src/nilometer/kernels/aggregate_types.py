@@ -78,9 +78,15 @@ def _of_values(name: str, said: str, kind: pa.DataType) -> pa.DataType:
     if name == "COLLECT_SET":
         return pa.list_(_orderable(said, kind))
     parts = [kind.field(i).type for i in range(kind.num_fields)]
-    for one in parts if name in ("COLLECT_LIST", "STRING_AGG") else parts[:-1]:
+    for one in parts if name == "STRING_AGG" else parts[:-1]:
         _orderable(said, one)
     value = parts[-1]
+    if name == "COLLECT_LIST" and _has_map(value):
+        raise PredicateError(
+            f"{said} needs values that have an order",
+            detail=f"got {type_name(value)}",
+            hint="use single entries of the map",
+        )
     if name == "STRING_AGG":
         if not (pat.is_string(value) or pat.is_large_string(value) or pat.is_null(value)):
             raise PredicateError(

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nilometer.errors import InputError, OnlySparkError
+from nilometer.kernels.python_aggregate import PythonAggregate
 from nilometer.local.arrow_rows import rows_of
 from nilometer.local.complete_rows import in_order_of_time
 from nilometer.local.database import Instant, LocalDatabase, Prepared
@@ -111,6 +112,20 @@ class EmbeddedDatabase:
         if name.upper() in NilometerParser.FUNCTIONS or name.lower() in safe_functions():
             raise InputError(f"there is a function {name} already", hint="choose another name")
         self._db.create_function(name, function, _type_of(name, returns), by_row)
+
+    def create_aggregate(
+        self, name: str, aggregate: Callable[..., Any], returns: str = "double"
+    ) -> None:
+        """Let statements call a Python aggregate, like SUM: it is exact at every instant.
+
+        A function gets a pandas Series of all values of a group for each argument, without rows in
+        which one is NULL, in the order of time, and returns one value. A class has `update(value)`,
+        `finish()` and, if it can take values back, `retract(value)`. Without values it is NULL.
+
+        >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
+        """
+        check_function(name, aggregate)
+        self.create_function(name, PythonAggregate(name, aggregate), returns, by_row=True)
 
     def drop(self, name: str) -> None:
         """Forget a stream or a table."""

@@ -25,6 +25,8 @@ class FunctionConfig:
     function: Callable[..., Any]
     returns: str = "boolean"
     by_row: bool = False
+    aggregate: bool = False
+    """Whether it is given all values of a group."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,13 @@ def _read_functions(given: Mapping[str, Any], _: Path) -> dict[str, FunctionConf
             continue
         options = _table(value, key)
         for option in options:
-            if option not in ("function", "returns", "by_row"):
+            if option not in ("function", "returns", "by_row", "aggregate"):
                 raise _unknown(f"{key}.{option}", [f"{key}.function", f"{key}.returns"])
         found[name] = FunctionConfig(
             _load(key, options.get("function")),
             str(options.get("returns", "boolean")),
             bool(options.get("by_row", False)),
+            bool(options.get("aggregate", False)),
         )
     return found
 

@@ -227,7 +227,10 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
     )
     try:
         for name, one in config.functions.items():
-            database.create_function(name, one.function, one.returns, by_row=one.by_row)
+            if one.aggregate:
+                database.create_aggregate(name, one.function, one.returns)
+            else:
+                database.create_function(name, one.function, one.returns, by_row=one.by_row)
         for name, unit in config.units.items():
             database.register_unit(name, unit)
     except BaseException:

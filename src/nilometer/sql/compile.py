@@ -20,6 +20,7 @@ from nilometer.sql.modes import Reasons, choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
 from nilometer.sql.over_calls import OverCall, put_over
 from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
+from nilometer.sql.put_aggregates import put_aggregates
 from nilometer.sql.put_expansions import put_expansions
 from nilometer.sql.put_in_windows import put_in_windows
 from nilometer.sql.query_text import Statement
@@ -35,6 +36,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
         with bounded():
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
+            tree = put_aggregates(tree, statement.sql, catalog.functions)
             tree = put_expansions(tree, statement.sql)
             tree = put_subqueries(tree, statement.sql, catalog.functions)
             tree = put_in_windows(tree, statement.sql, catalog)

@@ -72,6 +72,11 @@ def written(call: exp.Func) -> str:
     return str(call.meta.get(_WRITTEN) or call.sql_name())
 
 
+def write_as(call: exp.Func, name: str) -> None:
+    """Let a function that stands for another be called by the other's name."""
+    call.meta[_WRITTEN] = name
+
+
 def operator_place(operation: exp.SetOperation, sql: str) -> Place:
     """Where UNION ALL, or its like, stands between two queries."""
     return Place(sql, *operation.meta[_OPERATOR])

@@ -1,0 +1,92 @@
+"""A user's aggregate in Python, as a function of the list of all values of a group."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from nilometer.errors import InputError
+
+ARGUMENT: Final = "x"
+"""Values of several arguments are structs with the fields x0, x1, …"""
+
+
+class PythonAggregate:
+    """Called with the values of a group, or with structs if the aggregate has several arguments.
+
+    A function gets a pandas Series for each argument. Of a class an object is made, which is told
+    each value by `update(value, …)` and asked by `finish()`; one that can also `retract(value, …)`
+    is told only what has changed since the values that it was told before, so long as that is less
+    than to begin anew.
+    """
+
+    def __init__(self, name: str, aggregate: Callable[..., Any]) -> None:
+        self.name = name
+        self.aggregate = aggregate
+        self._is_class = isinstance(aggregate, type)
+        self._can_retract = self._is_class and hasattr(aggregate, "retract")
+        self._told = threading.local()
+        for method in ("update", "finish") if self._is_class else ():
+            if not callable(getattr(aggregate, method, None)):
+                raise InputError(
+                    f"the aggregate {name} has no method {method}",
+                    hint="a class has update(value) and finish(), and may have retract(value)",
+                )
+
+    def __reduce__(self) -> tuple[type[PythonAggregate], tuple[str, Callable[..., Any]]]:
+        return PythonAggregate, (self.name, self.aggregate)
+
+    def takes(self, arguments: int) -> bool:
+        """Whether it can be called with so many arguments."""
+        called, given = self.aggregate, [None] * arguments
+        if self._is_class:
+            called, given = self.aggregate.update, [None, *given]  # type: ignore[attr-defined]
+        try:
+            inspect.signature(called).bind(*given)
+        except TypeError:
+            return False
+        except ValueError:  # some functions written in C do not tell
+            pass
+        return True
+
+    def __call__(self, values: Sequence[Any] | None) -> Any:
+        """Its value; None of no values."""
+        if not values:
+            return None
+        rows = [tuple(one.values()) if isinstance(one, dict) else (one,) for one in values]
+        if not self._is_class:
+            import pandas as pd  # noqa: PLC0415  slow to load
+
+            return self.aggregate(*(pd.Series(list(column)) for column in zip(*rows, strict=True)))
+        return self._up_to_date(rows).finish()
+
+    def _up_to_date(self, rows: list[tuple[Any, ...]]) -> Any:
+        """An object that has been told just these rows."""
+        before, self._told.now = getattr(self._told, "now", None), None
+        counted = self._counted(rows)
+        if before is not None and counted is not None:
+            made, known = before
+            gone, new = known - counted, counted - known
+            if gone.total() + new.total() < len(rows):
+                for row in gone.elements():
+                    made.retract(*row)
+                for row in new.elements():
+                    made.update(*row)
+                self._told.now = (made, counted)
+                return made
+        made = self.aggregate()
+        for row in rows:
+            made.update(*row)
+        if counted is not None:
+            self._told.now = (made, counted)
+        return made
+
+    def _counted(self, rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]] | None:
+        """How often each row occurs; None if that is of no use, or cannot be found out."""
+        try:
+            return Counter(rows) if self._can_retract else None
+        except TypeError:
+            return None
