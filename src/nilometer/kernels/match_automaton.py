@@ -179,7 +179,7 @@ class Automaton:
         ones.states[one], ones.seen[one] = state, place - start
         is_over = until[one] < track.frontier or track.ended
         if state >= _FIRST and place == end and is_over:
-            self._end(track, ones, until, np.asarray([one]))
+            self._end(track, ones, until, np.asarray([one], np.int64))
 
     def _after(self, state: int, symbol: int) -> int:
         """The state behind a row."""

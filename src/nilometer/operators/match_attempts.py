@@ -232,7 +232,7 @@ class Attempts:
     def _block(self, start: int, asked: Asked) -> Int64s:
         """The row that is asked for, and those that are next if nothing else changes."""
         if not self._steady[asked.variable]:
-            return np.asarray([asked.place])
+            return np.asarray([asked.place], np.int64)
         answers = self._answers.get(start)
         length = _FIRST_BLOCK if answers is None else answers.next_length(asked)
         end = min(self._ground(start).limit, asked.place + length)

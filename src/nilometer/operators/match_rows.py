@@ -191,11 +191,11 @@ class MatchRows:
         spec, matching = self._spec, self._matching
         if not chosen.starts:
             return no_changes(spec.types)
-        lengths = np.asarray([len(path) for path in chosen.paths])
+        lengths = np.asarray([len(path) for path in chosen.paths], np.int64)
         path = np.concatenate([np.asarray(one, np.int64) for one in chosen.paths])
-        starts = np.asarray(chosen.starts)
+        starts = np.asarray(chosen.starts, np.int64)
         numbers = self._numbers(rows, starts)
-        matches = Matches(rows, starts, lengths, path, numbers, np.asarray(chosen.told))
+        matches = Matches(rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64))
         looks = matches.looks(matching.all_rows)
         given = [
             column_of(one, matches, looks, matching.variables, self._store)

@@ -45,7 +45,7 @@ class Look:
 
     @cached_property
     def lengths(self) -> Int64s:
-        return np.asarray([len(block) for block in self.blocks])
+        return np.asarray([len(block) for block in self.blocks], np.int64)
 
 
 def asked_column(
