@@ -151,6 +151,19 @@ def test_only_what_has_changed_is_told_to_one_that_can_retract() -> None:
     assert copy([1, 2]) == 3
 
 
+def test_a_struct_is_one_value() -> None:
+    db = database([(1, 0, 5, 1), (2, 0, 4, 2)])
+    seen: list[Any] = []
+    db.create_function(
+        "see",
+        PythonAggregate("see", lambda s: seen.append(s.tolist()) or 1),
+        pa.int64(),
+        by_row=True,
+    )
+    db.sql("SELECT see(struct(v, w)) AS n FROM S GROUP BY window(ts, '1 minute')")
+    assert seen == [[{"v": 5, "w": 1}, {"v": 4, "w": 2}]]
+
+
 def test_an_object_that_raised_is_not_asked_again() -> None:
     class Once(Total):
         def update(self, value: int) -> None:

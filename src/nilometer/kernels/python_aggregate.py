@@ -11,11 +11,11 @@ from typing import Any, Final
 from nilometer.errors import InputError
 
 ARGUMENT: Final = "x"
-"""Values of several arguments are structs with the fields x0, x1, …"""
+"""Values of several arguments are structs with the fields x0, x1, …, and their number is told."""
 
 
 class PythonAggregate:
-    """Called with the values of a group, or with structs if the aggregate has several arguments.
+    """Called with the values of a group, or with structs and the number of arguments.
 
     A function gets a pandas Series for each argument. Of a class an object is made, which is told
     each value by `update(value, …)` and asked by `finish()`; one that can also `retract(value, …)`
@@ -52,11 +52,11 @@ class PythonAggregate:
             pass
         return True
 
-    def __call__(self, values: Sequence[Any] | None) -> Any:
+    def __call__(self, values: Sequence[Any] | None, arguments: int = 1) -> Any:
         """Its value; None of no values."""
         if not values:
             return None
-        rows = [tuple(one.values()) if isinstance(one, dict) else (one,) for one in values]
+        rows = [tuple(one.values()) if arguments > 1 else (one,) for one in values]
         if not self._is_class:
             import pandas as pd  # noqa: PLC0415  slow to load
 

@@ -116,11 +116,7 @@ class EmbeddedDatabase:
     def create_aggregate(
         self, name: str, aggregate: Callable[..., Any], returns: str = "double"
     ) -> None:
-        """Let statements call a Python aggregate, like SUM: it is exact at every instant.
-
-        A function gets a pandas Series of all values of a group for each argument, without rows in
-        which one is NULL, in the order of time, and returns one value. A class has `update(value)`,
-        `finish()` and, if it can take values back, `retract(value)`. Without values it is NULL.
+        """Let statements call a Python aggregate, like SUM: see `Database.create_aggregate`.
 
         >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
         """

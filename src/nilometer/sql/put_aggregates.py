@@ -54,7 +54,8 @@ def _put_array(call: exp.Anonymous, aggregate: PythonAggregate, sql: str) -> Non
     if isinstance(around, exp.Filter):
         array = put_at(exp.Filter(this=array, expression=around.expression), place)
         around.replace(call)
-    call.set("expressions", [array])
+    number = [exp.Literal.number(len(values))] if len(values) > 1 else []
+    call.set("expressions", [array, *number])
 
 
 def _struct(values: list[exp.Expr]) -> exp.Expr:
