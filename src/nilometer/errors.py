@@ -44,6 +44,10 @@ def _rebuild(
     return kind(message, detail=detail, hint=hint)
 
 
+class SlowQueryError(NilometerError):
+    """A query that keeps others waiting which run beside it."""
+
+
 class DurationError(NilometerError):
     """A length of time that cannot be read, or that has the wrong sign."""
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from nilometer.errors import NilometerError
 from nilometer.local.read_source import read_source
+from nilometer.local.sensor_filter import read_sensor_filter
+from nilometer.local.shown_rows import ShownRows
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
@@ -29,8 +31,6 @@ from nilometer.spark.log_envelopes import LogFeed, LogFeeds
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.log_stream import describe_log
 from nilometer.spark.pack import WATERMARK, Pack
-from nilometer.spark.sensor_filter import read_sensor_filter
-from nilometer.spark.shown_rows import ShownRows
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.physical import build_stage

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from nilometer.engine.same_query import FORMAT, PREDICATES, check_same_query
 from nilometer.errors import CheckpointError
-from nilometer.spark.host import FORMAT, PREDICATES, check_manifest
 
 QUERY = {"streams": ["A", "B"], PREDICATES: ["A.k <> B.k", "NOT A.v IS NULL"]}
 
@@ -17,18 +17,18 @@ def manifest(**given: Any) -> dict[str, Any]:
 
 
 def test_a_query_goes_on_with_its_own_checkpoint() -> None:
-    check_manifest(manifest(), QUERY, 2)
+    check_same_query(manifest(), QUERY, 2)
 
 
 def test_a_checkpoint_of_the_first_release_says_no_format() -> None:
     found = manifest()
     del found["format"]
-    check_manifest(found, QUERY, 2)
+    check_same_query(found, QUERY, 2)
 
 
 def test_another_release_of_the_parser_may_write_predicates_otherwise() -> None:
     before = {**QUERY, PREDICATES: ["A.k != B.k", "not A.v IS NULL"]}
-    check_manifest(manifest(query=before), QUERY, 2)
+    check_same_query(manifest(query=before), QUERY, 2)
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def test_another_release_of_the_parser_may_write_predicates_otherwise() -> None:
 )
 def test_what_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(CheckpointError) as found:
-        check_manifest(manifest(**given), QUERY, 2)
+        check_same_query(manifest(**given), QUERY, 2)
     assert said in str(found.value)

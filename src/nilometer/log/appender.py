@@ -166,7 +166,7 @@ class Appender:
         self._header_size = self._size_of_header(end.segment)
         self._files.go_on(end.segment, end.byte)
         self.segments[-1] = replace(self.segments[-1], size=end.byte)
-        if seen > end:
+        if seen > end and self._options.fsync is not Fsync.REPLAYED:
             add_dropped_rows(self._storage, seen.row - end.row)
             self._begin(self._next_header(seen))
 

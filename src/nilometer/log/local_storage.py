@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ LOCK: Final = "lock"
 _NEXT: Final = "next"
 """The segment that is being begun, before it has its name."""
 _MOST_CHUNKS: Final = 512
+_SYNCFS: Final = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -63,7 +65,7 @@ class LocalStorage:
     def make(self) -> None:
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
-            _sync_folder(self.folder.parent)
+            sync_folder(self.folder.parent)
 
     def files(self, folder: str = "") -> list[tuple[str, int]]:
         found = []
@@ -107,7 +109,25 @@ class LocalStorage:
             aside.unlink(missing_ok=True)
             raise
         if durable:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
+
+    def write_all(self, contents: Mapping[str, bytes]) -> None:
+        asides = {}
+        try:
+            for name, content in contents.items():
+                path = self.folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                asides[path] = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+                asides[path].write_bytes(content)
+            sync_file_system(self.folder)
+            for path, aside in asides.items():
+                aside.replace(path)
+        except BaseException:
+            for aside in asides.values():
+                aside.unlink(missing_ok=True)
+            raise
+        for folder in {path.parent for path in asides}:
+            sync_folder(folder)
 
     def delete(self, name: str) -> None:
         (self.folder / name).unlink(missing_ok=True)
@@ -168,7 +188,7 @@ class LocalSegments:
             _write_all(descriptor, 0, [header])
             os.fsync(descriptor)
             aside.rename(path)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         except OSError as problem:
             os.close(descriptor)
             aside.unlink(missing_ok=True)
@@ -250,7 +270,21 @@ def _size_of(entry: os.DirEntry[str]) -> int | None:
         return None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_file_system(folder: Path) -> None:
+    """Force to the disk all that was written to the file system of a folder, by one call."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if _SYNCFS is None:
+            os.sync()
+        elif _SYNCFS(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names of a folder's files to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -17,6 +17,8 @@ class Fsync(StrEnum):
     ALWAYS    before `append` returns: nothing that was acknowledged.
     INTERVAL  every so often: what was appended since.
     NEVER     when the system likes to: what it had not written yet.
+    REPLAYED  when its writer says so, who appends once more what a power failure has taken, byte
+              for byte: nothing. Only for logs whose rows are kept elsewhere until they are forced.
 
     A process that is killed loses nothing under any of them.
     """
@@ -24,6 +26,7 @@ class Fsync(StrEnum):
     ALWAYS = "always"
     INTERVAL = "interval"
     NEVER = "never"
+    REPLAYED = "replayed"
 
 
 class WhenFull(StrEnum):

@@ -112,6 +112,19 @@ def commit(
         return _write(storage, replace(before, position=at, seen=now, about=told))
 
 
+def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: int) -> None:
+    """The same of many readers at once; those that are not registered any more are left."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        contents = {}
+        for reader, position in positions.items():
+            before = _read(storage, _name(reader))
+            if before is not None:
+                one = replace(before, position=max(before.position, position), seen=now)
+                contents[_name(reader)] = json.dumps(asdict(one)).encode()
+        storage.write_all(contents)
+
+
 def touch(location: str | Path, reader: str, *, now: int) -> Registration:
     """Say that the reader is alive."""
     storage = storage_at(location)

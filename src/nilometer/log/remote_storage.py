@@ -107,6 +107,10 @@ class RemoteStorage:
             for chunk in chunks:
                 file.write(chunk)
 
+    def write_all(self, contents: Mapping[str, bytes]) -> None:
+        for name, content in contents.items():
+            self.write(name, [content])
+
     def delete(self, name: str) -> None:
         path = f"{self._folder}/{self._object_of(name)}"
         if self._system.get_file_info(path).type == fs.FileType.File:

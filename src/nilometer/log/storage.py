@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -73,6 +73,9 @@ class Storage(Protocol):
 
         Without `durable`, a crash may lose it, or leave a piece of it.
         """
+
+    def write_all(self, contents: Mapping[str, bytes]) -> None:
+        """Write many small files, each as a whole or not at all, and force them together."""
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""

@@ -17,7 +17,7 @@ from nilometer.log.clock import now_micros
 from nilometer.log.delivery_keys import newest_keys
 from nilometer.log.dropped_rows import add_dropped_rows, read_dropped_rows
 from nilometer.log.frame import Frame
-from nilometer.log.frame_format import BatchKey, Chunks, FrameHeader, encode_frame
+from nilometer.log.frame_format import BatchKey, Chunks, EncodedFrame, FrameHeader, encode_frame
 from nilometer.log.interval_sync import IntervalSync
 from nilometer.log.layout import LogLayout
 from nilometer.log.location import storage_at
@@ -131,6 +131,23 @@ class LogWriter:
             bodies = chain.from_iterable(part_bodies(part, schema) for part in parts)
             known = _later(self._appender.state.watermark, watermark)
             self._write([*headers, last.header], chain(bodies, [last.body]), known, key)
+            self._tail.forget(self._appender.state.end)
+            self._end = self._appender.state.end
+            return True
+
+    def append_frames(
+        self, frames: Sequence[EncodedFrame], *, watermark: int | None, key: BatchKey
+    ) -> bool:
+        """Add encoded frames, the last of which holds this key; False if they are there already.
+
+        Frames that are appended again after a power failure come to stand where they stood.
+        """
+        with self._appending:
+            if self._appender.state.batches.get(key[0], key[1] - 1) >= key[1]:
+                return False
+            known = _later(self._appender.state.watermark, watermark)
+            headers = [one.header for one in frames]
+            self._write(headers, [one.body for one in frames], known, key)
             self._tail.forget(self._appender.state.end)
             self._end = self._appender.state.end
             return True
@@ -266,6 +283,15 @@ class LogWriter:
     def _seal(self) -> None:
         self._appender.seal()
         self._end = self._appender.state.end
+
+
+def make_log(location: str | Path, layout: LogLayout) -> None:
+    """Make a log unless it is there, whoever writes it; LogError if it has other columns."""
+    storage = storage_at(location)
+    if read_layout(storage) is None:
+        LogWriter.open(location, layout).close()
+    else:
+        _own_layout(storage, layout)
 
 
 def _own_layout(storage: Storage, layout: LogLayout) -> tuple[LogLayout, str]:

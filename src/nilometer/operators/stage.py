@@ -225,3 +225,16 @@ def concat(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
     if not parts:
         return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
     return pa.concat_batches(parts)
+
+
+def admit_rows(
+    batch: pa.RecordBatch, stage: Stage, stream: int, selected: pa.Array | None
+) -> tuple[pa.RecordBatch, Punctuation]:
+    """The rows of a stream that matter, as the stage wants them."""
+    schema = stage.operator.schemas[stream]
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=False)
+    ]
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return stage.operator.admit(stream, rows, selected)

@@ -103,7 +103,7 @@ def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
 
 
 _LOG: Final[dict[str, Callable[[str], Any]]] = {
-    "fsync": _one_of({one.value: one for one in Fsync}),
+    "fsync": _one_of({one.value: one for one in Fsync if one is not Fsync.REPLAYED}),
     "fsync_every": _positive(parse_duration),
     "memory": parse_size,
     "segment": _positive(parse_size),

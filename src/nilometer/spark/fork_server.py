@@ -40,7 +40,7 @@ _LOADED: Final = (
     "nilometer.spark.log_envelopes",
     "nilometer.spark.log_rows",
     "nilometer.spark.result_log",
-    "nilometer.spark.sensor_filter",
+    "nilometer.local.sensor_filter",
 )
 _LIKE_SPARK: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
 """What Spark sets for its workers, where nothing else is set, and what is read only once."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from nilometer.errors import CheckpointError
+from nilometer.engine.same_query import FORMAT, check_same_query
 from nilometer.kernels.row_errors import leaving_out
 from nilometer.operators.envelope import Header
 from nilometer.operators.metrics import bucket_metrics
@@ -22,11 +22,7 @@ from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remov
 if TYPE_CHECKING:
     import pandas as pd
 
-PREDICATES: Final = "predicates"
-"""What a query's description calls them; the parser writes them, each release its own way."""
 _MANIFEST: Final = ("manifest",)
-FORMAT: Final = 1
-"""The form of manifests, to be raised when a release cannot go on with what an earlier one kept."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class OpenHost:
         saved = self._state.getValue(_MANIFEST)
         if saved is not None:
             manifest = json.loads(saved[0])
-            check_manifest(manifest, self._host.query, self._host.stage.routing.buckets)
+            check_same_query(manifest, self._host.query, self._host.stage.routing.buckets)
             run.restore(json.dumps(manifest["state"]).encode())
             store.sweep(ref for buffer in run.operator.stored for ref in buffer.refs)
         return run
@@ -100,37 +96,6 @@ class OpenHost:
             "state": json.loads(run.snapshot()),
         }
         self._state.updateValue(_MANIFEST, (json.dumps(manifest, separators=(",", ":")).encode(),))
-
-
-def check_manifest(manifest: dict[str, Any], query: dict[str, Any], buckets: int) -> None:
-    """Refuse to continue what another query, release or number of buckets has begun."""
-    form = manifest.get("format", 1)  # which the first release did not say
-    if form != FORMAT:
-        raise CheckpointError(
-            "this checkpoint was written by another release of Nilometer",
-            detail=f"its state has format {form}, this release reads {FORMAT}",
-            hint="go on with that release, or start with an empty checkpoint",
-        )
-    if manifest["buckets"] != buckets:
-        raise CheckpointError(
-            f"this checkpoint was written with {manifest['buckets']} buckets, not {buckets}",
-            hint=f"pass buckets={manifest['buckets']}, or start with an empty checkpoint",
-        )
-    for part in {**manifest["query"], **query}:
-        before, now = manifest["query"].get(part), query.get(part)
-        if before != now and not (part == PREDICATES and _say_the_same(before, now)):
-            raise CheckpointError(
-                f"this checkpoint belongs to another query: its {part} differ",
-                detail=f"the checkpoint has {before}; the query has {now}",
-                hint="start a changed query with an empty checkpoint",
-            )
-
-
-def _say_the_same(before: list[str] | None, now: list[str] | None) -> bool:
-    """Whether predicates differ only in how releases of the parser write them."""
-    from nilometer.sql.scalars import respell  # noqa: PLC0415 - workers need no parser
-
-    return [respell(one) for one in before or ()] == [respell(one) for one in now or ()]
 
 
 def _micro_batch(

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
+from nilometer.local.shown_rows import ShownRows
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.operators.envelope import Header
@@ -28,7 +29,6 @@ from nilometer.spark.log_cursor import LogCursor, LogRange
 from nilometer.spark.pack import PACKED, Pack, empty_envelopes, gather
 from nilometer.spark.register_source import register_source
 from nilometer.spark.ship import pickle_work, unpack_work
-from nilometer.spark.shown_rows import ShownRows
 from nilometer.spark.versions import Offset, StreamReader
 
 _NAME: Final = "nilometer-envelopes"

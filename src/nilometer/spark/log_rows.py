@@ -20,13 +20,13 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from nilometer.errors import InputError
 from nilometer.kernels.arrays import as_type
+from nilometer.local.shown_rows import ShownRows
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
 from nilometer.spark.machine import cores
 from nilometer.spark.pack import WATERMARK
 from nilometer.spark.register_source import register_source
-from nilometer.spark.shown_rows import ShownRows
 from nilometer.spark.versions import Offset, StreamReader, arrow_schema, spark_schema
 from nilometer.spark.write_rows import RowsWriter, read_writing
 

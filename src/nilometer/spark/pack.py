@@ -14,7 +14,7 @@ from nilometer.kernels.admit import Punctuation, largest_time
 from nilometer.kernels.arrays import as_int64
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.operators.envelope import Header, headers
-from nilometer.operators.stage import Stage, concat
+from nilometer.operators.stage import Stage, admit_rows, concat
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.exchange import Exchange
 from nilometer.spark.uncomputable import leave_out_failed
@@ -158,19 +158,6 @@ def admit_selected(
 ) -> tuple[pa.RecordBatch, Punctuation]:
     """The rows of a stream that matter, as the stage wants them; a column says what is selected."""
     return admit_rows(batch, stage, stream, _beside(batch, SELECTED))
-
-
-def admit_rows(
-    batch: pa.RecordBatch, stage: Stage, stream: int, selected: pa.Array | None
-) -> tuple[pa.RecordBatch, Punctuation]:
-    """The rows of a stream that matter, as the stage wants them."""
-    schema = stage.operator.schemas[stream]
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=False)
-    ]
-    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return stage.operator.admit(stream, rows, selected)
 
 
 def _beside(batch: pa.RecordBatch, name: str) -> pa.Array | None:

@@ -11,11 +11,12 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, WriterCommitMessage
 
+from nilometer.engine.result_rows import ResultRows
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import DeadLetter, append_batch
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FRONTIERS: Final = "frontiers.json"
-
-
-class ResultRows(Protocol):
-    """Turns what leaves the host into rows of the log."""
-
-    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
 
 
 @dataclass(frozen=True)

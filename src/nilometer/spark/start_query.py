@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -12,17 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from nilometer.errors import InputError, Place
-from nilometer.kernels.arrays import as_type
-from nilometer.local.run_query import ResultReader
-from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
+from nilometer.engine.result_rows import ResultRows, finish_results, result_layout, with_time
+from nilometer.errors import InputError
 from nilometer.log.options import LogOptions
 from nilometer.spark.emit import METRICS, Emitter
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query
 from nilometer.spark.register_source import register_source
-from nilometer.spark.result_log import EmitParts, ResultLog, ResultRows, ResultSink
+from nilometer.spark.result_log import EmitParts, ResultLog, ResultSink
 from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages
 from nilometer.spark.shared_folders import require_shared
@@ -35,10 +33,9 @@ from nilometer.spark.write_batches import (
     UnfinishedResults,
     WriteBatches,
 )
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan, emits_changes
+from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
-from nilometer.sql.scalars import Scalar, column
+from nilometer.sql.plan import JoinPlan
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ def start_query(
     `_diff`. So the log of the results can be read as a stream. Its watermark is the instant
     before which all of the query's buckets are done.
     """
-    plan = _with_time(plan)
+    plan = with_time(plan)
     _require_shared(frames, destination)
     found = _columnar(plan, frames)
     if found is not None:
@@ -125,7 +122,7 @@ def _result_log(
     schema: pa.Schema, plan: Plan, destination: Destination, queries: Sequence[SparkQuery]
 ) -> ResultLog:
     """The log of the results; it is there from now on."""
-    layout = _layout(schema, plan)
+    layout = result_layout(schema, plan)
     parts = LogParts(destination.location, layout, destination.options, destination.checkpoint)
     parts.create()
     buckets = [query.stages[-1].stage.routing.buckets for query in queries]
@@ -185,92 +182,18 @@ def _write_by_spark(
 
 def _columnar(plan: Plan, frames: Mapping[str, StreamFrame]) -> list[_Part] | None:
     """The queries of a plan if none of them needs Spark after the host."""
-    if isinstance(plan, ChangesPlan):
-        query = changes_query(plan)
-        columns = [(one.name, one.kind) for one in plan.root.columns]
-        added = {TIME: TIMESTAMP, DIFF: pa.int64()}
-        schema = pa.schema([*columns, *((name, added[name]) for name in plan.added)])
-        return [_Part(query, _Typed(schema), schema)]
-    plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
     try:
-        readers = [ResultReader(one) for one in plans]
+        found = finish_results(plan)
     except NotInSubsetError:
         return None
-    if any(one.after for one in plans):
-        return None
-    schema = readers[0].schema
-    if isinstance(plan, UnionPlan):
-        kinds = [kind or field.type for kind, field in zip(plan.kinds, schema, strict=True)]
-        schema = pa.schema(list(zip(schema.names, kinds, strict=True)))
-    queries = [append_query(one, frames) for one in plans]
-    if not all(_is_streaming(query, frames) for query in queries):
-        return None
-    rows = [_Selected(reader, _Typed(schema)) for reader in readers]
-    return [_Part(query, one, schema) for query, one in zip(queries, rows, strict=True)]
+    parts = []
+    for one, rows in found.parts:
+        query = changes_query(one) if isinstance(one, ChangesPlan) else append_query(one, frames)
+        if isinstance(one, JoinPlan) and not _is_streaming(query, frames):
+            return None
+        parts.append(_Part(query, rows, found.schema))
+    return parts
 
 
 def _is_streaming(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> bool:
     return any(frame.isStreaming for frame in frames_of(query, frames).values())
-
-
-@dataclass(frozen=True)
-class _Typed:
-    """Rows under the names and in the types of a log; columns that it has not are left out."""
-
-    schema: pa.Schema
-
-    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        shown = batch.columns[: len(self.schema)]
-        columns = [as_type(c, f.type) for c, f in zip(shown, self.schema, strict=True)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-@dataclass(frozen=True)
-class _Selected:
-    """The select list of results, typed."""
-
-    reader: ResultReader
-    typed: _Typed
-
-    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return self.typed.select(self.reader.select(batch))
-
-
-def _with_time(plan: Plan) -> Plan:
-    """The plan whose results have their time as a column."""
-    match plan:
-        case UnionPlan():
-            plans = tuple(_join_with_time(one) for one in plan.plans)
-            more = len(plans[0].items) - len(plan.kinds)
-            return UnionPlan(plans, (*plan.kinds, *(TIMESTAMP,) * more))
-        case JoinPlan():
-            return _join_with_time(plan)
-        case _:
-            return plan
-
-
-def _join_with_time(plan: JoinPlan) -> JoinPlan:
-    if any(item.name.lower() == TIME for item in plan.items):
-        return plan
-    time = Item(TIME, Scalar(column(RESULT_TIME), Place("", 0, 0)))
-    return replace(plan, items=(*plan.items, time))
-
-
-def _layout(schema: pa.Schema, plan: Plan) -> LogLayout:
-    _require_distinct(schema.names)
-    if schema.field(TIME).type != TIMESTAMP:
-        raise InputError(
-            f"a column of the results is named {TIME} and is no time", hint="rename it with AS"
-        )
-    return LogLayout(schema, TIME, changes=emits_changes(plan))
-
-
-def _require_distinct(names: Sequence[str]) -> None:
-    lowered = [name.lower() for name in names]
-    for name in names:
-        if lowered.count(name.lower()) > 1:
-            raise InputError(
-                f"two columns of the results are named {name}",
-                detail="the log of a query's results is read by the names of its columns",
-                hint="rename one of them with AS",
-            )

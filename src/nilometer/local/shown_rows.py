@@ -12,7 +12,7 @@ from nilometer.log.layout import SENSOR, LogLayout
 from nilometer.log.static_rows import expand, read_static_rows
 
 if TYPE_CHECKING:
-    from nilometer.spark.sensor_filter import SensorFilter
+    from nilometer.local.sensor_filter import SensorFilter
 
 
 class ShownRows:
@@ -59,7 +59,7 @@ class ShownRows:
 
 
 def _read_filter(where: str, layout: LogLayout) -> SensorFilter:
-    from nilometer.spark.sensor_filter import read_sensor_filter  # noqa: PLC0415  loads all of SQL
+    from nilometer.local.sensor_filter import read_sensor_filter  # noqa: PLC0415  loads all of SQL
 
     return read_sensor_filter(where, layout)
 

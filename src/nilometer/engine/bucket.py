@@ -1,0 +1,311 @@
+"""A bucket: all queries that were given to it, micro-batch after micro-batch.
+
+It lives in a worker process, which may be gone tomorrow, or another one than yesterday: what
+counts is in the bucket's files, and whatever others have added to them is read before anything
+is done.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from nilometer.engine.bucket_files import (
+    BatchFile,
+    BucketFolder,
+    Entry,
+    Extent,
+    KeptQuery,
+    batches_after,
+)
+from nilometer.engine.failure import describe_failure
+from nilometer.engine.held_chunks import HeldChunks
+from nilometer.engine.log_reads import LogReads, OpenLogs
+from nilometer.engine.plan import HostedPlan
+from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
+from nilometer.engine.published import read_published
+from nilometer.engine.query_run import Answer, QueryRun
+from nilometer.errors import LogError, SlowQueryError
+from nilometer.log.frame_format import encode_frame
+from nilometer.log.parts import pieces
+from nilometer.log.position import Position
+
+FLUSH_AFTER: Final = 0.5
+"""Results of quick queries do not wait longer (seconds) for those of slow ones."""
+MOST_SECONDS: Final = 10.0
+"""A query that takes longer in one micro-batch is a case for a bucket of its own."""
+_WHOLE_AFTER_BYTES: Final = 16 << 20
+_WHOLE_AFTER_FILES: Final = 200
+_PATIENCE: Final = 5
+
+
+@dataclass(frozen=True)
+class MicroBatchTask:
+    """What a bucket is told to do."""
+
+    revision: int
+    """The set of plans to follow, or a later one."""
+    ends: Mapping[str, Position]
+    """Up to where logs are read."""
+    now: int
+
+
+@dataclass
+class _Held:
+    """A query in the memory of this process."""
+
+    run: QueryRun
+    entry: PlanEntry
+    number: int
+    """The bucket's file in which its state is the one in memory; -1: it has none yet."""
+    results: int
+    """How often it has had something to append."""
+    watermark: int | None = None
+    """What its results said last."""
+    seconds: float = 0.0
+    """What its last micro-batch took."""
+
+
+class Bucket:
+    """One bucket of an engine, in one process."""
+
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        *,
+        most_seconds: float | None = MOST_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plans = PlanFolder(folder)
+        self._number = number
+        self._files = BucketFolder(self._plans.bucket(number))
+        self._most_seconds = most_seconds
+        self._clock = clock
+        self._logs = OpenLogs()
+        self._set = PlanSet()
+        self._held: dict[str, _Held] = {}
+        self._hosted: dict[str, HostedPlan] = {}
+        self._kept: dict[str, KeptQuery] = {}
+        self._last = -1
+        """The last file that is known here, and"""
+        self._followed = -1
+        """the revision that was followed in it."""
+        self._whole = -1
+        self._since_whole = 0
+        self._whole_size = 0
+
+    def run(self, task: MicroBatchTask) -> None:
+        """Let all queries do what there is to do, and keep it."""
+        self._catch_up()
+        if self._set.revision < task.revision:
+            self._read_set()
+        reads = LogReads(self._logs, task.ends)
+        entries: list[Entry] = []
+        begun = self._clock()
+        for one in sorted(self._set.in_bucket(self._number), key=self._expected):
+            entry = self._run_one(one, reads, task.now)
+            if entry is not None:
+                entries.append(entry)
+            if entries and self._clock() - begun >= FLUSH_AFTER:
+                if not self._write(entries, task.now):
+                    return
+                entries, begun = [], self._clock()
+        if entries or self._followed < self._set.revision:
+            self._write(entries, task.now)
+        self._sweep()
+
+    def _expected(self, one: PlanEntry) -> float:
+        held = self._held.get(one.query)
+        return held.seconds if held is not None else 0.0
+
+    def _catch_up(self) -> None:
+        """Follow what other processes have added."""
+        for _ in range(_PATIENCE):
+            try:
+                for batch in batches_after(self._files, self._last):
+                    self._take(batch)
+            except FileNotFoundError:  # another process has deleted it since it was listed
+                continue
+            return
+        raise LogError("the files of the engine are being deleted", detail=str(self._files.folder))
+
+    def _take(self, batch: BatchFile) -> None:
+        if batch.is_whole:
+            self._kept.clear()
+            self._whole, self._whole_size, self._since_whole = batch.number, batch.size, 0
+        else:
+            self._since_whole += batch.size
+        for entry in batch.entries:
+            self._kept.setdefault(entry.query, KeptQuery()).take(entry, batch.number)
+        self._last, self._followed = batch.number, max(self._followed, batch.revision)
+
+    def _read_set(self) -> None:
+        self._set = self._plans.read()
+        self._logs.forget()
+        wanted = {one.plan for one in self._set.in_bucket(self._number)}
+        self._hosted = {name: one for name, one in self._hosted.items() if name in wanted}
+        for query, held in list(self._held.items()):
+            entry = self._set.entries.get(query)
+            if (
+                entry is None
+                or entry.plan != held.entry.plan
+                or entry.attempt != held.entry.attempt
+            ):
+                del self._held[query]
+
+    def _run_one(self, one: PlanEntry, reads: LogReads, now: int) -> Entry | None:
+        """What a query does; a failure is its own."""
+        kept = self._kept.get(one.query)
+        if kept is not None and kept.failed == one.attempt:
+            return None
+        begun = self._clock()
+        try:
+            held = self._resume(one, kept)
+            answer = held.run.feed(reads, now, self._watch(begun))
+            held.seconds = self._clock() - begun
+            if answer is None and held.number >= 0:
+                return None
+            return self._entry(held, answer)
+        except Exception as error:
+            self._held.pop(one.query, None)
+            told = {"failure": describe_failure(error), "attempt": one.attempt}
+            return Entry(one.query, told=told)
+
+    def _watch(self, begun: float) -> Callable[[], None]:
+        def check() -> None:
+            taken = self._clock() - begun
+            if self._most_seconds is not None and taken > self._most_seconds:
+                raise SlowQueryError(
+                    "the query takes more than its share of a micro-batch",
+                    detail=f"it was given up after {taken:.0f} s",
+                )
+
+        return check
+
+    def _resume(self, one: PlanEntry, kept: KeptQuery | None) -> _Held:
+        """The query as it is in the files."""
+        held = self._held.get(one.query)
+        if held is not None and self._is_current(one.query, held):
+            return held
+        assert one.plan is not None
+        if one.plan not in self._hosted:
+            self._hosted[one.plan] = pickle.loads(self._plans.plan(one.plan))
+        chunks = HeldChunks(self._fetch(one.query)) if held is None else held.run.chunks
+        chunks.forget_changes()
+        run = QueryRun(self._hosted[one.plan], chunks)
+        if kept is None or kept.state is None:
+            run.begin()
+            held = _Held(run, one, -1, 0)
+        else:
+            assert kept.about is not None
+            run.check(json.loads(self._files.read(kept.about)))
+            state = json.loads(self._files.read(kept.state))
+            run.restore(state["run"])
+            held = _Held(run, one, kept.number, state["results"], state["watermark"])
+        self._held[one.query] = held
+        return held
+
+    def _fetch(self, query: str) -> Callable[[str], bytes]:
+        return lambda name: self._files.read(self._kept[query].chunks[name])
+
+    def _entry(self, held: _Held, answer: Answer | None) -> Entry:
+        """What is kept of a query's micro-batch."""
+        told: dict[str, Any] = {}
+        frames: list[bytes] = []
+        if answer is not None:
+            told = {
+                "metrics": held.run.metrics,
+                "millis": round(1000 * held.seconds, 3),
+                "behind": answer.is_behind,
+            }
+            has_news = answer.watermark is not None and answer.watermark != held.watermark
+            if answer.rows or has_news or answer.errors.count:
+                held.results += 1
+                held.watermark = answer.watermark if has_news else held.watermark
+                key = (held.entry.query, held.results)
+                frames = _frames(answer, self._hosted[str(held.entry.plan)], key)
+                told |= {
+                    "key": held.results,
+                    "watermark": answer.watermark,
+                    "rows": sum(map(len, answer.rows)),
+                    "errors": answer.errors.to_json(),
+                }
+        run = held.run.snapshot()
+        state = {"run": run, "results": held.results, "watermark": held.watermark}
+        told["positions"] = run["positions"]
+        about = json.dumps(held.run.about).encode() if held.number < 0 else None
+        new, gone = held.run.chunks.changes()
+        content = json.dumps(state, separators=(",", ":")).encode()
+        return Entry(held.entry.query, content, about, {**new}, gone, frames, told)
+
+    def _write(self, entries: list[Entry], now: int) -> bool:
+        """Make a file of what was done; False if another process was faster."""
+        number = self._last + 1
+        is_whole = self._is_whole_due()
+        listed = self._all_entries(entries) if is_whole else entries
+        revision = max(self._set.revision, self._followed)
+        batch = self._files.write(number, revision, now, listed, is_whole=is_whole)
+        if batch is None:
+            self._held.clear()
+            return False
+        done = {one.query for one in entries}
+        current = {query for query, held in self._held.items() if self._is_current(query, held)}
+        self._take(batch)
+        for query in {one.query for one in listed if one.state is not None} & (done | current):
+            if (held := self._held.get(query)) is not None:
+                held.number = number
+        for query in done:
+            if (held := self._held.get(query)) is not None:
+                held.run.chunks.saved()
+        return True
+
+    def _is_current(self, query: str, held: _Held) -> bool:
+        """Whether the state in memory is the one in the files."""
+        kept = self._kept.get(query)
+        return held.number == (-1 if kept is None or kept.state is None else kept.number)
+
+    def _is_whole_due(self) -> bool:
+        files = self._last - self._whole
+        bound = max(_WHOLE_AFTER_BYTES, 2 * self._whole_size)
+        return self._whole < 0 or self._since_whole > bound or files >= _WHOLE_AFTER_FILES
+
+    def _all_entries(self, entries: list[Entry]) -> list[Entry]:
+        """The state of all queries, and what was done to some of them."""
+        found = {one.query: one for one in entries}
+        for query, kept in self._kept.items():
+            if query in self._set.dropped:
+                continue
+            new = found.setdefault(query, Entry(query))
+            old: dict[str, bytes | Extent] = {**kept.chunks}
+            for gone in new.gone:
+                old.pop(gone, None)
+            new.chunks = {**old, **new.chunks}
+            new.state = new.state if new.state is not None else kept.state
+            new.about = new.about if new.about is not None else kept.about
+            if new.state is kept.state and kept.failed is not None and not new.told:
+                new.told = {"attempt": kept.failed}
+        return list(found.values())
+
+    def _sweep(self) -> None:
+        """Delete files that nobody needs: a later one is whole, and their results are durable."""
+        durable = read_published(self._plans.folder, self._number)
+        wanted = (extent for kept in self._kept.values() for extent in kept.extents)
+        oldest = self._files.numbers()[:1]
+        until = min(self._whole, durable + 1)
+        if oldest and oldest[0] < until:
+            self._files.delete_before(until, self._last, wanted)
+
+
+def _frames(answer: Answer, hosted: HostedPlan, key: tuple[str, int]) -> list[bytes]:
+    """Results as frames of their log, the last of which holds the key."""
+    time, compression = hosted.plan.layout.time, hosted.compression
+    some = [piece for rows in answer.rows for piece in pieces(rows)]
+    frames = [encode_frame(one, time, compression) for one in some[:-1]]
+    frames.append(encode_frame(some[-1] if some else None, time, compression, batch=key))
+    return [b"".join(bytes(chunk) for chunk in one.chunks) for one in frames]

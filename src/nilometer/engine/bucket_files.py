@@ -1,0 +1,324 @@
+"""What a bucket keeps on the disk: a file for every micro-batch in which something happened.
+
+A file holds what has changed of the queries' states, and their results. It gets its name when all
+of it is on the disk, and only if no other process was faster: the first one wins, whoever else
+has worked on the same micro-batch throws its work away. So the files are the truth, whatever
+becomes of tasks and workers.
+
+Every so often a file holds the state of all queries, and those before it are not needed any more
+once their results are in the logs. Large chunks have files of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from nilometer.errors import LogError
+from nilometer.log.local_storage import sync_folder
+
+_MAGIC: Final = b"NiBk0001"
+_HEAD: Final = struct.Struct("<8sQI")
+_SUFFIX: Final = ".batch"
+_CHUNK: Final = ".chunk"
+_DIGITS: Final = 12
+_LARGE: Final = 1 << 20
+"""A chunk of so many bytes has a file of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Some bytes of a file."""
+
+    file: str
+    start: int
+    length: int
+    crc: int
+
+    def to_json(self) -> list[Any]:
+        return [self.file, self.start, self.length, self.crc]
+
+
+@dataclass
+class Entry:
+    """What one micro-batch has done to one query."""
+
+    query: str
+    state: bytes | Extent | None = None
+    """Its snapshot; None: unchanged."""
+    about: bytes | Extent | None = None
+    """What makes the query this one, when its state is kept for the first time."""
+    chunks: dict[str, bytes | Extent] = field(default_factory=dict)
+    """Chunks that are new."""
+    gone: list[str] = field(default_factory=list)
+    """Chunks that are not needed any more."""
+    frames: list[bytes] = field(default_factory=list)
+    """Results, as frames of their log."""
+    told: dict[str, Any] = field(default_factory=dict)
+    """Whatever else is to be known of it, fit for JSON."""
+
+
+@dataclass(frozen=True)
+class StoredEntry:
+    """The same as it is read."""
+
+    query: str
+    state: Extent | None
+    about: Extent | None
+    chunks: Mapping[str, Extent]
+    gone: tuple[str, ...]
+    frames: tuple[Extent, ...]
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BatchFile:
+    """A file of a bucket."""
+
+    number: int
+    is_whole: bool
+    """Whether it holds the state of all queries."""
+    revision: int
+    """Of the set of plans that was followed."""
+    now: int
+    entries: tuple[StoredEntry, ...]
+    size: int
+
+
+class BucketFolder:
+    """The files of one bucket."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def numbers(self) -> list[int]:
+        """Those of the files that are there, in order."""
+        names = (name for name in os.listdir(self.folder) if name.endswith(_SUFFIX))
+        return sorted(int(name.removesuffix(_SUFFIX)) for name in names if name[0] != ".")
+
+    def write(
+        self, number: int, revision: int, now: int, entries: Iterable[Entry], *, is_whole: bool
+    ) -> BatchFile | None:
+        """Make the file of a micro-batch; None if another process has made it already."""
+        blobs = _Blobs(self, number)
+        listed = [
+            {
+                "query": one.query,
+                "state": blobs.put(one.state),
+                "about": blobs.put(one.about),
+                "chunks": {key: blobs.put(value) for key, value in one.chunks.items()},
+                "gone": one.gone,
+                "frames": [blobs.put_here(frame) for frame in one.frames],
+                "told": one.told,
+            }
+            for one in entries
+        ]
+        header = {"whole": is_whole, "revision": revision, "now": now, "entries": listed}
+        head = json.dumps(header, separators=(",", ":")).encode()
+        aside = self.folder / f".{number:0{_DIGITS}d}-{uuid4().hex}"
+        try:
+            with open(aside, "wb") as file:
+                file.write(_HEAD.pack(_MAGIC, len(head), zlib.crc32(head)))
+                file.write(head)
+                file.writelines(blobs.contents)
+                file.flush()
+                os.fsync(file.fileno())
+                size = file.tell()
+            try:
+                os.link(aside, self.folder / _name(number))
+            except FileExistsError:
+                return None
+        finally:
+            aside.unlink(missing_ok=True)
+        sync_folder(self.folder)
+        return _batch_file(number, header, _HEAD.size + len(head), size)
+
+    def read_batch(self, number: int) -> BatchFile:
+        """A file that is there; FileNotFoundError if it is not, LogError if it is damaged."""
+        path = self.folder / _name(number)
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(_HEAD.size)
+            if len(start) < _HEAD.size:
+                raise _damaged(path)
+            magic, length, crc = _HEAD.unpack(start)
+            head = file.read(length) if length <= size else b""
+        if magic != _MAGIC or len(head) != length or zlib.crc32(head) != crc:
+            raise _damaged(path)
+        return _batch_file(number, json.loads(head), _HEAD.size + length, size)
+
+    def read(self, extent: Extent) -> bytes:
+        """Some bytes that were written; LogError if they are not there, or are others."""
+        path = self.folder / extent.file
+        try:
+            with open(path, "rb") as file:
+                content = os.pread(file.fileno(), extent.length, extent.start)
+        except FileNotFoundError:
+            raise _damaged(path) from None
+        if len(content) != extent.length or zlib.crc32(content) != extent.crc:
+            raise _damaged(path)
+        return content
+
+    def write_chunk(self, content: bytes, number: int) -> str:
+        """Make a file of some bytes, for the file of this number; its name."""
+        name = f"{number:0{_DIGITS}d}-{uuid4().hex}{_CHUNK}"
+        with open(self.folder / name, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return name
+
+    def delete_before(self, number: int, last: int, wanted: Iterable[Extent]) -> None:
+        """Delete older files, and chunks that nobody wants.
+
+        Chunks for a file after the last one belong to a process that is about to write it.
+        """
+        kept = {one.file for one in wanted}
+        for name in os.listdir(self.folder):
+            if name[0] == ".":
+                continue
+            made = int(name[:_DIGITS])
+            is_old = name.endswith(_SUFFIX) and made < number
+            if is_old or (name.endswith(_CHUNK) and made <= last and name not in kept):
+                (self.folder / name).unlink(missing_ok=True)
+
+
+class _Blobs:
+    """The bytes that follow the header of a file."""
+
+    def __init__(self, folder: BucketFolder, number: int) -> None:
+        self._folder = folder
+        self._number = number
+        self._end = 0
+        self.contents: list[bytes] = []
+
+    def put(self, content: bytes | Extent | None) -> list[Any] | None:
+        """Where some bytes lie: where they are already, in this file, or in one of their own."""
+        if content is None:
+            return None
+        if isinstance(content, Extent):
+            if content.file.endswith(_CHUNK):
+                return content.to_json()
+            content = self._folder.read(content)
+        if len(content) < _LARGE:
+            return self.put_here(content)
+        name = self._folder.write_chunk(content, self._number)
+        return Extent(name, 0, len(content), zlib.crc32(content)).to_json()
+
+    def put_here(self, content: bytes) -> list[Any]:
+        """Some bytes in this file."""
+        extent = Extent(_name(self._number), self._end, len(content), zlib.crc32(content))
+        self.contents.append(content)
+        self._end += len(content)
+        return extent.to_json()
+
+
+@dataclass
+class KeptQuery:
+    """What the files of a bucket say of one query."""
+
+    state: Extent | None = None
+    about: Extent | None = None
+    chunks: dict[str, Extent] = field(default_factory=dict)
+    number: int = -1
+    """The file that has changed its state last."""
+    failed: int | None = None
+    """The attempt that has failed, if it was the last one."""
+
+    @property
+    def extents(self) -> Iterator[Extent]:
+        """Where all of it lies."""
+        yield from (one for one in (self.state, self.about) if one is not None)
+        yield from self.chunks.values()
+
+    def take(self, entry: StoredEntry, number: int) -> None:
+        """Follow what a file says."""
+        self.failed = entry.told.get("attempt")
+        if entry.state is not None:
+            self.state, self.number = entry.state, number
+        if entry.about is not None:
+            self.about = entry.about
+        for gone in entry.gone:
+            self.chunks.pop(gone, None)
+        self.chunks.update(entry.chunks)
+
+
+def batches_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
+    """The files that follow this one, in order, for whoever wants to know the state.
+
+    Where some are gone already, the next whole one begins it anew.
+    """
+    numbers = [one for one in folder.numbers() if one > number]
+    if numbers and numbers[0] != number + 1:
+        while numbers and not folder.read_batch(numbers[0]).is_whole:
+            numbers.pop(0)
+        if not numbers:
+            raise LogError(
+                "the files of the engine are damaged",
+                detail=f"{folder.folder} has no whole state after {number}",
+                hint="restore the database's folder from a copy",
+            )
+    yield from _in_order(folder, numbers)
+
+
+def results_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
+    """The same for whoever wants all results; -1: of all files that are there."""
+    numbers = [one for one in folder.numbers() if one > number]
+    if numbers and number >= 0 and numbers[0] != number + 1:
+        raise _damaged(folder.folder / _name(number + 1))
+    yield from _in_order(folder, numbers)
+
+
+def _in_order(folder: BucketFolder, numbers: Sequence[int]) -> Iterator[BatchFile]:
+    for expected, one in enumerate(numbers, numbers[0] if numbers else 0):
+        if one != expected:
+            raise _damaged(folder.folder / _name(expected))
+        yield folder.read_batch(one)
+
+
+def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> BatchFile:
+    """A file, given its header and where that ends."""
+    name = _name(number)
+
+    def extent(fields: list[Any] | None) -> Extent | None:
+        if fields is None:
+            return None
+        file, start, length, crc = fields
+        return Extent(file, start + begin if file == name else start, length, crc)
+
+    def all_of(given: Iterable[list[Any]]) -> Iterator[Extent]:
+        return (found for one in given if (found := extent(one)) is not None)
+
+    entries = tuple(
+        StoredEntry(
+            one["query"],
+            extent(one["state"]),
+            extent(one["about"]),
+            dict(zip(one["chunks"], all_of(one["chunks"].values()), strict=True)),
+            tuple(one["gone"]),
+            tuple(all_of(one["frames"])),
+            one["told"],
+        )
+        for one in header["entries"]
+    )
+    return BatchFile(number, header["whole"], header["revision"], header["now"], entries, size)
+
+
+def _name(number: int) -> str:
+    return f"{number:0{_DIGITS}d}{_SUFFIX}"
+
+
+def _damaged(path: Path) -> LogError:
+    return LogError(
+        "a file of the engine is damaged or missing",
+        detail=str(path),
+        hint="restore the database's folder from a copy",
+    )

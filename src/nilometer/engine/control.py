@@ -1,0 +1,154 @@
+"""The side of an engine that is told what to run, and sees how that is doing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nilometer.engine.bucket_files import BucketFolder, batches_after
+from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a bucket has said of a query after a micro-batch."""
+
+    query: str
+    bucket: int
+    number: int
+    time: int
+    told: Mapping[str, Any]
+
+
+class EngineControl:
+    """Changes the set of plans, and reads what buckets say; for any number of threads."""
+
+    def __init__(self, folder: Path, buckets: int) -> None:
+        self.folder = folder
+        self._buckets = buckets
+        self._plans = PlanFolder(folder)
+        self._lock = threading.RLock()
+        self._seen: dict[int, int] = {}
+        self._followed: dict[int, int] = {}
+        self._pending = 0
+        self._set = PlanSet()
+
+    def open(self, queries: set[str]) -> None:
+        """Begin with what these queries have kept; nothing runs yet. What others kept is dropped.
+
+        Old plans are deleted: a plan is made anew from its statement whenever an engine starts.
+        """
+        with self._lock:
+            before = self._plans.read()
+            kept = {
+                query: replace(one, plan=None)
+                for query, one in before.entries.items()
+                if query in queries
+            }
+            dropped = set(before.dropped)
+            for number in self._plans.buckets():
+                found, followed = self._states(number)
+                self._followed[number] = followed
+                dropped |= found - queries
+            self._set = PlanSet(before.revision + 1, kept, tuple(sorted(dropped)))
+            self._plans.write(self._set)
+            self._plans.keep_plans(set())
+
+    def _states(self, bucket: int) -> tuple[set[str], int]:
+        """The queries of which a bucket's files know, and the last revision in them."""
+        files = BucketFolder(self._plans.bucket(bucket))
+        self._seen[bucket] = -1
+        found, followed = set[str](), -1
+        for batch in batches_after(files, -1):
+            found = set() if batch.is_whole else found
+            found |= {one.query for one in batch.entries}
+            self._seen[bucket], followed = batch.number, max(followed, batch.revision)
+        return found, followed
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Changes that are made meanwhile take effect at once, at the end."""
+        with self._lock:
+            self._pending += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pending -= 1
+                if not self._pending:
+                    self._plans.write(self._set)
+
+    def run(self, plan: bytes, entry: PlanEntry) -> int:
+        """Let a query run, from now on or again; the revision in which it does.
+
+        Its bucket is that of its state, or the one with the fewest queries.
+        """
+        with self._lock:
+            before = self._set.entries.get(entry.query)
+            bucket = self._free_bucket() if before is None else before.bucket
+            attempt = 0 if before is None else before.attempt + 1
+            name = self._plans.add_plan(plan)
+            return self._change(replace(entry, bucket=bucket, attempt=attempt, plan=name))
+
+    def stop(self, query: str) -> int:
+        """Let a query run no more; its state is kept."""
+        with self._lock:
+            before = self._set.entries.get(query)
+            if before is None or before.plan is None:
+                return self._set.revision
+            return self._change(replace(before, plan=None))
+
+    def drop(self, query: str) -> None:
+        """Forget a query and its state."""
+        with self._lock:
+            entries = {name: one for name, one in self._set.entries.items() if name != query}
+            dropped = tuple(sorted({*self._set.dropped, query}))
+            self._write(PlanSet(self._set.revision + 1, entries, dropped))
+
+    def entry(self, query: str) -> PlanEntry | None:
+        """A query of the set."""
+        return self._set.entries.get(query)
+
+    def follows(self, bucket: int, revision: int) -> bool:
+        """Whether a bucket has seen a revision of the set, as far as `reports` has looked."""
+        return self._followed.get(bucket, -1) >= revision
+
+    def reports(self) -> list[Report]:
+        """What was said since this was asked last."""
+        with self._lock:
+            found = []
+            for number in self._plans.buckets():
+                files = BucketFolder(self._plans.bucket(number))
+                try:
+                    for batch in batches_after(files, self._seen.get(number, -1)):
+                        found += [
+                            Report(one.query, number, batch.number, batch.now, one.told)
+                            for one in batch.entries
+                        ]
+                        self._seen[number] = batch.number
+                        self._followed[number] = batch.revision
+                except FileNotFoundError:  # deleted since they were listed: the next time
+                    continue
+            return found
+
+    def _free_bucket(self) -> int:
+        counts = dict.fromkeys(range(self._buckets), 0)
+        for one in self._set.entries.values():
+            if one.bucket in counts and one.plan is not None:
+                counts[one.bucket] += 1
+        return min(counts, key=lambda bucket: (counts[bucket], bucket))
+
+    def _change(self, entry: PlanEntry) -> int:
+        entries = {**self._set.entries, entry.query: entry}
+        revision = self._set.revision + 1
+        self._write(PlanSet(revision, entries, self._set.dropped))
+        return revision
+
+    def _write(self, plans: PlanSet) -> None:
+        self._set = plans
+        if not self._pending:
+            self._plans.write(plans)

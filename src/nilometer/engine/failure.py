@@ -1,0 +1,40 @@
+"""Why a query has failed, on its way from a bucket to whoever looks after the query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nilometer import errors
+from nilometer.errors import NilometerError, SessionError, in_one_line
+from nilometer.mining.table_function import MiningError
+
+
+def describe_failure(error: Exception) -> dict[str, Any]:
+    """An error as JSON."""
+    if isinstance(error, NilometerError):
+        return {
+            "kind": type(error).__name__,
+            "message": error.message,
+            "detail": error.detail,
+            "hint": error.hint,
+        }
+    if isinstance(error, MemoryError):
+        return {"kind": "SessionError", "message": "the engine has run out of memory"}
+    return {
+        "kind": "SessionError",
+        "message": "the query could not go on",
+        "detail": in_one_line(error),
+    }
+
+
+def read_failure(told: dict[str, Any]) -> NilometerError:
+    """The error that was described."""
+    kind: Any = getattr(errors, str(told["kind"]), SessionError)
+    if told["kind"] == MiningError.__name__:
+        kind = MiningError
+    try:
+        found = kind(told["message"], detail=told.get("detail"), hint=told.get("hint"))
+    except TypeError:  # it wants to know more
+        found = SessionError(told["message"], detail=told.get("detail"), hint=told.get("hint"))
+    assert isinstance(found, NilometerError)
+    return found

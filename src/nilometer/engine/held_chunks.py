@@ -1,0 +1,63 @@
+"""The chunks of one query in a bucket: in memory, and in the bucket's files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
+from nilometer.operators.chunk_codec import decode_rows, encode_rows
+from nilometer.operators.chunk_store import ChunkRef
+
+Fetch = Callable[[str], bytes]
+"""Reads what a chunk was encoded as, given its name."""
+
+
+class HeldChunks:
+    """A chunk store whose changes count once they are saved.
+
+    A chunk is encoded when it is saved first, so what is replaced before costs nothing.
+    """
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._chunks: dict[str, Chunk] = {}
+        self._new: set[str] = set()
+        self._gone: set[str] = set()
+
+    def add(self, chunk: Chunk, level: int) -> ChunkRef:
+        name = uuid4().hex
+        self._chunks[name] = chunk
+        self._new.add(name)
+        return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, chunk.rows.nbytes, 0)
+
+    def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
+        found = self._chunks.get(ref.id)
+        if found is None:
+            found = self._chunks[ref.id] = decode_rows(self._fetch(ref.id), layout, kernel)
+        return found
+
+    def remove(self, ref: ChunkRef) -> None:
+        if ref.id in self._new:
+            self._new.discard(ref.id)
+            self._chunks.pop(ref.id, None)
+        else:
+            self._gone.add(ref.id)
+
+    def changes(self) -> tuple[dict[str, bytes], list[str]]:
+        """New chunks, encoded, and the names of those that are gone, since the last time."""
+        return {name: encode_rows(self._chunks[name]) for name in self._new}, sorted(self._gone)
+
+    def saved(self) -> None:
+        """What `changes` said last is in the bucket's files."""
+        for name in self._gone:
+            self._chunks.pop(name, None)
+        self._new.clear()
+        self._gone.clear()
+
+    def forget_changes(self) -> None:
+        """Be as what was saved last says."""
+        for name in self._new:
+            self._chunks.pop(name, None)
+        self._new.clear()
+        self._gone.clear()

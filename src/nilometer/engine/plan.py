@@ -1,0 +1,151 @@
+"""A query as data: what it reads, its stages, and how its results become rows of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from nilometer.engine.describe_query import describe_changes, describe_join
+from nilometer.engine.result_rows import ResultRows, finish_results, result_layout, with_time
+from nilometer.local.read_source import read_source
+from nilometer.log.layout import LogLayout
+from nilometer.log.position import Position
+from nilometer.operators.source_reader import SourceReader
+from nilometer.operators.stage import Stage
+from nilometer.sql.changes_plan import ChangesPlan, Plan
+from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.physical import build_stage
+from nilometer.sql.plan import JoinPlan, Source
+from nilometer.sql.sensor_conditions import row_condition, sensor_condition
+from nilometer.sql.stages import PlannedStage, StreamInput, cut_into_stages
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What one stream of a stage gets out of a log."""
+
+    stage: int
+    stream: int
+    relation: str
+    reader: SourceReader
+    where: str | None
+    """Of a sensor table: the condition on static columns that chooses the rows it reads."""
+    needs: str | None
+    """The same for the sensors that are contacted."""
+
+
+@dataclass(frozen=True)
+class PlanPart:
+    """Stages that lead to results, each after those that send to it."""
+
+    stages: tuple[Stage, ...]
+    sends: tuple[tuple[int, int] | None, ...]
+    """To which stream of which stage each sends; None: its results leave."""
+    feeds: tuple[Feed, ...]
+    held: tuple[tuple[int, int, pa.RecordBatch, pa.Array | None], ...]
+    """Stage, stream and rows of static tables, of which some are selected."""
+    rows: ResultRows
+
+
+@dataclass(frozen=True)
+class EnginePlan:
+    """A query that an engine runs beside others. Several parts are put together by UNION ALL."""
+
+    parts: tuple[PlanPart, ...]
+    layout: LogLayout
+    """The log of the results."""
+    description: dict[str, Any]
+    """What makes this query this one; its state is for no other."""
+
+    @property
+    def feeds(self) -> list[Feed]:
+        """Those of all parts."""
+        return [feed for part in self.parts for feed in part.feeds]
+
+    @property
+    def needs_now(self) -> bool:
+        """Whether some stage must be told the times of micro-batches."""
+        return any(stage.needs_now for part in self.parts for stage in part.stages)
+
+
+@dataclass(frozen=True)
+class OpenedFeed:
+    """A feed, the log that it reads, and from where on if it has not read anything yet."""
+
+    feed: Feed
+    log: str
+    start: Position
+    name: str
+    """Under which the log knows how far it has been read."""
+
+
+@dataclass(frozen=True)
+class HostedPlan:
+    """A plan with all that a bucket needs to run it."""
+
+    plan: EnginePlan
+    feeds: tuple[OpenedFeed, ...]
+    """In the order of `plan.feeds`."""
+    compression: str | None
+    """Of the results."""
+    dead_letters: str | None
+    """The log of rows that cannot be computed; None: they fail the query."""
+
+
+def make_plan(plan: Plan, tables: Mapping[str, pa.RecordBatch]) -> EnginePlan:
+    """The query of a plan that was made for one bucket; static tables are given by name.
+
+    Raises NotInSubsetError if only Spark can compute something of it.
+    """
+    plan = with_time(plan)
+    found = finish_results(plan)
+    parts, described = [], []
+    for one, rows in found.parts:
+        if isinstance(one, ChangesPlan):
+            staged = cut_into_stages(one)
+            stages, about = staged.stages, describe_changes(staged)
+        else:
+            stage = build_stage(one)
+            inputs = tuple(StreamInput(one, number) for number in range(len(one.sources)))
+            stages, about = (PlannedStage(stage, inputs),), describe_join(one, stage)
+        parts.append(_part(stages, rows, tables))
+        described.append(about)
+    description = described[0] if len(described) == 1 else {"parts": described}
+    return EnginePlan(tuple(parts), result_layout(found.schema, plan), description)
+
+
+def _part(
+    stages: tuple[PlannedStage, ...], rows: ResultRows, tables: Mapping[str, pa.RecordBatch]
+) -> PlanPart:
+    feeds, held = [], []
+    for number, planned in enumerate(stages):
+        if planned.overhears:
+            raise NotInSubsetError("a stream that may be idle is not available")
+        for stream, given in enumerate(planned.inputs):
+            if not isinstance(given, StreamInput):
+                continue
+            plan, source = given.plan, given.plan.sources[given.source]
+            reader = read_source(plan, source)
+            table = _rows_of(source, tables)
+            if table is not None:
+                held.append((number, stream, *reader.read(table, None)))
+            else:
+                feeds.append(_feed(number, stream, plan, source, reader))
+    sends = [None if s.to_stage is None else (s.to_stage, s.to_stream) for s in stages]
+    return PlanPart(
+        tuple(one.stage for one in stages), tuple(sends), tuple(feeds), tuple(held), rows
+    )
+
+
+def _rows_of(source: Source, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch | None:
+    if source.relation.rows is not None:
+        return source.relation.rows
+    return tables.get(source.relation.name)
+
+
+def _feed(stage: int, stream: int, plan: JoinPlan, source: Source, reader: SourceReader) -> Feed:
+    where, needs = row_condition(plan, source), sensor_condition(plan, source)
+    return Feed(stage, stream, source.relation.name, reader, where, needs)

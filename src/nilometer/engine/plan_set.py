@@ -1,0 +1,133 @@
+"""The set of plans that an engine runs: a small file, and a file for each plan.
+
+Whoever runs queries looks at the revision, and reads the set again when it has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from nilometer.errors import LogError
+from nilometer.log.local_storage import sync_folder
+
+_SET: Final = "plans.json"
+_PLANS: Final = "plans"
+BUCKETS: Final = "buckets"
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """One query of the set."""
+
+    query: str
+    """Its id, which no other query has, nor will have."""
+    bucket: int
+    plan: str | None
+    """The name of its plan's file; None: it is stopped, and its state is kept."""
+    attempt: int = 0
+    """Another number: it is tried again after a failure."""
+    results: str = ""
+    """The log of its results, and"""
+    fsync: str = "replayed"
+    disk: int | None = None
+    history: int = 0
+    """how that is kept."""
+    dead_letters: str | None = None
+    """The log of rows that cannot be computed; None: they fail the query."""
+    logs: Sequence[tuple[str, str]] = ()
+    """The logs that it reads, and under which names."""
+    needs_now: bool = False
+    """Whether it must be told the time."""
+
+
+@dataclass(frozen=True)
+class PlanSet:
+    """All queries of an engine, by their ids."""
+
+    revision: int = 0
+    entries: Mapping[str, PlanEntry] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """Queries whose state is not to be kept any more."""
+
+    def in_bucket(self, bucket: int) -> list[PlanEntry]:
+        """The queries that run in a bucket."""
+        entries = self.entries.values()
+        return [one for one in entries if one.bucket == bucket and one.plan is not None]
+
+
+class PlanFolder:
+    """Where the set lies."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def bucket(self, number: int) -> Path:
+        """The folder of a bucket's files."""
+        return self.folder / BUCKETS / str(number)
+
+    def buckets(self) -> list[int]:
+        """The buckets that have files."""
+        found = self.folder / BUCKETS
+        return sorted(int(one.name) for one in found.iterdir()) if found.is_dir() else []
+
+    def stamp(self) -> tuple[int, int]:
+        """Something else for another set."""
+        try:
+            status = (self.folder / _SET).stat()
+        except FileNotFoundError:
+            return (0, 0)
+        return (status.st_ino, status.st_mtime_ns)
+
+    def read(self) -> PlanSet:
+        """The set as it is; an empty one if none was ever written."""
+        path = self.folder / _SET
+        try:
+            content: dict[str, Any] = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return PlanSet()
+        except ValueError as error:
+            raise LogError("the set of plans is damaged", detail=f"{path}: {error}") from None
+        entries = [PlanEntry(**one) for one in content["entries"]]
+        by_id = {one.query: one for one in entries}
+        return PlanSet(content["revision"], by_id, tuple(content["dropped"]))
+
+    def write(self, plans: PlanSet) -> None:
+        """Replace the set."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content = {
+            "revision": plans.revision,
+            "entries": [asdict(one) for one in plans.entries.values()],
+            "dropped": plans.dropped,
+        }
+        aside = self.folder / f".{_SET}.{uuid4().hex}"
+        with open(aside, "wb") as file:
+            file.write(json.dumps(content).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self.folder / _SET)
+        sync_folder(self.folder)
+
+    def add_plan(self, content: bytes) -> str:
+        """Keep a plan, pickled; its name. It lasts as long as the engine runs, and no longer."""
+        name = uuid4().hex
+        folder = self.folder / _PLANS
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        return name
+
+    def plan(self, name: str) -> bytes:
+        """A plan that was kept."""
+        return (self.folder / _PLANS / name).read_bytes()
+
+    def keep_plans(self, names: set[str]) -> None:
+        """Delete all other plans."""
+        folder = self.folder / _PLANS
+        for one in folder.iterdir() if folder.is_dir() else ():
+            if one.name not in names:
+                one.unlink(missing_ok=True)

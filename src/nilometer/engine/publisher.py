@@ -1,0 +1,300 @@
+"""Brings results from the files of buckets into the logs of queries, every one once.
+
+The files are durable, so the logs are not forced to the disk with every append: every so often one
+call does that for all of them, and then the files are not needed any more. After a power failure
+the same frames are appended once more, where they stood. The logs know by the number of each
+append what they have.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from nilometer.engine.bucket_files import BatchFile, BucketFolder, StoredEntry, results_after
+from nilometer.engine.failure import describe_failure
+from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
+from nilometer.engine.published import read_published, write_published
+from nilometer.errors import LogError
+from nilometer.kernels.row_errors import RowErrors
+from nilometer.log.clock import now_micros
+from nilometer.log.dead_letters import DeadLetter, append_batch
+from nilometer.log.frame_format import HEADER, EncodedFrame, FrameHeader
+from nilometer.log.local_storage import sync_file_system, sync_folder
+from nilometer.log.location import storage_at
+from nilometer.log.options import Fsync, LogOptions
+from nilometer.log.position import Position
+from nilometer.log.published import read_layout
+from nilometer.log.registrations import commit_all
+from nilometer.log.writer import LogWriter
+
+DURABLE_EVERY: Final = 10.0
+_TRIM_EVERY: Final = 30.0
+_STUCK: Final = "stuck"
+_RETRY_EVERY: Final = 2.0
+
+
+@dataclass
+class _Results:
+    """The log of a query's results, open for writing."""
+
+    writer: LogWriter
+    trimmed: float
+
+
+@dataclass
+class _Bucket:
+    """What was published of a bucket."""
+
+    files: BucketFolder
+    shown: int
+    """Up to this file readers see all results, and"""
+    durable: int
+    """up to this one not even a power failure takes them."""
+    behind: set[str] = field(default_factory=set)
+    """Queries whose logs have more for them than they got."""
+    stamp: int = -1
+
+
+@dataclass
+class Publisher:
+    """Of all buckets of an engine; used by one thread."""
+
+    folder: Path
+    clock: Callable[[], float] = time.monotonic
+    _set: PlanSet = field(default_factory=PlanSet)
+    _stamp: tuple[int, int] | None = None
+    _buckets: dict[int, _Bucket] = field(default_factory=dict)
+    _open: dict[str, _Results] = field(default_factory=dict)
+    _waiting: dict[str, float] = field(default_factory=dict)
+    """Queries whose results cannot be appended at present, and when that is tried again."""
+    _positions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """How far queries have read that was not told to the logs yet."""
+    _forced: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._plans = PlanFolder(self.folder)
+        self._forced = self.clock()
+        stuck = self.folder / _STUCK
+        for one in stuck.iterdir() if stuck.is_dir() else ():
+            self._waiting[one.name] = 0.0
+
+    def is_behind(self, bucket: int) -> bool:
+        """Whether queries of a bucket have more to read than they got."""
+        found = self._buckets.get(bucket)
+        return found is not None and bool(found.behind)
+
+    def step(self) -> bool:
+        """Publish what is new; whether there was something."""
+        self._read_set()
+        found = False
+        for number in self._plans.buckets():
+            bucket = self._bucket(number)
+            stamp = bucket.files.folder.stat().st_mtime_ns
+            if stamp == bucket.stamp and time.time_ns() - stamp > 1_000_000_000:
+                continue
+            for batch in results_after(bucket.files, bucket.shown):
+                found = True
+                self._publish(bucket, batch)
+            bucket.stamp = stamp
+        for query, due in list(self._waiting.items()):
+            if due <= self.clock():
+                self._try_again(query)
+        if self.clock() - self._forced >= DURABLE_EVERY:
+            self.force()
+        return found
+
+    def force(self) -> None:
+        """Make everything durable that was published, and tell logs how far they were read."""
+        self._forced = self.clock()
+        if any(one.durable < one.shown for one in self._buckets.values()):
+            for place in self._local_places():
+                sync_file_system(place)
+            for number, bucket in self._buckets.items():
+                if bucket.durable < bucket.shown:
+                    write_published(self.folder, number, bucket.shown)
+                    bucket.durable = bucket.shown
+        positions, self._positions = self._positions, {}
+        self._commit(positions)
+
+    def _local_places(self) -> list[Path]:
+        """A folder of each file system that logs of results lie in."""
+        logs = (one.results for one in self._set.entries.values() if "://" not in one.results)
+        parents = {self.folder, *(Path(log).parent for log in logs)}
+        devices = {one.stat().st_dev: one for one in parents if one.is_dir()}
+        return list(devices.values())
+
+    def close(self) -> None:
+        """Force everything to the disk, and let the logs go."""
+        self.force()
+        for one in self._open.values():
+            one.writer.close()
+        self._open.clear()
+
+    def _read_set(self) -> None:
+        stamp = self._plans.stamp()
+        if stamp == self._stamp:
+            return
+        before, self._set, self._stamp = self._set, self._plans.read(), stamp
+        for query in list(self._open):
+            entry, known = self._set.entries.get(query), before.entries.get(query)
+            if entry is None or entry.plan is None or known is None or _kept(entry) != _kept(known):
+                self._open.pop(query).writer.close()
+        for query in self._waiting:
+            self._waiting[query] = 0.0
+        running = {one.query for one in self._set.entries.values() if one.plan is not None}
+        for bucket in self._buckets.values():
+            bucket.behind &= running
+
+    def _bucket(self, number: int) -> _Bucket:
+        if number not in self._buckets:
+            durable = read_published(self.folder, number)
+            files = BucketFolder(self._plans.bucket(number))
+            self._buckets[number] = _Bucket(files, durable, durable)
+        return self._buckets[number]
+
+    def _publish(self, bucket: _Bucket, batch: BatchFile) -> None:
+        for entry in batch.entries:
+            known = self._set.entries.get(entry.query)
+            if known is None:
+                self._stamp = None  # it is newer than what was read
+                self._read_set()
+                known = self._set.entries.get(entry.query)
+            if known is None:
+                continue  # it was dropped meanwhile
+            if "positions" in entry.told:
+                self._positions[entry.query] = entry.told["positions"]
+            if entry.frames:
+                self._publish_entry(known, entry, bucket.files)
+            if entry.told.get("behind"):
+                bucket.behind.add(entry.query)
+            else:
+                bucket.behind.discard(entry.query)
+        bucket.shown = batch.number
+
+    def _publish_entry(self, known: PlanEntry, entry: StoredEntry, files: BucketFolder) -> None:
+        frames = [files.read(one) for one in entry.frames]
+        told = dict(entry.told)
+        if known.query in self._waiting:
+            self._put_aside(known, told, frames)
+            return
+        try:
+            self._append(known, told, frames)
+        except Exception as error:  # others are not to suffer
+            self._put_aside(known, told, frames, error)
+
+    def _append(self, known: PlanEntry, told: dict[str, Any], frames: Sequence[bytes]) -> None:
+        key = (known.query, int(told["key"]))
+        errors = RowErrors.from_json(told["errors"])
+        if errors.count and known.dead_letters is not None:
+            now = now_micros()
+            letters = [DeadLetter(one.stream, now, one.reason, one.row) for one in errors.noted]
+            append_batch(known.dead_letters, letters, errors.count, key)
+        results = self._results(known)
+        try:
+            decoded = [_decode(one) for one in frames]
+            results.writer.append_frames(decoded, watermark=told["watermark"], key=key)
+            if self.clock() - results.trimmed > _TRIM_EVERY:
+                results.trimmed = self.clock()
+                results.writer.trim()
+        except BaseException:
+            self._open.pop(known.query).writer.close()
+            raise
+
+    def _results(self, known: PlanEntry) -> _Results:
+        found = self._open.get(known.query)
+        if found is None:
+            layout = read_layout(storage_at(known.results))
+            if layout is None:
+                raise LogError("the log of the results is gone", detail=known.results)
+            options = LogOptions(
+                fsync=Fsync(known.fsync), memory=0, disk=known.disk, history=known.history
+            )
+            writer = LogWriter.open(known.results, layout[0], options)
+            found = self._open[known.query] = _Results(writer, self.clock())
+        return found
+
+    def _put_aside(
+        self,
+        known: PlanEntry,
+        told: dict[str, Any],
+        frames: Sequence[bytes],
+        error: Exception | None = None,
+    ) -> None:
+        """Keep results apart that cannot be appended, so that the bucket's files can go."""
+        folder = self.folder / _STUCK / known.query
+        folder.mkdir(parents=True, exist_ok=True)
+        told = {**told, "sizes": [len(one) for one in frames]}
+        head = json.dumps(told).encode()
+        aside = folder / f".{told['key']:012d}"
+        aside.write_bytes(len(head).to_bytes(8, "little") + head + b"".join(frames))
+        aside.replace(folder / f"{told['key']:012d}")
+        if error is not None:
+            self._waits(known.query, error)
+
+    def _waits(self, query: str, error: Exception) -> None:
+        """Try it later."""
+        self._waiting[query] = self.clock() + _RETRY_EVERY
+        path = self.folder / _STUCK / query / ".why"
+        path.write_text(json.dumps(describe_failure(error)))
+        sync_folder(path.parent)
+
+    def _try_again(self, query: str) -> None:
+        """Append what waits, oldest first."""
+        folder, known = self.folder / _STUCK / query, self._set.entries.get(query)
+        if known is None and query not in self._set.dropped:
+            self._waiting[query] = self.clock() + _RETRY_EVERY
+            return
+        for path in sorted(one for one in folder.iterdir() if not one.name.startswith(".")):
+            if known is not None:
+                content = path.read_bytes()
+                size = int.from_bytes(content[:8], "little")
+                told, body = json.loads(content[8 : 8 + size]), content[8 + size :]
+                frames, start = [], 0
+                for length in told["sizes"]:
+                    frames.append(body[start : start + length])
+                    start += length
+                try:
+                    self._append(known, told, frames)
+                except Exception as error:
+                    self._waits(query, error)
+                    return
+            path.unlink()
+        (folder / ".why").unlink(missing_ok=True)
+        folder.rmdir()
+        del self._waiting[query]
+
+    def _commit(self, positions: dict[str, list[dict[str, Any]]]) -> None:
+        """Tell logs how far queries have read."""
+        by_log: dict[str, dict[str, Position]] = {}
+        for query, found in positions.items():
+            known = self._set.entries.get(query)
+            for (log, name), one in zip(known.logs if known else (), found, strict=False):
+                by_log.setdefault(log, {})[name] = Position.from_json(one)
+        for log, readers in by_log.items():
+            commit_all(log, readers, now=now_micros())
+
+
+def stuck_results(folder: Path, query: str) -> dict[str, Any] | None:
+    """Why the results of a query cannot be appended to their log, if they cannot."""
+    try:
+        found: dict[str, Any] = json.loads((folder / _STUCK / query / ".why").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def _decode(content: bytes) -> EncodedFrame:
+    header = FrameHeader.from_bytes(content[:HEADER])
+    if header is None:
+        raise LogError("a frame of results is damaged")
+    return EncodedFrame(header, [content[HEADER:]])
+
+
+def _kept(entry: PlanEntry) -> tuple[str, int | None, int]:
+    """How the results of a query are kept."""
+    return (entry.fsync, entry.disk, entry.history)

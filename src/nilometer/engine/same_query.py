@@ -1,0 +1,43 @@
+"""Whether kept state belongs to a query as it is now."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from nilometer.errors import CheckpointError
+
+PREDICATES: Final = "predicates"
+"""What a query's description calls them; the parser writes them, each release its own way."""
+FORMAT: Final = 1
+"""The form of manifests, to be raised when a release cannot go on with what an earlier one kept."""
+
+
+def check_same_query(manifest: dict[str, Any], query: dict[str, Any], buckets: int) -> None:
+    """Refuse to continue what another query, release or number of buckets has begun."""
+    form = manifest.get("format", 1)  # which the first release did not say
+    if form != FORMAT:
+        raise CheckpointError(
+            "this checkpoint was written by another release of Nilometer",
+            detail=f"its state has format {form}, this release reads {FORMAT}",
+            hint="go on with that release, or start with an empty checkpoint",
+        )
+    if manifest["buckets"] != buckets:
+        raise CheckpointError(
+            f"this checkpoint was written with {manifest['buckets']} buckets, not {buckets}",
+            hint=f"pass buckets={manifest['buckets']}, or start with an empty checkpoint",
+        )
+    for part in {**manifest["query"], **query}:
+        before, now = manifest["query"].get(part), query.get(part)
+        if before != now and not (part == PREDICATES and _say_the_same(before, now)):
+            raise CheckpointError(
+                f"this checkpoint belongs to another query: its {part} differ",
+                detail=f"the checkpoint has {before}; the query has {now}",
+                hint="start a changed query with an empty checkpoint",
+            )
+
+
+def _say_the_same(before: list[str] | None, now: list[str] | None) -> bool:
+    """Whether predicates differ only in how releases of the parser write them."""
+    from nilometer.sql.scalars import respell  # noqa: PLC0415 - workers need no parser
+
+    return [respell(one) for one in before or ()] == [respell(one) for one in now or ()]

@@ -1,0 +1,382 @@
+"""Many queries in one engine, without Spark: whatever happens, the logs hold what each would give
+alone. Workers come and go, two may work on the same bucket, and the publisher may end anywhere."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from nilometer.engine import bucket as bucket_module
+from nilometer.engine import bucket_files, log_reads
+from nilometer.engine.bucket import Bucket, MicroBatchTask
+from nilometer.engine.bucket_files import BucketFolder, Entry
+from nilometer.engine.control import EngineControl
+from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
+from nilometer.engine.plan_set import PlanEntry
+from nilometer.engine.publisher import Publisher, stuck_results
+from nilometer.engine.result_rows import with_time
+from nilometer.errors import LogError
+from nilometer.kernels.row_errors import RowErrors, leaving_out
+from nilometer.local.database import NoEngine
+from nilometer.local.run_changes import LocalChanges
+from nilometer.local.run_query import LocalQuery, LocalUnion
+from nilometer.log.layout import TIMESTAMP, LogLayout
+from nilometer.log.options import LogOptions
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.writer import LogWriter, make_log
+from nilometer.operators.watermarks import StreamClock
+from nilometer.sql.catalog import Catalog, Relation
+from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.statements import read_query
+from tests.examples import share_of
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", TIMESTAMP)])
+STREAMS = ("A", "B")
+TABLE = pa.RecordBatch.from_pylist([{"id": 1, "name": "one"}, {"id": 2, "name": "two"}])
+STATEMENTS = (
+    "SELECT k, v FROM A WHERE v > 40",
+    "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM A [RANGE 20 MILLISECONDS] GROUP BY k EMIT CHANGES",
+    "SELECT DISTINCT k FROM B [RANGE 15 MILLISECONDS] EMIT CHANGES",
+    "SELECT A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW = 10 MILLISECONDS",
+    "SELECT A.v, T.name FROM A JOIN T ON A.k = T.id",
+    "SELECT k, v FROM A WHERE k = 1 UNION ALL SELECT k, v FROM B WHERE k = 2",
+    "SELECT k, v FROM A [ROWS 3] ORDER BY v DESC LIMIT 2 EMIT CHANGES",
+    "SELECT window.start AS w, COUNT(*) AS n FROM A GROUP BY window(ts, '10 milliseconds')",
+    "SELECT k, 100 / (v % 5) AS x FROM B",
+    "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 9 MILLISECONDS] "
+    "GROUP BY k) AS S GROUP BY n EMIT CHANGES",
+)
+
+
+class World:
+    """Two logs, and an engine of two buckets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.logs = {name: str(folder / "logs" / name) for name in STREAMS}
+        layout = LogLayout(SCHEMA, "ts")
+        self.writers = {
+            name: LogWriter.open(log, layout, LogOptions(history=1 << 60))
+            for name, log in self.logs.items()
+        }
+        clock = StreamClock(told=True)
+        relations = {
+            name: Relation(name, tuple(SCHEMA.names), tuple(SCHEMA.types), "ts", clock)
+            for name in STREAMS
+        }
+        ended = StreamClock(ended=True)
+        names, kinds = tuple(TABLE.schema.names), tuple(TABLE.schema.types)
+        relations["T"] = Relation("T", names, kinds, clock=ended, is_table=True)
+        self.catalog = Catalog(relations, {}, NoEngine())
+        self.engine = folder / "engine"
+        self.control = EngineControl(self.engine, 2)
+        self.control.open(set())
+        self.publisher = Publisher(self.engine)
+        self.workers: list[dict[int, Bucket]] = [{}, {}]
+
+    def plan(self, sql: str) -> Plan:
+        return compile_statement(read_query(sql), self.catalog, 1)
+
+    def results(self, query: str) -> str:
+        return str(self.folder / "logs" / query)
+
+    def start(
+        self,
+        query: str,
+        sql: str,
+        starts: Mapping[str, Position],
+        *,
+        disk: int | None = None,
+        dead: bool = True,
+    ) -> None:
+        """Let a query run."""
+        plan = make_plan(self.plan(sql), {"T": TABLE})
+        feeds = tuple(
+            OpenedFeed(feed, self.logs[feed.relation], starts[feed.relation], query)
+            for feed in plan.feeds
+        )
+        letters = f"{self.results(query)}.dead" if dead else None
+        make_log(self.results(query), plan.layout)
+        hosted = HostedPlan(plan, feeds, "zstd", letters)
+        entry = PlanEntry(
+            query,
+            0,
+            None,
+            results=self.results(query),
+            history=1 << 60,
+            disk=disk,
+            dead_letters=letters,
+            needs_now=plan.needs_now,
+        )
+        self.control.run(pickle.dumps(hosted), entry)
+
+    def ends(self) -> dict[str, Position]:
+        return {name: writer.end for name, writer in self.writers.items()}
+
+    def run(self, bucket: int, worker: int = 0) -> None:
+        """A micro-batch of one bucket, in one of the workers."""
+        host = self.workers[worker].setdefault(bucket, Bucket(self.engine, bucket))
+        ends = {self.logs[name]: end for name, end in self.ends().items()}
+        host.run(MicroBatchTask(self.control._set.revision, ends, 0))
+
+    def run_somewhere(self, chance: random.Random) -> None:
+        """A micro-batch that may be lost with its worker, before or after its file is there."""
+        bucket, worker = chance.randrange(2), chance.randrange(2)
+        end = chance.choice(("done", "done", "done", "before", "after"))
+        write = BucketFolder.write
+
+        def lose(folder: BucketFolder, *given: Any, **more: Any) -> Any:
+            if end == "after":
+                write(folder, *given, **more)
+            raise Lost
+
+        if end == "done":
+            self.run(bucket, worker)
+            return
+        with pytest.MonkeyPatch.context() as patch, suppress(Lost):
+            patch.setattr(BucketFolder, "write", lose)
+            self.run(bucket, worker)
+            return
+        self.workers[worker] = {}
+
+    def publish(self, chance: random.Random) -> None:
+        """Publish, and maybe end in the middle of it."""
+        left = chance.choice((1, 2, 1000))
+        append = LogWriter.append_frames
+
+        def lose(writer: LogWriter, *given: Any, **more: Any) -> bool:
+            nonlocal left
+            left -= 1
+            done = append(writer, *given, **more) if left or chance.random() < 0.5 else False
+            if not left:
+                raise Lost
+            return done
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LogWriter, "append_frames", lose)
+            try:
+                self.publisher.step()
+            except Lost:
+                self.new_publisher()
+        if chance.random() < 0.3:
+            self.publisher.force()
+
+    def new_publisher(self) -> None:
+        for one in self.publisher._open.values():
+            one.writer.close()
+        self.publisher = Publisher(self.engine)
+
+    def settle(self) -> None:
+        """Let everything be done that is to do."""
+        for _ in range(200):
+            for number in (0, 1):
+                self.run(number)
+            found = self.publisher.step()
+            if not found and not any(map(self.publisher.is_behind, (0, 1))):
+                return
+        raise AssertionError("it does not come to an end")
+
+    def add_rows(self, chance: random.Random, now: int) -> int:
+        """A few rows for one of the logs, in the order of time."""
+        writer = self.writers[chance.choice(STREAMS)]
+        times = sorted(now + chance.randrange(5) for _ in range(chance.randrange(1, 5)))
+        rows = [
+            {"k": chance.randrange(3), "v": chance.randrange(100), "ts": 1000 * one}
+            for one in times
+        ]
+        columns = [pa.array([r[f.name] for r in rows], pa.int64()).cast(f.type) for f in SCHEMA]
+        batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        writer.append(batch, watermark=1000 * max(times))
+        return times[-1]
+
+    def close(self) -> None:
+        for one in self.publisher._open.values():
+            one.writer.close()
+        for writer in self.writers.values():
+            writer.close()
+
+    def published(self, query: str) -> Counter[Any]:
+        """The results in a query's log, each of them with how often it is there."""
+        log = LogReader.open(self.results(query))
+        rows = [row for one in log.read(log.start) for row in one.rows.to_pylist()]
+        return Counter(tuple(row.items()) for row in rows)
+
+
+@dataclass
+class Query:
+    """A query of a history, and what it must have given."""
+
+    sql: str
+    starts: dict[str, Position]
+    runs: bool = True
+
+
+def expected(world: World, query: Query, until: Mapping[str, Position]) -> Counter[Any]:
+    """What the local engine gives, in one go, for the rows that a query has read."""
+    told = world.catalog.relations
+    relations = {
+        name: one if one.is_table else replace(one, clock=StreamClock())
+        for name, one in told.items()
+    }
+    catalog = replace(world.catalog, relations=relations)
+    plan = with_time(compile_statement(read_query(query.sql), catalog, 1))
+    rows = {}
+    for name, log in world.logs.items():
+        frames = LogReader.open(log).read(query.starts[name], until[name])
+        table = pa.Table.from_batches([one.rows for one in frames], SCHEMA).combine_chunks()
+        if len(table):
+            rows[name] = table.to_batches()[0]
+    with leaving_out(RowErrors()):
+        answer = _local(plan).feed(rows, 0)
+    return Counter(tuple(row.items()) for row in answer.to_pylist())
+
+
+def _local(plan: Plan) -> LocalChanges | LocalUnion | LocalQuery:
+    held = {"T": TABLE}
+    if isinstance(plan, ChangesPlan):
+        return LocalChanges(plan, None, held)
+    return LocalUnion(plan, held) if isinstance(plan, UnionPlan) else LocalQuery(plan, held)
+
+
+class Lost(BaseException):
+    """A worker is gone."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("seed", range(share_of(60)))
+def test_whatever_happens_every_query_gives_what_it_would_alone(
+    world: World, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(bucket_module, "_WHOLE_AFTER_FILES", chance.choice((3, 200)))
+    monkeypatch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
+    monkeypatch.setattr(log_reads.LogReads.__init__, "__defaults__", (chance.choice((3, 1000)),))
+    queries: dict[str, Query] = {}
+    now = 0
+    for step in range(60):
+        match chance.choices(
+            ("rows", "run", "create", "stop", "start", "drop", "publish", "worker", "publisher"),
+            (8, 10, 3, 1, 2, 1, 5, 1, 1),
+        )[0]:
+            case "rows":
+                now = world.add_rows(chance, now)
+            case "run":
+                world.run_somewhere(chance)
+            case "create":
+                sql = chance.choice(STATEMENTS)
+                log = LogReader.open
+                starts = {n: w.end for n, w in world.writers.items()}
+                if chance.random() < 0.5:
+                    starts = {n: log(world.logs[n]).start for n in STREAMS}
+                queries[f"q{step}"] = Query(sql, starts)
+                world.start(f"q{step}", sql, starts)
+            case "stop":
+                if names := [n for n, q in queries.items() if q.runs]:
+                    name = chance.choice(names)
+                    world.control.stop(name)
+                    queries[name].runs = False
+            case "start":
+                if names := [n for n, q in queries.items() if not q.runs]:
+                    name = chance.choice(names)
+                    world.start(name, queries[name].sql, queries[name].starts)
+                    queries[name].runs = True
+            case "drop":
+                if queries:
+                    name = chance.choice(list(queries))
+                    world.control.drop(name)
+                    del queries[name]
+            case "publish":
+                world.publish(chance)
+            case "worker":
+                world.workers[chance.randrange(2)] = {}
+            case "publisher":
+                world.new_publisher()
+    for name, query in queries.items():
+        if not query.runs:
+            world.start(name, query.sql, query.starts)
+    world.settle()
+    for name, query in queries.items():
+        assert world.published(name) == expected(world, query, world.ends()), query.sql
+
+
+def test_a_query_that_raises_fails_alone(world: World) -> None:
+    starts = world.ends()
+    world.start("good", STATEMENTS[0], starts)
+    world.start("bad", "SELECT k, 100 / (v - v) AS x FROM A", starts, dead=False)
+    chance, now = random.Random(1), 0
+    for _ in range(5):
+        now = world.add_rows(chance, now)
+    for number in (0, 1):
+        world.run(number)
+    told = {one.query: one.told for one in world.control.reports()}
+    assert told["bad"]["failure"]["kind"] == "PredicateError"
+    assert "failure" not in told["good"]
+    world.settle()
+    assert not [one for one in world.control.reports() if one.query == "bad"]
+    wanted = expected(world, Query(STATEMENTS[0], starts), world.ends())
+    assert world.published("good") == wanted
+
+
+def test_results_that_find_no_room_wait_alone(world: World) -> None:
+    starts = world.ends()
+    world.start("full", "SELECT k, v FROM A", starts, disk=2000)
+    world.start("good", "SELECT k, v FROM A", starts)
+    chance, now = random.Random(1), 0
+    for _ in range(30):
+        now = world.add_rows(chance, now)
+        world.settle()
+    why = stuck_results(world.engine, "full")
+    assert why is not None
+    assert why["kind"] == "LogFullError"
+    wanted = expected(world, Query("SELECT k, v FROM A", starts), world.ends())
+    assert world.published("good") == wanted
+    assert world.published("full") != wanted
+    world.new_publisher()
+    world.start("full", "SELECT k, v FROM A", starts)
+    world.settle()
+    assert world.published("full") == wanted
+    assert stuck_results(world.engine, "full") is None
+
+
+def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
+    folder = BucketFolder(tmp_path)
+    assert folder.write(0, 1, 5, [Entry("q", b"one")], is_whole=True) is not None
+    assert folder.write(0, 1, 5, [Entry("q", b"two")], is_whole=True) is None
+    (entry,) = folder.read_batch(0).entries
+    assert entry.state is not None
+    assert folder.read(entry.state) == b"one"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["000000000000.batch"]
+
+
+@pytest.mark.parametrize("place", [3, 30, -2])
+def test_a_damaged_file_is_told(tmp_path: Path, place: int) -> None:
+    folder = BucketFolder(tmp_path)
+    folder.write(0, 1, 5, [Entry("q", b"state of the query")], is_whole=True)
+    file = tmp_path / "000000000000.batch"
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(LogError, match="damaged or missing"):
+        _states(folder)
+
+
+def _states(folder: BucketFolder) -> list[bytes]:
+    entries = folder.read_batch(0).entries
+    return [folder.read(one.state) for one in entries if one.state is not None]
