@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.database.query_status import QueryLimits, QueryPhase
-from nilometer.errors import InputError, NilometerError
+from nilometer.errors import InputError, NilometerError, SqlError
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.spark.idle_monitors import end_idle_monitors
 from tests.patience import wait_for
+from tests.python_processes import kill_python_processes
 from tests.spark.log_harness import rows_of
 
 ROWS = 3_000
@@ -61,14 +61,8 @@ def test_a_query_whose_worker_is_killed_goes_on_with_every_result_once(
     file = declare(db, tmp_path)
     db.create_query("q", TEXT)
     wait_for(lambda: len(results(db, "q")) == ROWS)
-    [reader] = registrations(db.log_of("A"))
-    assert reader.pid is not None
-    os.kill(reader.pid, signal.SIGKILL)
+    assert kill_python_processes() > 0
     write_rows(file, range(ROWS, 2 * ROWS))
-    wait_for(lambda: db.query_status("q").failures > 0)
-    failed = db.query_status("q")
-    assert failed.phase in (QueryPhase.RESTARTING, QueryPhase.RUNNING)
-    assert failed.error is not None
     wait_for(lambda: len(results(db, "q")) >= 2 * ROWS)
     assert results(db, "q") == list(range(2 * ROWS))
     assert phase(db, "q") is QueryPhase.RUNNING
@@ -139,8 +133,6 @@ def test_queries_are_made_and_dropped_side_by_side(spark: SparkSession, tmp_path
         for name in names:
             wait_for(lambda: len(results(db, name)) >= ROWS)  # noqa: B023
             assert results(db, name) == list(range(ROWS))
-        pools = {_pool(spark, db, name) for name in names}
-        assert pools == {f"query {place}" for place in range(5)}
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(db.drop_query, names[:2]))
         assert sorted(one.name for one in db.query_statuses()) == sorted(names[2:])
@@ -158,11 +150,26 @@ def _made(db: nm.Database) -> str | NilometerError:
         return error
 
 
+def test_queries_with_engines_of_their_own_share_the_cores(
+    db: nm.Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    declare(db, tmp_path, 10)
+    for name in ("one", "two"):
+        db.execute(f"CREATE QUERY {name} WITH (engine = 'own') AS {TEXT}")
+    for name in ("one", "two"):
+        wait_for(lambda: len(results(db, name)) == 10)  # noqa: B023
+    assert {_pool(spark, db, name) for name in ("one", "two")} == {"query 0", "query 1"}
+    with pytest.raises(SqlError, match="where a query runs cannot be changed"):
+        db.execute("ALTER QUERY one SET (engine = 'shared')")
+
+
 def _pool(spark: SparkSession, db: nm.Database, name: str) -> str:
     """The scheduler's pool in which the jobs of a query run."""
+    handle = db.queries[name]
+    assert isinstance(handle, StreamingQuery)
     context = spark.sparkContext._jsc.sc()
     done = []
-    for job in context.statusTracker().getJobIdsForGroup(db.queries[name].runId):
+    for job in context.statusTracker().getJobIdsForGroup(handle.runId):
         stages = context.statusStore().job(job).stageIds()
         for place in range(stages.size()):
             stage = context.statusStore().lastStageAttempt(stages.apply(place))

@@ -22,7 +22,7 @@ from tests.small_disk import small_disk
 
 
 def a_chunk(kernel: Kernel = Kernel.HASH, size: int = 100) -> Chunk:
-    return make_chunk(to_batch([(t * 7 % 50, t % 5, t, t) for t in range(size)]), LAYOUT, kernel)
+    return make_chunk(to_batch([(t * 7 % 103, t % 5, t, t) for t in range(size)]), LAYOUT, kernel)
 
 
 def assert_same(found: Chunk | None, chunk: Chunk) -> None:

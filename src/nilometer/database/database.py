@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.at_exit import close_at_exit
 from nilometer.database.home import Home
@@ -24,6 +23,7 @@ from nilometer.database.known import Known, Reading, everything_known
 from nilometer.database.lifecycle import RunSettings
 from nilometer.database.limits import filled, owner_of
 from nilometer.database.named_frames import NamedFrames
+from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
 from nilometer.database.running import LimitChange, RunningQueries
@@ -398,8 +398,8 @@ class Database:
         return home.log_of(found.name)
 
     @property
-    def queries(self) -> Mapping[str, StreamingQuery]:
-        """Spark's handles of the named queries that were started here."""
+    def queries(self) -> Mapping[str, QueryHandle]:
+        """The named queries that were started here; each tells of itself as Spark does."""
         return {} if self._queries is None else self._queries.handles
 
     def create_query(

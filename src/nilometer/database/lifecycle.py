@@ -14,18 +14,19 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
+from nilometer.database.hosting import Hosting
 from nilometer.database.known import Known, Reading
-from nilometer.database.limits import buckets_of, limits_of, results_error, state_error
-from nilometer.database.query_run import QueryRun, RunState
+from nilometer.database.limits import buckets_of, hosted_id, limits_of, results_error, state_error
+from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
 from nilometer.database.run_table import RunTable
 from nilometer.database.supervisor import EVERY
+from nilometer.engine.plan import EnginePlan
 from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import dead_letter_log
@@ -33,6 +34,7 @@ from nilometer.log.options import LogOptions
 from nilometer.log.registrations import forget_readers, hold_readers, release_readers
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.spark.engine import HostedQuery
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.idle_monitors import end_idle_monitors
 from nilometer.spark.pools import started_in_pool
@@ -80,6 +82,9 @@ class QueryLifecycle:
         self._settings = settings
         self._runs = runs
         self._stops = 0
+        session = settings.session
+        self.hosting = None if session is None else Hosting(home, session, beats)
+        """The engine that queries share; None: there is no Spark."""
 
     def require(self, name: str) -> NamedQuery:
         """The query of this name."""
@@ -93,9 +98,14 @@ class QueryLifecycle:
         reading = Reading(name, True, statement.from_start, begins_now=True)
         return self._plan(statement, reading, buckets)
 
-    def plan_text(self, name: str, text: str) -> Planned:
+    def plan_text(self, name: str, text: str, buckets: int | None = None) -> Planned:
         """Plan a new query from its text alone, as every start does: its state belongs to that."""
-        return self.plan(name, read_query(text))
+        return self.plan(name, read_query(text), buckets)
+
+    def plan_for_engine(self, planned: Planned) -> EnginePlan | str:
+        """A plan that was made for one bucket, for the database's engine, or why not."""
+        assert self.hosting is not None
+        return self.hosting.plan(*planned)
 
     def plan_again(self, query: NamedQuery) -> Planned:
         """Plan a query as it was planned when it began, whatever machine this is."""
@@ -109,9 +119,14 @@ class QueryLifecycle:
         location = self._home.log_of(query.name)
         run.limits = limits_of(query)
         destination = self._destination(query, location, run.limits)
-        with started_in_pool(self._settings.session, f"query {run.place}"):
-            plan, known = planned
-            run.handle = start_query(plan, known.frames, destination, self._beats)
+        plan, known = planned
+        if hosted_id(query) is not None:
+            assert self.hosting is not None
+            made = self.plan_for_engine(planned)
+            run.handle = self.hosting.start(query, made, known, destination)
+        else:
+            with started_in_pool(self._settings.session, f"query {run.place}"):
+                run.handle = start_query(plan, known.frames, destination, self._beats)
         run.has_worked = False
         run.health.size = result_size(location)
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
@@ -160,14 +175,16 @@ class QueryLifecycle:
         if handle.isActive:
             self._watch(run, handle)
         elif (error := handle.exception()) is not None:
-            self._failed(run, explain_failure(error, "a stream"))
+            if not isinstance(error, NilometerError):
+                error = explain_failure(error, "a stream")
+            self._failed(run, error)
         else:  # somebody has stopped it in Spark: here it is still wanted
             self.halt(run)
             run.state = RunState(QueryPhase.WAITING)
         return False
 
-    def _watch(self, run: QueryRun, handle: StreamingQuery) -> None:
-        """Take in what Spark reports of a query that runs."""
+    def _watch(self, run: QueryRun, handle: QueryHandle) -> None:
+        """Take in what is reported of a query that runs."""
         last, now = handle.lastProgress, self._settings.clock()
         if last is None:
             return
@@ -207,6 +224,8 @@ class QueryLifecycle:
         self.halt(run)
         for declared in self._home.catalog.names():
             forget_readers(self._home.log_of(declared.name), run.name)
+        if (query := self._home.catalog.query(run.name)) is not None and self.hosting is not None:
+            self.hosting.drop(query)
         self._home.remove_query(run.name)
         self._home.catalog.drop(Kind.QUERY, run.name)
         self._runs.forget(run)
@@ -223,7 +242,7 @@ class QueryLifecycle:
 
     def _stop_in_spark(self, run: QueryRun) -> None:
         handle, run.handle = run.handle, None
-        if handle is not None and handle.isActive:
+        if handle is not None and (handle.isActive or isinstance(handle, HostedQuery)):
             handle.stop()
             handle.awaitTermination(_STOP_WITHIN)
             self._tidy()

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from nilometer.database.known import CHANGELOG
-from nilometer.database.query_status import OnError, QueryLimits
+from nilometer.database.query_status import EngineChoice, OnError, QueryLimits
 from nilometer.errors import (
     DiskFullError,
     DurationError,
@@ -33,15 +33,17 @@ _READ: Final[Mapping[str, Callable[[str], int]]] = {
     "history": parse_duration,
 }
 _ON_ERROR: Final = "on_error"
+_ENGINE: Final = "engine"
+_HOSTED: Final = "hosted"
 
 
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options give, over those that hold otherwise; `none` takes one away."""
     found: dict[str, Any] = {}
-    known = (*_READ, _ON_ERROR)
+    known = (*_READ, _ON_ERROR, _ENGINE)
     for name, option in given.items():
-        if name == _ON_ERROR:
-            found[name] = _on_error(option)
+        if name in (_ON_ERROR, _ENGINE):
+            found[name] = _on_error(option) if name == _ON_ERROR else _engine(option)
             continue
         if name not in _READ:
             raise option.refusal(
@@ -59,6 +61,16 @@ def _on_error(option: GivenOption) -> OnError:
         raise option.refusal(
             f"option {_ON_ERROR} cannot be {option.value}",
             hint="write 'skip' to go on without rows that cannot be computed, 'stop' to stop",
+        ) from None
+
+
+def _engine(option: GivenOption) -> EngineChoice:
+    try:
+        return EngineChoice(option.value.lower())
+    except ValueError:
+        raise option.refusal(
+            f"option {_ENGINE} cannot be {option.value}",
+            hint="write 'shared' to run beside other queries, 'own' for a streaming query of Spark",
         ) from None
 
 
@@ -86,10 +98,20 @@ def require_possible(limits: QueryLimits, emits: str) -> None:
 
 
 def stored_options(
-    limits: QueryLimits, *, is_temporary: bool, buckets: int, owner: str | None
+    limits: QueryLimits,
+    *,
+    is_temporary: bool,
+    buckets: int,
+    owner: str | None,
+    hosted: str | None = None,
 ) -> dict[str, Any]:
     """What the catalog keeps of a new query beside its text."""
-    found = {_BUCKETS: buckets, TEMPORARY: is_temporary or None, _OWNER: owner}
+    found = {
+        _BUCKETS: buckets,
+        TEMPORARY: is_temporary or None,
+        _OWNER: owner,
+        _HOSTED: hosted,
+    }
     return _without_nothing({**asdict(limits), **found})
 
 
@@ -120,13 +142,22 @@ def beyond(limits: QueryLimits, most: QueryLimits) -> str | None:
 def limits_of(query: NamedQuery) -> QueryLimits:
     """The limits that a query was given."""
     found = {name: query.options.get(name) for name in _READ}
-    on_error = query.options.get(_ON_ERROR)
-    return QueryLimits(**found, on_error=None if on_error is None else OnError(on_error))
+    on_error, engine = query.options.get(_ON_ERROR), query.options.get(_ENGINE)
+    return QueryLimits(
+        **found,
+        on_error=None if on_error is None else OnError(on_error),
+        engine=None if engine is None else EngineChoice(engine),
+    )
 
 
 def buckets_of(query: NamedQuery) -> int | None:
     """In how many buckets a query began, which its state depends on; None: it was not kept."""
     return query.options.get(_BUCKETS)
+
+
+def hosted_id(query: NamedQuery) -> str | None:
+    """Under which id the database's engine knows a query; None: it runs in one of its own."""
+    return query.options.get(_HOSTED)
 
 
 def owner_of(query: NamedQuery) -> str | None:
@@ -149,7 +180,7 @@ def shown_limits(limits: QueryLimits) -> str | None:
 
 
 def _shown(name: str, value: Any) -> str:
-    if name == _ON_ERROR:
+    if name in (_ON_ERROR, _ENGINE):
         return str(value)
     return format_duration(value) if name == "history" else shown_size(value)
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.back_off import BackOff
 from nilometer.database.health import HealthHistory
 from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.spark.engine import HostedQuery
+
+QueryHandle: TypeAlias = StreamingQuery | HostedQuery
+"""A query at work: Spark's own, or one of the engine's."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class QueryRun:
     lock: threading.RLock = field(default_factory=threading.RLock)
     state: RunState | None = None
     """None: nothing has been done about it here yet."""
-    handle: StreamingQuery | None = None
+    handle: QueryHandle | None = None
     place: int | None = None
     """Its place among those that run, while it has one: from 0, the lowest that was free."""
     health: HealthHistory = field(default_factory=HealthHistory)

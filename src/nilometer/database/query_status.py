@@ -32,6 +32,15 @@ class OnError(StrEnum):
     """The query is stopped."""
 
 
+class EngineChoice(StrEnum):
+    """Where a query runs."""
+
+    SHARED = "shared"
+    """Beside others, in the engine of the database."""
+    OWN = "own"
+    """In a streaming query of Spark that is its own."""
+
+
 @dataclass(frozen=True)
 class QueryLimits:
     """What one query may do before it, and it alone, is stopped; None: no limit."""
@@ -44,6 +53,8 @@ class QueryLimits:
     """For how long its results are kept (microseconds); None: for ever."""
     on_error: OnError | None = None
     """What becomes of a row of which it cannot compute something; None: a dead letter."""
+    engine: EngineChoice | None = None
+    """Where it is to run; None: beside others if it can."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
-
-from pyspark.sql.streaming.query import StreamingQuery
+from uuid import uuid4
 
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG
@@ -28,8 +27,14 @@ from nilometer.database.limits import (
     require_possible,
     stored_options,
 )
-from nilometer.database.query_run import QueryRun, RunState
-from nilometer.database.query_status import HealthSample, QueryLimits, QueryPhase, QueryStatus
+from nilometer.database.query_run import QueryHandle, QueryRun, RunState
+from nilometer.database.query_status import (
+    EngineChoice,
+    HealthSample,
+    QueryLimits,
+    QueryPhase,
+    QueryStatus,
+)
 from nilometer.database.run_table import RunTable
 from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
@@ -61,7 +66,7 @@ class RunningQueries:
         self._supervisor = Supervisor(self.look, self._settings.look_every)
 
     @property
-    def handles(self) -> Mapping[str, StreamingQuery]:
+    def handles(self) -> Mapping[str, QueryHandle]:
         """Spark's own handles of those that run, by name."""
         return {run.name: run.handle for run in self._runs if run.handle is not None}
 
@@ -93,13 +98,18 @@ class RunningQueries:
         owner: str | None = None,
     ) -> bool:
         """Keep a query and start it; False if it is there and that may be."""
-        planned = self._planned(name, text, statement)
+        planned = self._planned(name, text, statement, 1 if self._lifecycle.hosting else None)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
+        found = self._limits(kind, limits)
+        hosted = self._choose_engine(planned, found.engine)
+        if hosted is None and self._lifecycle.hosting is not None:
+            planned = self._planned(name, text, statement)
         options = stored_options(
-            self._limits(kind, limits),
+            found,
             is_temporary=temporary,
             buckets=planned[0].buckets,
             owner=owner,
+            hosted=hosted,
         )
         catalog = self._home.catalog
         with self._runs.alone(name) as run:
@@ -120,15 +130,30 @@ class RunningQueries:
         """Refuse a query that could not run."""
         self._lifecycle.plan(name, statement)
 
-    def _planned(self, name: str, text: str, statement: Statement) -> Planned:
+    def _choose_engine(self, planned: Planned, choice: EngineChoice | None) -> str | None:
+        """An id in the database's engine for a query that can run there; None: it cannot."""
+        if self._lifecycle.hosting is None or choice is EngineChoice.OWN:
+            return None
+        made = self._lifecycle.plan_for_engine(planned)
+        if not isinstance(made, str):
+            return uuid4().hex
+        if choice is EngineChoice.SHARED:
+            raise InputError(
+                "this query cannot run beside others", detail=made, hint="leave out engine"
+            )
+        return None
+
+    def _planned(
+        self, name: str, text: str, statement: Statement, buckets: int | None = None
+    ) -> Planned:
         """The plan of a text that stands in a statement, where errors have their places."""
-        planned = self._lifecycle.plan(name, statement)
+        planned = self._lifecycle.plan(name, statement, buckets)
         if not reads_streams(planned[0]):
             raise InputError(
                 "this query reads no stream, so there is nothing to continue",
                 hint="run it as it is: SELECT …",
             )
-        return planned if statement.sql == text else self._lifecycle.plan_text(name, text)
+        return planned if statement.sql == text else self._lifecycle.plan_text(name, text, buckets)
 
     def _limits(self, kind: str, change: LimitChange | None) -> QueryLimits:
         """The limits of a new query."""
@@ -172,7 +197,13 @@ class RunningQueries:
         """Change the limits of a query; one that runs goes on with the new ones."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             query = self._lifecycle.require(name)
-            limits = change(limits_of(query))
+            before = limits_of(query)
+            limits = change(before)
+            if limits.engine is not before.engine:
+                raise InputError(
+                    "where a query runs cannot be changed",
+                    hint=f"drop {query.name}, and create it WITH (engine = '{limits.engine}')",
+                )
             require_possible(limits, query.kind)
             self._home.catalog.set_query_options(query.name, altered_options(query, limits))
             if run.handle is not None and run.handle.isActive:
@@ -182,7 +213,9 @@ class RunningQueries:
     def resume(self) -> list[str]:
         """Start all queries that ran when the database was closed; their names."""
         wanted = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
-        with ThreadPoolExecutor(_AT_ONCE, "resume") as threads:
+        hosting = self._lifecycle.hosting
+        at_once = nullcontext() if hosting is None or not wanted else hosting.together()
+        with at_once, ThreadPoolExecutor(_AT_ONCE, "resume") as threads:
             outcomes = dict(zip(wanted, threads.map(self._resumed, wanted), strict=True))
         failed = {name: one for name, one in outcomes.items() if isinstance(one, NilometerError)}
         if failed:
@@ -216,6 +249,8 @@ class RunningQueries:
         self._supervisor.stop()
         with ThreadPoolExecutor(_AT_ONCE, "query stop") as threads:
             list(threads.map(self._end, runs))
+        if self._lifecycle.hosting is not None:
+            self._lifecycle.hosting.close()
 
     def _end(self, run: QueryRun) -> None:
         with run.lock, suppress(Exception):  # Spark may be gone already
@@ -231,6 +266,8 @@ class RunningQueries:
 
     def look(self) -> None:
         """See how all queries are doing, and do what is due; those that are busy are left."""
+        if self._lifecycle.hosting is not None:
+            self._lifecycle.hosting.look()
         for run in self._runs:
             if run.lock.acquire(blocking=False):
                 try:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from nilometer.engine.at_work import AtWork
 from nilometer.engine.bucket_files import (
     BatchFile,
     BucketFolder,
@@ -30,7 +31,7 @@ from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
 from nilometer.engine.published import read_published
 from nilometer.engine.query_run import Answer, QueryRun
-from nilometer.errors import LogError, SlowQueryError
+from nilometer.errors import InternalError, LogError, SlowQueryError
 from nilometer.log.frame_format import encode_frame
 from nilometer.log.parts import pieces
 from nilometer.log.position import Position
@@ -85,6 +86,7 @@ class Bucket:
         self._plans = PlanFolder(folder)
         self._number = number
         self._files = BucketFolder(self._plans.bucket(number))
+        self._at_work = AtWork(self._files.folder)
         self._most_seconds = most_seconds
         self._clock = clock
         self._logs = OpenLogs()
@@ -106,9 +108,12 @@ class Bucket:
         if self._set.revision < task.revision:
             self._read_set()
         reads = LogReads(self._logs, task.ends)
-        entries: list[Entry] = []
+        entries = self._fatal()
         begun = self._clock()
+        fatal = {one.query for one in entries}
         for one in sorted(self._set.in_bucket(self._number), key=self._expected):
+            if one.query in fatal:
+                continue
             entry = self._run_one(one, reads, task.now)
             if entry is not None:
                 entries.append(entry)
@@ -116,9 +121,24 @@ class Bucket:
                 if not self._write(entries, task.now):
                     return
                 entries, begun = [], self._clock()
+        self._at_work.end()
         if entries or self._followed < self._set.revision:
             self._write(entries, task.now)
         self._sweep()
+
+    def _fatal(self) -> list[Entry]:
+        """The failure of a query of which worker processes have died."""
+        query = self._at_work.died()
+        known = None if query is None else self._set.entries.get(query)
+        if known is None or known.plan is None:
+            return []
+        error = InternalError(
+            "the process that ran the query has ended more than once while it did",
+            detail="it may have needed more memory than there is",
+            hint="give it less to keep, or an engine of its own: WITH (engine = 'own')",
+        )
+        self._held.pop(known.query, None)
+        return [Entry(known.query, told=_failed(error, known))]
 
     def _expected(self, one: PlanEntry) -> float:
         held = self._held.get(one.query)
@@ -165,6 +185,7 @@ class Bucket:
         if kept is not None and kept.failed == one.attempt:
             return None
         begun = self._clock()
+        self._at_work.begin(one.query)
         try:
             held = self._resume(one, kept)
             answer = held.run.feed(reads, now, self._watch(begun))
@@ -174,8 +195,7 @@ class Bucket:
             return self._entry(held, answer)
         except Exception as error:
             self._held.pop(one.query, None)
-            told = {"failure": describe_failure(error), "attempt": one.attempt}
-            return Entry(one.query, told=told)
+            return Entry(one.query, told=_failed(error, one))
 
     def _watch(self, begun: float) -> Callable[[], None]:
         def check() -> None:
@@ -300,6 +320,10 @@ class Bucket:
         until = min(self._whole, durable + 1)
         if oldest and oldest[0] < until:
             self._files.delete_before(until, self._last, wanted)
+
+
+def _failed(error: Exception, entry: PlanEntry) -> dict[str, Any]:
+    return {"failure": describe_failure(error), "attempt": entry.attempt}
 
 
 def _frames(answer: Answer, hosted: HostedPlan, key: tuple[str, int]) -> list[bytes]:

@@ -94,13 +94,15 @@ class EngineControl:
             name = self._plans.add_plan(plan)
             return self._change(replace(entry, bucket=bucket, attempt=attempt, plan=name))
 
-    def stop(self, query: str) -> int:
-        """Let a query run no more; its state is kept."""
+    def stop(self, query: str) -> tuple[int, int]:
+        """Let a query run no more; its state is kept. Its bucket, and the revision that says so."""
         with self._lock:
             before = self._set.entries.get(query)
-            if before is None or before.plan is None:
-                return self._set.revision
-            return self._change(replace(before, plan=None))
+            if before is None:
+                return 0, -1
+            if before.plan is None:
+                return before.bucket, self._set.revision
+            return before.bucket, self._change(replace(before, plan=None))
 
     def drop(self, query: str) -> None:
         """Forget a query and its state."""
@@ -116,6 +118,10 @@ class EngineControl:
     def follows(self, bucket: int, revision: int) -> bool:
         """Whether a bucket has seen a revision of the set, as far as `reports` has looked."""
         return self._followed.get(bucket, -1) >= revision
+
+    def last(self, bucket: int) -> int:
+        """The last file of a bucket at which `reports` has looked; -1: none."""
+        return self._seen.get(bucket, -1)
 
     def reports(self) -> list[Report]:
         """What was said since this was asked last."""

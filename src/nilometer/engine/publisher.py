@@ -9,6 +9,7 @@ append what they have.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from nilometer.log.writer import LogWriter
 DURABLE_EVERY: Final = 10.0
 _TRIM_EVERY: Final = 30.0
 _STUCK: Final = "stuck"
+_SHOWN: Final = "shown.json"
 _RETRY_EVERY: Final = 2.0
 
 
@@ -101,6 +103,8 @@ class Publisher:
                 found = True
                 self._publish(bucket, batch)
             bucket.stamp = stamp
+        if found:
+            self._tell()
         for query, due in list(self._waiting.items()):
             if due <= self.clock():
                 self._try_again(query)
@@ -149,6 +153,12 @@ class Publisher:
         running = {one.query for one in self._set.entries.values() if one.plan is not None}
         for bucket in self._buckets.values():
             bucket.behind &= running
+
+    def _tell(self) -> None:
+        """Let others know what can be read."""
+        aside = self.folder / f".{_SHOWN}"
+        aside.write_text(json.dumps({n: one.shown for n, one in self._buckets.items()}))
+        aside.replace(self.folder / _SHOWN)
 
     def _bucket(self, number: int) -> _Bucket:
         if number not in self._buckets:
@@ -277,6 +287,22 @@ class Publisher:
                 by_log.setdefault(log, {})[name] = Position.from_json(one)
         for log, readers in by_log.items():
             commit_all(log, readers, now=now_micros())
+
+
+def stuck_queries(folder: Path) -> list[str]:
+    """The queries whose results cannot be appended at present."""
+    try:
+        return os.listdir(folder / _STUCK)
+    except FileNotFoundError:
+        return []
+
+
+def shown_up_to(folder: Path, bucket: int) -> int:
+    """The last file of a bucket whose results readers of the logs see; -1: none."""
+    try:
+        return int(json.loads((folder / _SHOWN).read_bytes())[str(bucket)])
+    except (FileNotFoundError, KeyError):
+        return -1
 
 
 def stuck_results(folder: Path, query: str) -> dict[str, Any] | None:

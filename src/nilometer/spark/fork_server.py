@@ -36,6 +36,7 @@ _LOADED: Final = (
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.write_into_data_source",
     "pyspark.sql.streaming.stateful_processor_api_client",
+    "nilometer.spark.engine_source",
     "nilometer.spark.host",
     "nilometer.spark.log_envelopes",
     "nilometer.spark.log_rows",

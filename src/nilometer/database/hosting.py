@@ -1,0 +1,104 @@
+"""The engine of a database: which queries run in it, and how they come there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from nilometer.database.home import Home
+from nilometer.database.known import Known
+from nilometer.database.limits import hosted_id
+from nilometer.engine.plan import EnginePlan
+from nilometer.engine.plan_set import PlanEntry
+from nilometer.errors import CheckpointError
+from nilometer.log.options import Fsync
+from nilometer.log.writer import make_log
+from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.spark.engine import Engine, HostedQuery
+from nilometer.spark.host_query import engine_plan, host_plan
+from nilometer.spark.start_query import Destination
+from nilometer.sql.changes_plan import Plan
+from nilometer.sql.compile_scalar import NotInSubsetError
+
+_FOLDER: Final = "engine"
+
+
+class Hosting:
+    """The engine, made when the first query wants it; for any number of threads."""
+
+    def __init__(self, home: Home, session: SparkSession, beats: int) -> None:
+        self._home = home
+        self._session = session
+        self._beats = beats
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+
+    @property
+    def engine(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                ids = {hosted_id(one) for one in self._home.catalog.queries()}
+                known = {one for one in ids if one is not None}
+                folder = self._home.folder / _FOLDER
+                self._engine = Engine(self._session, folder, self._beats, known)
+            return self._engine
+
+    def plan(self, plan: Plan, known: Known) -> EnginePlan | str:
+        """A plan for the engine, or why it needs one of its own."""
+        try:
+            return engine_plan(plan, known.frames)
+        except NotInSubsetError as error:
+            return error.message
+
+    def start(
+        self, query: NamedQuery, plan: EnginePlan | str, known: Known, destination: Destination
+    ) -> HostedQuery:
+        """Let a query run beside the others."""
+        name = hosted_id(query)
+        assert name is not None
+        if isinstance(plan, str):
+            raise CheckpointError(
+                f"the query {query.name} cannot go on beside others as it did before",
+                detail=plan,
+                hint="drop it and create it again",
+            )
+        make_log(destination.location, plan.layout)
+        hosted = host_plan(plan, known.frames, destination.dead_letters)
+        entry = PlanEntry(
+            name,
+            0,
+            None,
+            results=destination.location,
+            fsync=Fsync.REPLAYED,
+            disk=destination.options.disk,
+            history=destination.options.history,
+            dead_letters=destination.dead_letters,
+            logs=[(one.log, one.name) for one in hosted.feeds],
+            needs_now=plan.needs_now,
+        )
+        return self.engine.host(name, hosted, entry)
+
+    def drop(self, query: NamedQuery) -> None:
+        """Forget what the engine keeps of a query."""
+        name = hosted_id(query)
+        if name is not None:
+            self.engine.drop(name)
+
+    def look(self) -> None:
+        """Take in how the queries are doing."""
+        if self._engine is not None:
+            self._engine.look()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Queries that are started meanwhile begin at once."""
+        with self.engine.together():
+            yield
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()

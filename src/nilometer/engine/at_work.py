@@ -1,0 +1,46 @@
+"""Which query a bucket is working on: if its process dies of one, that one is found out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+_NAME: Final = ".at-work"
+_DEATHS: Final = ".deaths.json"
+_LENGTH: Final = 64
+MOST_DEATHS: Final = 2
+"""So often a process may die of a query before the query is stopped."""
+
+
+class AtWork:
+    """A small file that outlives the process; what it costs is a system call for each query."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def begin(self, query: str) -> None:
+        """Say that the work on a query begins."""
+        os.pwrite(self._file, query.encode().ljust(_LENGTH), 0)
+
+    def end(self) -> None:
+        """Say that there is none at present."""
+        os.pwrite(self._file, b" " * _LENGTH, 0)
+
+    def died(self) -> str | None:
+        """The query of which processes have died too often, if the last one did."""
+        query = os.pread(self._file, _LENGTH, 0).decode(errors="replace").strip()
+        if not query:
+            return None
+        self.end()
+        path = self._folder / _DEATHS
+        try:
+            deaths: dict[str, int] = json.loads(path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            deaths = {}
+        count = deaths.get(query, 0) + 1
+        told = {query: count} if count < MOST_DEATHS else {}
+        path.write_text(json.dumps(told))
+        return query if count >= MOST_DEATHS else None

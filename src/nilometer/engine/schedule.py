@@ -1,0 +1,119 @@
+"""When buckets have something to do: rows have come, queries have changed, or time has passed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from nilometer.engine.plan_set import PlanFolder, PlanSet
+from nilometer.errors import LogError
+from nilometer.log.clock import now_micros
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+
+SHORTEST: Final = 0.5
+"""Micro-batches begin at least so many seconds after one another while rows keep coming: what
+comes in between is worked through together."""
+
+Tasks = dict[int, dict[str, Any]]
+"""What buckets are to do, fit to be sent to workers."""
+
+
+@dataclass
+class Schedule:
+    """Looks at the logs that queries read; used by one thread."""
+
+    folder: Path
+    beats: float
+    is_behind: Callable[[int], bool]
+    clock: Callable[[], float] = time.monotonic
+    _set: PlanSet = field(default_factory=PlanSet)
+    _stamp: tuple[int, int] | None = None
+    _readers: dict[str, LogReader] = field(default_factory=dict)
+    _subscribed: dict[str, set[int]] = field(default_factory=dict)
+    """The buckets that read each log."""
+    _planned: dict[str, Position] = field(default_factory=dict)
+    """Up to where logs were given to buckets."""
+    _followed: dict[int, int] = field(default_factory=dict)
+    """The revision of the set that buckets were told of."""
+    _begun: float | None = None
+    _beat: float = 0.0
+    _looked: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._plans = PlanFolder(self.folder)
+
+    @property
+    def pause(self) -> float:
+        """For how long to wait before the next look: looking takes a small share of the time."""
+        return min(1.0, max(0.01, 20 * self._looked))
+
+    def due(self) -> Tasks:
+        """What buckets are to do now; what is returned is done."""
+        if self._begun is not None and self.clock() - self._begun < SHORTEST:
+            return {}
+        begun = self.clock()
+        self._read_set()
+        ends = self._ends()
+        buckets = {b for log in ends for b in self._news(log, ends)} | self._others()
+        self._looked = self.clock() - begun
+        if not buckets:
+            return {}
+        self._planned.update(ends)
+        self._begun = self.clock()
+        for bucket in buckets:
+            self._followed[bucket] = self._set.revision
+        now = now_micros()
+        return {
+            bucket: {
+                "revision": self._set.revision,
+                "ends": {
+                    log: end.to_json()
+                    for log, end in ends.items()
+                    if bucket in self._subscribed[log]
+                },
+                "now": now,
+            }
+            for bucket in sorted(buckets)
+        }
+
+    def _read_set(self) -> None:
+        stamp = self._plans.stamp()
+        if stamp == self._stamp:
+            return
+        self._set, self._stamp = self._plans.read(), stamp
+        self._subscribed = {}
+        self._readers = {}
+        for one in self._set.entries.values():
+            if one.plan is not None:
+                for log, _ in one.logs:
+                    self._subscribed.setdefault(log, set()).add(one.bucket)
+
+    def _ends(self) -> dict[str, Position]:
+        found = {}
+        for log in self._subscribed:
+            try:
+                if log not in self._readers:
+                    self._readers[log] = LogReader.open(log)
+                found[log] = self._readers[log].end
+            except (LogError, OSError):  # its queries will say so
+                continue
+        return found
+
+    def _news(self, log: str, ends: dict[str, Position]) -> set[int]:
+        return set() if self._planned.get(log) == ends[log] else self._subscribed[log]
+
+    def _others(self) -> set[int]:
+        """Buckets whose queries have changed, have more to read, or want to know the time."""
+        found = {one.bucket for one in self._set.entries.values()}
+        found |= set(self._plans.buckets())
+        due = {one for one in found if self._followed.get(one, -1) < self._set.revision}
+        due |= {one for one in found if self.is_behind(one)}
+        told = {e.bucket for e in self._set.entries.values() if e.needs_now and e.plan is not None}
+        if told and self.clock() - self._beat >= 1 / self.beats:
+            self._beat = self.clock()
+            due |= told
+        return due

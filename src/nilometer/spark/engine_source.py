@@ -1,0 +1,145 @@
+"""`readStream.format("nilometer-engine")`: Spark gives each bucket a task for every micro-batch.
+
+No row passes through Spark: a task reads logs, runs the bucket's queries and writes the bucket's
+file. What a micro-batch has done is in those files, not in Spark's checkpoint, so Spark's offsets
+are mere numbers. The reader lives in a process of its own beside the driver, for as long as the
+engine runs; there a thread publishes results.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from nilometer.engine.bucket import Bucket, MicroBatchTask
+from nilometer.engine.publisher import Publisher
+from nilometer.engine.schedule import Schedule, Tasks
+from nilometer.log.position import Position
+from nilometer.spark.versions import Offset, StreamReader
+
+NAME: Final = "nilometer-engine"
+_WAIT: Final = 0.5
+"""For so long (seconds) Spark is kept waiting for something to do."""
+_PUBLISH_EVERY: Final = 0.01
+_END_WITHIN: Final = 10
+_LOG: Final = logging.getLogger("nilometer.engine")
+
+
+class EngineSource(DataSource):
+    """All queries of an engine. Options: `folder`, and how many `beats` a second there are."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return "bucket INT"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        return _Reader(Path(self.options["folder"]), float(self.options["beats"]))
+
+
+class _Reader(StreamReader):
+    """Decides when buckets have something to do."""
+
+    def __init__(self, folder: Path, beats: float) -> None:
+        self._folder = folder
+        self._beats = beats
+        self._number = 0
+        self._tasks: dict[int, Tasks] = {}
+        """What the buckets are to do, by the number of the micro-batch."""
+        self._work: _Work | None = None
+
+    def begin(self) -> Offset:
+        return {"number": 0}
+
+    def available(self) -> Offset:
+        return {"number": self._number}
+
+    def hold(self, start: Offset) -> None:
+        """Nothing is deleted that a query has not read: logs know its readers."""
+
+    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+        if self._work is None:
+            self._work = _Work(self._folder, self._beats)
+        tasks = self._work.next_tasks()
+        if not tasks:
+            return start
+        self._number = int(start["number"]) + 1
+        self._tasks = {self._number: tasks}
+        return {"number": self._number}
+
+    def split(self, start: Offset, end: Offset) -> list[InputPartition]:
+        tasks = self._tasks.get(int(end["number"]), {})
+        return [InputPartition((str(self._folder), bucket, task)) for bucket, task in tasks.items()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        folder, bucket, task = partition.value
+        ends = {log: Position.from_json(end) for log, end in task["ends"].items()}
+        given = MicroBatchTask(task["revision"], ends, task["now"])
+        _bucket(folder, bucket).run(given)
+        yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32())], ["bucket"])
+
+    def commit(self, end: Offset) -> None:
+        """Nothing: the buckets' files say what is done."""
+
+    def stop(self) -> None:
+        if self._work is not None:
+            self._work.stop()
+
+
+class _Work:
+    """What the reader's process does for as long as the engine runs."""
+
+    def __init__(self, folder: Path, beats: float) -> None:
+        self._publisher = Publisher(folder)
+        self._schedule = Schedule(folder, beats, self._publisher.is_behind)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._publish, name="publisher", daemon=True)
+        self._thread.start()
+
+    def next_tasks(self) -> Tasks:
+        """What the buckets are to do; nothing if nothing comes for a while."""
+        until = time.monotonic() + _WAIT
+        while not self._ended.is_set():
+            found = self._schedule.due()
+            if found or time.monotonic() >= until:
+                return found
+            time.sleep(self._schedule.pause)
+        return {}
+
+    def _publish(self) -> None:
+        while not self._ended.is_set():
+            try:
+                found = self._publisher.step()
+            except Exception:  # such as a full disk: it is tried again
+                _LOG.warning("results could not be published", exc_info=True)
+                found = False
+            self._ended.wait(0 if found else _PUBLISH_EVERY)
+        with suppress(Exception):
+            self._publisher.close()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join(_END_WITHIN)
+
+
+_BUCKETS: dict[tuple[str, int], Bucket] = {}
+"""Those of this worker process."""
+
+
+def _bucket(folder: str, number: int) -> Bucket:
+    key = (folder, number)
+    if key not in _BUCKETS:
+        for other in [one for one in _BUCKETS if one[0] != folder]:
+            del _BUCKETS[other]
+        _BUCKETS[key] = Bucket(Path(folder), number)
+    return _BUCKETS[key]

@@ -1,0 +1,77 @@
+"""A plan over logs and static frames as a query of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from nilometer.engine.plan import EnginePlan, HostedPlan, OpenedFeed, make_plan
+from nilometer.errors import InputError
+from nilometer.kernels.arrays import as_type
+from nilometer.spark.log_cursor import LogCursor
+from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
+from nilometer.sql.catalog import Relation
+from nilometer.sql.changes_plan import Plan
+from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.questions import sources_of
+
+
+def engine_plan(plan: Plan, frames: Mapping[str, StreamFrame]) -> EnginePlan:
+    """The plan for an engine; NotInSubsetError says why it needs Spark."""
+    make_plan(plan, _no_rows(plan, frames))  # before any rows are read
+    return make_plan(plan, _static_rows(plan, frames))
+
+
+def _no_rows(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, pa.RecordBatch]:
+    """The static tables of a plan, without their rows."""
+    found = {}
+    for source in sources_of(plan):
+        frame, relation = frames[source.relation.name], source.relation
+        if isinstance(frame, LogStream) or relation.rows is not None:
+            continue
+        if frame.isStreaming:
+            raise NotInSubsetError(f"{relation.name} is a streaming DataFrame, which Spark reads")
+        found[relation.name] = _typed(pa.table({name: [] for name in relation.columns}), relation)
+    return found
+
+
+def _static_rows(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, pa.RecordBatch]:
+    found = {}
+    for source in sources_of(plan):
+        relation = source.relation
+        frame = frames[relation.name]
+        known = isinstance(frame, LogStream) or relation.rows is not None
+        if not known and relation.name not in found:
+            found[relation.name] = _typed(frame.toArrow(), relation)  # type: ignore[union-attr]
+    return found
+
+
+def _typed(table: pa.Table, relation: Relation) -> pa.RecordBatch:
+    columns = []
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        column = table.column(name).combine_chunks()
+        columns.append(pa.nulls(len(table)) if kind is None else as_type(column, kind))
+    return pa.RecordBatch.from_arrays(columns, list(relation.columns))
+
+
+def open_feeds(plan: EnginePlan, frames: Mapping[str, StreamFrame]) -> tuple[OpenedFeed, ...]:
+    """Where the streams of a plan are read; the logs keep what it has not read from now on."""
+    names = ReaderNames()
+    found = []
+    for feed in plan.feeds:
+        log = frames[feed.relation]
+        assert isinstance(log, LogStream)
+        name = names.next(log)
+        if name is None:
+            raise InputError("a query of an engine must have a name")
+        start = LogCursor(log.range_for(name, feed.where, feed.needs)).initial()
+        found.append(OpenedFeed(feed, log.location, start, name))
+    return tuple(found)
+
+
+def host_plan(
+    plan: EnginePlan, frames: Mapping[str, StreamFrame], dead_letters: str | None
+) -> HostedPlan:
+    """The plan with all that a bucket needs."""
+    return HostedPlan(plan, open_feeds(plan, frames), "zstd", dead_letters)
