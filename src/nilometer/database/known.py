@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from nilometer.database.home import Home
 from nilometer.errors import LogError, UnknownNameError
-from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
+from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.sensors.declaration import Declaration
 from nilometer.spark.log_cursor import EARLIEST, LATEST
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
@@ -106,8 +106,8 @@ def everything_known(
         for query in home.catalog.queries():
             if query.kind == CHANGELOG:
                 queries[query.name] = query.text
-            elif (layout := _results_layout(home, query.name)) is not None:
-                relations[query.name] = describe_log(query.name, layout)
+            elif (relation := _results(home, query)) is not None:
+                relations[query.name] = relation
                 makers[query.name] = partial(_log, home, spark, query.name, reading)
     return Known(relations, Frames(makers), queries)
 
@@ -126,12 +126,18 @@ def relation_of(declared: Declaration) -> Relation:
     return replace(relation, sensors=SensorColumns(names, declared.column))
 
 
-def _results_layout(home: Home, query: str) -> LogLayout | None:
-    """The columns of a query's results; None if it has never been started."""
+def _results(home: Home, query: NamedQuery) -> Relation | None:
+    """The results of a query as statements see them; None if it has never been started."""
     try:
-        return LogReader.open(home.log_of(query)).layout
+        return _described(home.log_of(query.name), query.name, query.created)
     except LogError:
         return None
+
+
+@lru_cache(maxsize=10_000)
+def _described(location: str, name: str, created: int) -> Relation:  # noqa: ARG001
+    """The log of one query, which has the same columns for as long as there is the query."""
+    return describe_log(name, LogReader.open(location).layout)
 
 
 def describe_rows(name: str, schema: pa.Schema) -> Relation:

@@ -14,6 +14,7 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.back_off import BackOff
 from nilometer.database.curable import may_be_cured
@@ -46,6 +47,11 @@ from nilometer.sql.statements import read_query
 
 _STOP_WITHIN: Final = 30
 _TIDY_AFTER: Final = 20
+MOST_OWN: Final = 32
+"""So many queries may have a streaming query of Spark each, where their number is limited."""
+_FEW: Final = 50
+_LOOK_PAUSE: Final = 5_000
+"""With every query beyond a few, each is looked at so much (microseconds) less often."""
 _BUDGET: Final = 500
 """At most so often (milliseconds) a query looks for more: what comes in between is worked
 through together."""
@@ -125,12 +131,23 @@ class QueryLifecycle:
             made = self.plan_for_engine(planned)
             run.handle = self.hosting.start(query, made, known, destination)
         else:
+            self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
                 run.handle = start_query(plan, known.frames, destination, self._beats)
         run.has_worked = False
         run.health.size = result_size(location)
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
         self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=run.state.error)
+
+    def _require_room(self, run: QueryRun) -> None:
+        """Refuse one more query of Spark's where the number of queries is limited."""
+        others = [one.handle for one in self._runs if one is not run and one.is_active]
+        own = sum(isinstance(one, StreamingQuery) for one in others)
+        if self._settings.most is not None and own >= MOST_OWN:
+            raise LimitError(
+                f"{own} queries have streaming queries of Spark of their own, and no more may",
+                hint="let queries run beside others: leave out engine = 'own'; or stop one",
+            )
 
     def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:
         """Start a query for somebody who waits; what may be cured is tried once more."""
@@ -186,8 +203,9 @@ class QueryLifecycle:
     def _watch(self, run: QueryRun, handle: QueryHandle) -> None:
         """Take in what is reported of a query that runs."""
         last, now = handle.lastProgress, self._settings.clock()
-        if last is None:
+        if last is None or now < run.look_after:
             return
+        run.look_after = now + _LOOK_PAUSE * max(0, len(self._runs) - _FEW)
         reports = handle.recentProgress if run.health.wants_all(last) else [last]
         size = result_size(self._home.log_of(run.name))
         for sample in run.health.add(reports, size, now, _BUDGET):

@@ -68,6 +68,8 @@ class QueryRun:
     health: HealthHistory = field(default_factory=HealthHistory)
     limits: QueryLimits = field(default_factory=QueryLimits)
     """Those with which it was started."""
+    look_after: int = 0
+    """When to look at it again."""
     has_worked: bool = False
     """Whether its present run has finished a micro-batch."""
 

@@ -30,6 +30,9 @@ class RunTable:
             found = list(self._runs.values())
         return iter(found)
 
+    def __len__(self) -> int:
+        return len(self._runs)
+
     def find(self, name: str) -> QueryRun | None:
         """The run of this name."""
         return self._runs.get(name.lower())

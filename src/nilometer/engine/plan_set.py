@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -102,7 +102,7 @@ class PlanFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         content = {
             "revision": plans.revision,
-            "entries": [asdict(one) for one in plans.entries.values()],
+            "entries": [vars(one) for one in plans.entries.values()],
             "dropped": plans.dropped,
         }
         aside = self.folder / f".{_SET}.{uuid4().hex}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +108,7 @@ class QueryRun:
         """Everything but the chunks."""
         return {
             "positions": [one.to_json() for one in self.positions],
-            "parts": [[json.loads(run.snapshot()) for run in part.runs] for part in self._parts],
+            "parts": [[run.state() for run in part.runs] for part in self._parts],
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -117,7 +116,7 @@ class QueryRun:
         self.positions = [Position.from_json(one) for one in snapshot["positions"]]
         for part, states in zip(self._parts, snapshot["parts"], strict=True):
             for run, state in zip(part.runs, states, strict=True):
-                run.restore(json.dumps(state).encode())
+                run.take_state(state)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -199,19 +199,25 @@ class BucketRun:
             self.traffic.rows_out += len(result)
             yield result
 
-    def snapshot(self) -> bytes:
-        """Everything but the chunks in the store."""
-        state = {
+    def state(self) -> dict[str, Any]:
+        """Everything but the chunks in the store, fit for JSON."""
+        return {
             "watermarks": self.watermarks.snapshot(),
             "operator": self.operator.snapshot(),
-            "without_time": self.traffic.without_time,
+            "without_time": list(self.traffic.without_time),
             "reached": self._reached,
         }
-        return json.dumps(state, separators=(",", ":")).encode()
+
+    def snapshot(self) -> bytes:
+        """The same as JSON."""
+        return json.dumps(self.state(), separators=(",", ":")).encode()
 
     def restore(self, snapshot: bytes) -> None:
         """Continue where a snapshot was taken, with the same store."""
-        state: dict[str, Any] = json.loads(snapshot)
+        self.take_state(json.loads(snapshot))
+
+    def take_state(self, state: dict[str, Any]) -> None:
+        """Continue in a state, with the same store."""
         self.watermarks.restore(state["watermarks"])
         self.operator.restore(state["operator"])
         self.traffic.without_time = state["without_time"]

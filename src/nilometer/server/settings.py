@@ -33,9 +33,9 @@ class ServerSettings:
     """Statements that run or wait at one time."""
     most_statements_each: int = 24
     """Of these, by one token."""
-    most_queries: int = 32
+    most_queries: int = 2000
     """Named queries that run at one time."""
-    most_queries_each: int = 24
+    most_queries_each: int = 1000
     """Named queries that one token may have made, unless it has the scope admin."""
     most_rows: int = 10_000
     """Rows that one answer or page holds."""

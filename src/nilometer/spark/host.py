@@ -84,7 +84,7 @@ class OpenHost:
         if saved is not None:
             manifest = json.loads(saved[0])
             check_same_query(manifest, self._host.query, self._host.stage.routing.buckets)
-            run.restore(json.dumps(manifest["state"]).encode())
+            run.take_state(manifest["state"])
             store.sweep(ref for buffer in run.operator.stored for ref in buffer.refs)
         return run
 
@@ -93,7 +93,7 @@ class OpenHost:
             "format": FORMAT,
             "buckets": self._host.stage.routing.buckets,
             "query": self._host.query,
-            "state": json.loads(run.snapshot()),
+            "state": run.state(),
         }
         self._state.updateValue(_MANIFEST, (json.dumps(manifest, separators=(",", ":")).encode(),))
 

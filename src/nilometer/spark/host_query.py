@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -65,7 +66,8 @@ def open_feeds(plan: EnginePlan, frames: Mapping[str, StreamFrame]) -> tuple[Ope
         name = names.next(log)
         if name is None:
             raise InputError("a query of an engine must have a name")
-        start = LogCursor(log.range_for(name, feed.where, feed.needs)).initial()
+        given = replace(log, begins_now=False).range_for(name, feed.where, feed.needs)
+        start = LogCursor(given).initial()
         found.append(OpenedFeed(feed, log.location, start, name))
     return tuple(found)
 

@@ -1,0 +1,287 @@
+"""Many named queries on one server: how fresh their results are, and what that costs.
+
+Run by itself: python -m benchmarks.many_queries [--counts 1,24,100] [--streams 10] [--seconds 30]
+[--own 1,4]. The server is a process of its own, started as users do; clients follow some of the
+queries and compare the time of every result, which is when its row arrived in the log, with the
+time at which they got it. `--own` measures queries with a streaming query of Spark each, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import numpy as np
+import psutil
+
+from tests.server_at_work import ServerAtWork, server_at_work
+
+COUNTS: Final = (1, 4, 12, 24, 100, 300, 1000)
+OWN: Final = (1, 4, 12)
+FOLLOWED: Final = 12
+"""So many queries are followed: their clients must not be what is measured."""
+CONFIG: Final = """
+[server]
+most_queries = 5000
+most_queries_each = 5000
+"""
+STREAM: Final = (
+    "CREATE STREAM {name} (k BIGINT, v DOUBLE) FROM synthetic "
+    "WITH (rate = {rate}, values = 'k=uniform(0,100), v=normal(20,5)')"
+)
+
+
+@dataclass
+class Figures:
+    """What was seen with so many queries."""
+
+    queries: int
+    is_own: bool
+    freshness: list[float] = field(default_factory=list)
+    """Seconds from arrival in the log to the client, of every result."""
+    first: list[float] = field(default_factory=list)
+    """Seconds from CREATE QUERY to the first result of further queries."""
+    cores: float = 0.0
+    idle_cores: float | None = None
+    memory: int = 0
+    batch_millis: list[float] = field(default_factory=list)
+    """What the queries themselves took in a micro-batch."""
+    silent: int = 0
+    """Queries without any result."""
+    create_seconds: float = 0.0
+
+    def row(self) -> dict[str, Any]:
+        """The figures as a row of a table."""
+        fresh = np.array(self.freshness or [np.nan])
+        return {
+            "queries": self.queries,
+            "engine": "own" if self.is_own else "shared",
+            "p50 s": round(float(np.percentile(fresh, 50)), 2),
+            "p99 s": round(float(np.percentile(fresh, 99)), 2),
+            "cores": round(self.cores, 2),
+            "GB": round(self.memory / 1e9, 2),
+            "first result s": round(float(np.median(self.first or [np.nan])), 2),
+            "ms of a query": round(float(np.median(self.batch_millis or [np.nan])), 2),
+            "silent": self.silent,
+            "creating s": round(self.create_seconds, 1),
+        }
+
+
+def statements(streams: Sequence[str]) -> list[str]:
+    """The mix: filters, sliding averages, DISTINCT, joins of two streams."""
+    pairs = list(zip(streams, [*streams[1:], streams[0]], strict=True))
+    found = []
+    for one, other in pairs:
+        found += [
+            f"SELECT k, v FROM {one} WHERE v > {{n}}",
+            f"SELECT k, AVG(v) AS mean FROM {one} [RANGE 5 SECONDS] WHERE k < {{m}} GROUP BY k "
+            "EMIT CHANGES",
+            f"SELECT DISTINCT k FROM {one} [RANGE 300 MILLISECONDS] WHERE k < {{m}} EMIT CHANGES",
+            f"SELECT {one}.k, {one}.v AS va, {other}.v AS vb FROM {one}, {other} "
+            f"WINDOW({one}, {other}) = 1 SECOND WHERE {one}.k = {other}.k AND {one}.v > {{n}}",
+        ]
+    return found
+
+
+async def measure(
+    server: ServerAtWork,
+    streams: Sequence[str],
+    counts: Sequence[int],
+    seconds: float,
+    *,
+    is_own: bool,
+) -> list[Figures]:
+    """The figures for ever more queries."""
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(
+        base_url=server.url, headers=server.headers(), limits=limits, timeout=600
+    ) as client:
+        made: list[str] = []
+        found = []
+        texts = statements(streams)
+        for count in counts:
+            figures = Figures(count, is_own)
+            begun = time.monotonic()
+            while len(made) < count:
+                number = len(made)
+                name = f"q{number}{'o' if is_own else ''}"
+                text = texts[number % len(texts)].format(n=15 + number % 10, m=5 + number % 20)
+                await _create(client, name, text, is_own)
+                made.append(name)
+            figures.create_seconds = time.monotonic() - begun
+            await _wait_for_results(client, made, 20 + count / 5)
+            await _watch(server, client, made, figures, seconds)
+            for number in range(3):
+                first = await _first_result(client, f"first{count}x{number}", texts[0], is_own)
+                figures.first.append(first)
+            found.append(figures)
+            print(json.dumps(figures.row()), flush=True)
+        for name in made:
+            await client.delete(f"/queries/{name}")
+    return found
+
+
+async def _create(client: httpx.AsyncClient, name: str, text: str, is_own: bool) -> None:
+    options = "WITH (engine = 'own') " if is_own else ""
+    made = await client.post("/sql", json={"statement": f"CREATE QUERY {name} {options}AS {text}"})
+    if made.is_error:
+        raise SystemExit(f"{name}: {made.text}")
+
+
+async def _wait_for_results(client: httpx.AsyncClient, names: Sequence[str], most: float) -> None:
+    end = time.monotonic() + most
+    while time.monotonic() < end:
+        listed = {one["name"]: one for one in (await client.get("/queries")).json()}
+        if all(listed[name]["result_rows"] for name in names):
+            return
+        await asyncio.sleep(0.5)
+
+
+async def _watch(
+    server: ServerAtWork,
+    client: httpx.AsyncClient,
+    names: Sequence[str],
+    figures: Figures,
+    seconds: float,
+) -> None:
+    """Follow some queries for a while."""
+    step = max(1, len(names) // FOLLOWED)
+    followed = names[::step][:FOLLOWED]
+    before, begun = _seconds_of(server.pid), time.monotonic()
+    rows = {one["name"]: one["result_rows"] for one in await _listed(client)}
+    end = time.monotonic() + seconds
+    await asyncio.gather(*(_follow(client, name, end, figures) for name in followed))
+    figures.cores = (_seconds_of(server.pid) - before) / (time.monotonic() - begun)
+    figures.memory = _memory_of(server.pid)
+    for one in await _listed(client):
+        if one["name"] in names and one["result_rows"] <= rows.get(one["name"], 0):
+            figures.silent += 1
+    for name in followed:
+        health = (await client.get(f"/queries/{name}/health")).json()
+        samples = health.get("samples", health) if isinstance(health, dict) else health
+        figures.batch_millis += [one["batch_millis"] for one in samples[-20:]]
+
+
+async def _listed(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await client.get("/queries")).json()
+    return found
+
+
+async def _follow(client: httpx.AsyncClient, name: str, end: float, figures: Figures) -> None:
+    """Follow the results of a query, from now on."""
+    params = {"follow": "true", "format": "sse"}
+    with suppress(TimeoutError):
+        async with (
+            asyncio.timeout(max(0.1, end - time.monotonic())),
+            client.stream("GET", f"/queries/{name}/results", params=params) as answer,
+        ):
+            async for line in answer.aiter_lines():
+                if line.startswith("data:"):
+                    now = time.time()
+                    figures.freshness += [now - at for at in _times(line[5:])]
+
+
+def _times(text: str) -> list[float]:
+    """The times of the results in an event."""
+    rows = json.loads(text).get("rows", [])
+    return [datetime.fromisoformat(str(one["_time"])).timestamp() for one in rows]
+
+
+async def _first_result(client: httpx.AsyncClient, name: str, text: str, is_own: bool) -> float:
+    """Seconds from CREATE QUERY to the first result of a query at its client."""
+    begun = time.monotonic()
+    await _create(client, name, text.format(n=0, m=100), is_own)
+    params = {"follow": "true", "format": "sse"}
+    async with client.stream("GET", f"/queries/{name}/results", params=params) as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith("data:") and _times(line[5:]):
+                break
+    taken = time.monotonic() - begun
+    await client.delete(f"/queries/{name}")
+    return taken
+
+
+def _seconds_of(pid: int) -> float:
+    """Processor time of a process and all below it, also of those that have ended."""
+    root = psutil.Process(pid)
+    total = 0.0
+    for one in [root, *root.children(recursive=True)]:
+        with suppress(psutil.Error):
+            total += sum(one.cpu_times()[:4])
+    return total
+
+
+def _memory_of(pid: int) -> int:
+    root = psutil.Process(pid)
+    total = 0
+    for one in [root, *root.children(recursive=True)]:
+        with suppress(psutil.Error):
+            total += one.memory_full_info().pss
+    return total
+
+
+def run(counts: Sequence[int], own: Sequence[int], streams: int, seconds: float) -> list[Figures]:
+    """All figures, from one server each for shared engines and for own ones."""
+    found = []
+    for is_own, wanted in ((False, counts), (True, own)):
+        if not wanted:
+            continue
+        with tempfile.TemporaryDirectory(prefix="nilometer-many-") as folder:
+            config = Path(folder, "server.toml")
+            config.write_text(CONFIG)
+            place = Path(folder, "plant")
+            with server_at_work(place, "--config", str(config)) as server:
+                names = _streams(server, streams)
+                figures = asyncio.run(measure(server, names, wanted, seconds, is_own=is_own))
+                found += figures
+                if not is_own:
+                    print(json.dumps({"idle cores": _idle(server)}), flush=True)
+                said = server.errors.read_text()
+                if said:
+                    print(said)
+    return found
+
+
+def _streams(server: ServerAtWork, count: int) -> list[str]:
+    rates = [500, 100] if count == 2 else [60] * count
+    names = [f"S{number}" for number in range(len(rates))]
+    for name, rate in zip(names, rates, strict=True):
+        server.sql(STREAM.format(name=name, rate=rate))
+    return names
+
+
+def _idle(server: ServerAtWork) -> float:
+    """Cores of a server without queries."""
+    time.sleep(5)
+    before, begun = _seconds_of(server.pid), time.monotonic()
+    time.sleep(20)
+    return round((_seconds_of(server.pid) - before) / (time.monotonic() - begun), 3)
+
+
+def main() -> None:
+    """Print a line for each number of queries."""
+    parser = argparse.ArgumentParser(description=__doc__)
+
+    def numbers(text: str) -> list[int]:
+        return [int(one) for one in text.split(",") if one]
+
+    parser.add_argument("--counts", type=numbers, default=COUNTS)
+    parser.add_argument("--own", type=numbers, default=OWN)
+    parser.add_argument("--streams", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=30)
+    given = parser.parse_args()
+    run(given.counts, given.own, given.streams, given.seconds)
+
+
+if __name__ == "__main__":
+    main()
