@@ -88,6 +88,10 @@ class Hosting:
         if name is not None:
             self.engine.drop(name)
 
+    def warm_up(self) -> None:
+        """Have the engine ready before the first query comes."""
+        self.engine.warm_up()
+
     def look(self) -> None:
         """Take in how the queries are doing."""
         if self._engine is not None:

@@ -28,7 +28,7 @@ from nilometer.engine.failure import describe_failure
 from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads, OpenLogs
 from nilometer.engine.plan import HostedPlan
-from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
+from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.engine.published import read_published
 from nilometer.engine.query_run import Answer, QueryRun
 from nilometer.errors import InternalError, LogError, SlowQueryError
@@ -80,14 +80,13 @@ class Bucket:
         folder: Path,
         number: int,
         *,
-        most_seconds: float | None = MOST_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plans = PlanFolder(folder)
         self._number = number
         self._files = BucketFolder(self._plans.bucket(number))
         self._at_work = AtWork(self._files.folder)
-        self._most_seconds = most_seconds
+        self._most_seconds = MOST_SECONDS if number < APART else None
         self._clock = clock
         self._logs = OpenLogs()
         self._set = PlanSet()
@@ -299,7 +298,9 @@ class Bucket:
         """The state of all queries, and what was done to some of them."""
         found = {one.query: one for one in entries}
         for query, kept in self._kept.items():
-            if query in self._set.dropped:
+            known = self._set.entries.get(query)
+            is_elsewhere = known is not None and known.bucket != self._number
+            if query in self._set.dropped or is_elsewhere:
                 continue
             new = found.setdefault(query, Entry(query))
             old: dict[str, bytes | Extent] = {**kept.chunks}

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nilometer.engine.bucket_files import BucketFolder, batches_after
-from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
+from nilometer.engine.bucket_files import BucketFolder, Entry, KeptQuery, batches_after
+from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
+from nilometer.log.clock import now_micros
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,37 @@ class EngineControl:
             if before.plan is None:
                 return before.bucket, self._set.revision
             return before.bucket, self._change(replace(before, plan=None))
+
+    def move_apart(self, query: str, plan: str) -> int:
+        """Let a query that is stopped run in a bucket of its own, with its state; the bucket.
+
+        The old bucket must have followed the revision in which the query was stopped.
+        """
+        with self._lock:
+            before = self._set.entries[query]
+            taken = {one.bucket for one in self._set.entries.values()} | {*self._plans.buckets()}
+            bucket = max(APART, *(one + 1 for one in taken))
+            self._copy_state(query, before.bucket, bucket)
+            self._change(replace(before, bucket=bucket, plan=plan, attempt=before.attempt + 1))
+            return bucket
+
+    def _copy_state(self, query: str, bucket: int, to: int) -> None:
+        files, kept = BucketFolder(self._plans.bucket(bucket)), KeptQuery()
+        for batch in batches_after(files, -1):
+            kept = KeptQuery() if batch.is_whole else kept
+            for entry in batch.entries:
+                if entry.query == query:
+                    kept.take(entry, batch.number)
+        if kept.state is None or kept.about is None:
+            return  # it has not begun yet
+        content = Entry(
+            query,
+            files.read(kept.state),
+            files.read(kept.about),
+            {name: files.read(extent) for name, extent in kept.chunks.items()},
+        )
+        made = BucketFolder(self._plans.bucket(to))
+        made.write(0, self._set.revision, now_micros(), [content], is_whole=True)
 
     def drop(self, query: str) -> None:
         """Forget a query and its state."""

@@ -19,6 +19,13 @@ from nilometer.log.local_storage import sync_folder
 _SET: Final = "plans.json"
 _PLANS: Final = "plans"
 BUCKETS: Final = "buckets"
+APART: Final = 1000
+"""Buckets from this number on hold one query each, which kept others waiting."""
+
+
+def is_together(bucket: int, other: int) -> bool:
+    """Whether two buckets are run in the same micro-batches."""
+    return bucket == other or max(bucket, other) < APART
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from nilometer.engine.bucket_files import BatchFile, BucketFolder, StoredEntry, results_after
 from nilometer.engine.failure import describe_failure
-from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet
+from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet, is_together
 from nilometer.engine.published import read_published, write_published
 from nilometer.errors import LogError
 from nilometer.kernels.row_errors import RowErrors
@@ -36,7 +36,7 @@ from nilometer.log.writer import LogWriter
 DURABLE_EVERY: Final = 10.0
 _TRIM_EVERY: Final = 30.0
 _STUCK: Final = "stuck"
-_SHOWN: Final = "shown.json"
+_SHOWN: Final = "shown-{}"
 _RETRY_EVERY: Final = 2.0
 
 
@@ -60,6 +60,8 @@ class _Bucket:
     behind: set[str] = field(default_factory=set)
     """Queries whose logs have more for them than they got."""
     stamp: int = -1
+    told: int = -1
+    """Up to which file others were told."""
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Publisher:
     """Of all buckets of an engine; used by one thread."""
 
     folder: Path
+    bucket: int = 0
+    """Results are published of the buckets that are run together with this one."""
     clock: Callable[[], float] = time.monotonic
     _set: PlanSet = field(default_factory=PlanSet)
     _stamp: tuple[int, int] | None = None
@@ -81,9 +85,7 @@ class Publisher:
     def __post_init__(self) -> None:
         self._plans = PlanFolder(self.folder)
         self._forced = self.clock()
-        stuck = self.folder / _STUCK
-        for one in stuck.iterdir() if stuck.is_dir() else ():
-            self._waiting[one.name] = 0.0
+        self._waiting = dict.fromkeys(stuck_queries(self.folder), 0.0)
 
     def is_behind(self, bucket: int) -> bool:
         """Whether queries of a bucket have more to read than they got."""
@@ -95,6 +97,8 @@ class Publisher:
         self._read_set()
         found = False
         for number in self._plans.buckets():
+            if not is_together(number, self.bucket):
+                continue
             bucket = self._bucket(number)
             stamp = bucket.files.folder.stat().st_mtime_ns
             if stamp == bucket.stamp and time.time_ns() - stamp > 1_000_000_000:
@@ -156,9 +160,13 @@ class Publisher:
 
     def _tell(self) -> None:
         """Let others know what can be read."""
-        aside = self.folder / f".{_SHOWN}"
-        aside.write_text(json.dumps({n: one.shown for n, one in self._buckets.items()}))
-        aside.replace(self.folder / _SHOWN)
+        for number, bucket in self._buckets.items():
+            if bucket.shown != bucket.told:
+                path = self.folder / _SHOWN.format(number)
+                aside = path.with_name(f".{path.name}")
+                aside.write_text(str(bucket.shown))
+                aside.replace(path)
+                bucket.told = bucket.shown
 
     def _bucket(self, number: int) -> _Bucket:
         if number not in self._buckets:
@@ -256,6 +264,9 @@ class Publisher:
     def _try_again(self, query: str) -> None:
         """Append what waits, oldest first."""
         folder, known = self.folder / _STUCK / query, self._set.entries.get(query)
+        if known is not None and not is_together(known.bucket, self.bucket):
+            del self._waiting[query]
+            return
         if known is None and query not in self._set.dropped:
             self._waiting[query] = self.clock() + _RETRY_EVERY
             return
@@ -300,8 +311,8 @@ def stuck_queries(folder: Path) -> list[str]:
 def shown_up_to(folder: Path, bucket: int) -> int:
     """The last file of a bucket whose results readers of the logs see; -1: none."""
     try:
-        return int(json.loads((folder / _SHOWN).read_bytes())[str(bucket)])
-    except (FileNotFoundError, KeyError):
+        return int((folder / _SHOWN.format(bucket)).read_text())
+    except (FileNotFoundError, ValueError):
         return -1
 
 

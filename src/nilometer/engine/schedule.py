@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nilometer.engine.plan_set import PlanFolder, PlanSet
+from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet, is_together
 from nilometer.errors import LogError
 from nilometer.log.clock import now_micros
 from nilometer.log.position import Position
@@ -29,6 +29,8 @@ class Schedule:
     folder: Path
     beats: float
     is_behind: Callable[[int], bool]
+    bucket: int = 0
+    """Buckets are looked after that are run together with this one."""
     clock: Callable[[], float] = time.monotonic
     _set: PlanSet = field(default_factory=PlanSet)
     _stamp: tuple[int, int] | None = None
@@ -87,10 +89,14 @@ class Schedule:
         self._set, self._stamp = self._plans.read(), stamp
         self._subscribed = {}
         self._readers = {}
-        for one in self._set.entries.values():
+        for one in self._entries():
             if one.plan is not None:
                 for log, _ in one.logs:
                     self._subscribed.setdefault(log, set()).add(one.bucket)
+
+    def _entries(self) -> list[PlanEntry]:
+        entries = self._set.entries.values()
+        return [one for one in entries if is_together(one.bucket, self.bucket)]
 
     def _ends(self) -> dict[str, Position]:
         found = {}
@@ -108,11 +114,11 @@ class Schedule:
 
     def _others(self) -> set[int]:
         """Buckets whose queries have changed, have more to read, or want to know the time."""
-        found = {one.bucket for one in self._set.entries.values()}
-        found |= set(self._plans.buckets())
+        found = {one.bucket for one in self._entries()}
+        found |= {one for one in self._plans.buckets() if is_together(one, self.bucket)}
         due = {one for one in found if self._followed.get(one, -1) < self._set.revision}
         due |= {one for one in found if self.is_behind(one)}
-        told = {e.bucket for e in self._set.entries.values() if e.needs_now and e.plan is not None}
+        told = {one.bucket for one in self._entries() if one.needs_now and one.plan is not None}
         if told and self.clock() - self._beat >= 1 / self.beats:
             self._beat = self.clock()
             due |= told

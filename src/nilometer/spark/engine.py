@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -20,9 +21,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.engine.control import EngineControl, Report
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
-from nilometer.engine.plan_set import PlanEntry
+from nilometer.engine.plan_set import APART, PlanEntry
 from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
-from nilometer.errors import NilometerError
+from nilometer.errors import NilometerError, SlowQueryError
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
 from nilometer.spark.engine_source import NAME, EngineSource
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.pools import started_in_pool
@@ -30,7 +33,10 @@ from nilometer.spark.register_source import register_source
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 
-_CHECKPOINT: Final = "spark"
+_CHECKPOINTS: Final = "spark"
+_SLOW_MILLIS: Final = 2000
+_SLOW_BATCHES: Final = 3
+"""A query that takes so long in so many micro-batches one after the other is moved apart."""
 _STOP_WITHIN: Final = 30.0
 _MOMENT: Final = 0.02
 _MOST_BUCKETS: Final = 4
@@ -46,7 +52,11 @@ _CHEAP: Final = {
 
 
 class Engine:
-    """The engine of one database; for any number of threads."""
+    """The engine of one database; for any number of threads.
+
+    One streaming query of Spark runs all buckets that queries share. A query that keeps others
+    waiting is moved to a bucket with a streaming query of its own.
+    """
 
     def __init__(self, session: SparkSession, folder: Path, beats: float, known: set[str]) -> None:
         """`known` are the ids of the queries that may have state here."""
@@ -56,10 +66,12 @@ class Engine:
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._hosted: dict[str, HostedQuery] = {}
-        self._query: StreamingQuery | None = None
+        self._running: dict[int, StreamingQuery] = {}
+        """Spark's queries, by the first of their buckets."""
         cores = session.sparkContext.defaultParallelism if hasattr(session, "_sc") else 2
         self._control = EngineControl(folder, max(1, min(_MOST_BUCKETS, cores)))
         self._control.open(known)
+        shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
     def host(self, query: str, plan: HostedPlan, entry: PlanEntry) -> HostedQuery:
         """Let a query run, from now on or again."""
@@ -67,10 +79,16 @@ class Engine:
             logs = [feed.log for feed in plan.feeds]
             require_shared(self._session, [entry.results, str(self._folder), *logs])
             self._take_reports()  # what is said of an earlier attempt is not said of this one
-            self._start()
+            before = self._control.entry(query)
+            self._start(0 if before is None else _first(before.bucket))
             self._control.run(pickle_work(plan), entry)
             made = self._hosted[query] = HostedQuery(self, query)
             return made
+
+    def warm_up(self) -> None:
+        """Have Spark's query running before the first query comes."""
+        with self._lock:
+            self._start(0)
 
     def together(self) -> AbstractContextManager[None]:
         """Queries that are hosted meanwhile begin at once."""
@@ -80,10 +98,21 @@ class Engine:
         """Forget the state of a query."""
         self._control.drop(query)
 
+    def is_apart(self, query: str) -> bool:
+        """Whether a query was moved to a bucket of its own."""
+        entry = self._control.entry(query)
+        return entry is not None and entry.bucket >= APART
+
     def look(self) -> None:
-        """Take in what buckets say; start Spark's query again if it has ended."""
+        """Take in what buckets say; start Spark's queries again that have ended."""
         self._take_reports()
         self._start_again()
+        for query, hosted in list(self._hosted.items()):
+            if hosted.is_slow and hosted.isActive:
+                hosted.is_slow = False
+                if not self.is_apart(query):
+                    move = partial(self._move_apart, query, hosted)
+                    threading.Thread(target=move, name="move", daemon=True).start()
 
     def _take_reports(self) -> None:
         with self._looking:
@@ -97,26 +126,27 @@ class Engine:
                     hosted.fail(read_failure(why))
 
     def _start_again(self) -> None:
-        """Start Spark's query if it has ended; if that fails, so do all that it ran."""
+        """Start Spark's queries that have ended; if that fails, so do all that they ran."""
         with self._lock:
-            if self._query is None or self._query.isActive:
-                return
-            active = [one for one in self._hosted.values() if one.isActive]
-            try:
-                if active:
-                    self._start()
-            except Exception as error:  # whatever Spark says
-                for one in active:
-                    one.fail(explain_failure(error))
+            for bucket, query in list(self._running.items()):
+                if query.isActive:
+                    continue
+                del self._running[bucket]
+                active = [one for one in self._hosted.values() if one.isActive]
+                try:
+                    if active:
+                        self._start(bucket)
+                except Exception as error:  # whatever Spark says
+                    for one in active:
+                        one.fail(explain_failure(error))
 
-    def _start(self) -> None:
-        """Start Spark's query unless it runs; what it kept before is of no use."""
-        if self._query is not None and self._query.isActive:
+    def _start(self, bucket: int) -> None:
+        """Start Spark's query of a bucket unless it runs; what an earlier one kept is of no use."""
+        if bucket in self._running and self._running[bucket].isActive:
             return
-        checkpoints = self._folder / _CHECKPOINT
-        shutil.rmtree(checkpoints, ignore_errors=True)
-        session = self._session.newSession() if hasattr(self._session, "_sc") else self._session
-        if session is not self._session:
+        session = self._session
+        if hasattr(session, "_sc"):
+            session = session.newSession()
             for name, value in _CHEAP.items():
                 session.conf.set(name, value)
         register_source(session, EngineSource)
@@ -124,43 +154,77 @@ class Engine:
             session.readStream.format(NAME)
             .option("folder", str(self._folder))
             .option("beats", str(self._beats))
+            .option("bucket", str(bucket))
             .load()
         )
-        with started_in_pool(self._session, "engine"):
-            self._query = (
-                rows.writeStream.format("noop")
-                .option("checkpointLocation", str(checkpoints / uuid4().hex))
-                .queryName("engine")
-                .start()
-            )
+        name = "engine" if bucket == 0 else f"engine {bucket}"
+        checkpoint = self._folder / _CHECKPOINTS / uuid4().hex
+        with started_in_pool(self._session, name):
+            writer = rows.writeStream.format("noop").queryName(name)
+            self._running[bucket] = writer.option("checkpointLocation", str(checkpoint)).start()
+
+    def _move_apart(self, query: str, hosted: HostedQuery) -> None:
+        """Give a query that keeps others waiting a bucket of its own."""
+        before = self._control.entry(query)
+        if before is None or before.plan is None:
+            return
+        bucket, revision = self._control.stop(query)
+        self._wait(bucket, revision)
+        with self._lock:
+            if hosted.isActive and self._hosted.get(query) is hosted:
+                self._start(self._control.move_apart(query, before.plan))
 
     def stop(self, query: str) -> None:
         """Let a query run no more; what it has done is in its log once this returns."""
         bucket, revision = self._control.stop(query)
         self._hosted.pop(query, None)
         self._wait(bucket, revision)
+        if bucket >= APART:
+            with self._lock:
+                self._stop_spark(self._running.pop(bucket, None))
 
     def _wait(self, bucket: int, revision: int) -> None:
+        """Wait until a bucket follows a revision, and all its results can be read."""
         until = time.monotonic() + _STOP_WITHIN
-        while time.monotonic() < until and self._is_running():
-            self.look()
-            last = self._control.last(bucket)
+        while time.monotonic() < until:
+            query = self._running.get(_first(bucket))
+            if query is None or not query.isActive:
+                return
+            self._take_reports()
             is_done = self._control.follows(bucket, revision)
-            if is_done and shown_up_to(self._folder, bucket) >= last:
+            if is_done and shown_up_to(self._folder, bucket) >= self._control.last(bucket):
                 return
             time.sleep(_MOMENT)
 
-    def _is_running(self) -> bool:
-        query = self._query
-        return query is not None and query.isActive
+    def wait_for_rows(self, hosted: HostedQuery) -> None:
+        """Wait until a query has worked through what its logs hold now, or has failed."""
+        entry = self._control.entry(hosted.query)
+        ends = [LogReader.open(log).end for log, _ in entry.logs] if entry is not None else []
+        while entry is not None and hosted.isActive:
+            self.look()
+            read = hosted.positions
+            if read and all(at >= end for at, end in zip(read, ends, strict=True)):
+                self._wait(entry.bucket, -1)
+                return
+            time.sleep(_MOMENT)
+            entry = self._control.entry(hosted.query)
 
     def close(self) -> None:
-        """Stop Spark's query."""
+        """Stop Spark's queries."""
         with self._lock:
-            query, self._query = self._query, None
+            running, self._running = self._running, {}
+        for query in running.values():
+            self._stop_spark(query)
+
+    def _stop_spark(self, query: StreamingQuery | None) -> None:
         if query is not None:
             with suppress(Exception):  # Spark may be gone already
                 query.stop()
+
+
+def _first(bucket: int) -> int:
+    """The first bucket of those that are run together with this one."""
+    return bucket if bucket >= APART else 0
 
 
 @dataclass
@@ -172,6 +236,11 @@ class HostedQuery:
     name: str = ""
     _error: NilometerError | None = None
     _is_stopped: bool = False
+    is_slow: bool = False
+    """Whether it keeps others waiting."""
+    positions: Sequence[Position] = ()
+    """How far it has read each of its logs, as far as is known."""
+    _slow_batches: int = 0
     _progress: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT_REPORTS))
 
     @property
@@ -200,13 +269,26 @@ class HostedQuery:
         """It has ended once `stop` returns."""
         return not self.isActive
 
+    def processAllAvailable(self) -> None:  # noqa: N802
+        """Wait until the results of all rows that are there now can be read."""
+        self.engine.wait_for_rows(self)
+
     def take(self, report: Report) -> None:
         """What its bucket says."""
         told = report.told
+        if "positions" in told:
+            self.positions = [Position.from_json(one) for one in told["positions"]]
         if "failure" in told:
-            self.fail(read_failure(told["failure"]))
+            error = read_failure(told["failure"])
+            if isinstance(error, SlowQueryError):
+                self.is_slow = True
+            else:
+                self.fail(error)
         elif "metrics" in told:
             self._progress.append(_progress(report))
+            slow = told["millis"] > _SLOW_MILLIS and report.bucket < APART
+            self._slow_batches = self._slow_batches + 1 if slow else 0
+            self.is_slow |= self._slow_batches >= _SLOW_BATCHES
 
     def fail(self, error: NilometerError) -> None:
         """It cannot go on."""

@@ -34,7 +34,8 @@ _LOG: Final = logging.getLogger("nilometer.engine")
 
 
 class EngineSource(DataSource):
-    """All queries of an engine. Options: `folder`, and how many `beats` a second there are."""
+    """All queries of an engine. Options: `folder`, how many `beats` a second there are, and a
+    `bucket`: it is run, and all that are run together with it."""
 
     @classmethod
     def name(cls) -> str:
@@ -44,15 +45,17 @@ class EngineSource(DataSource):
         return "bucket INT"
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        return _Reader(Path(self.options["folder"]), float(self.options["beats"]))
+        options = self.options
+        return _Reader(Path(options["folder"]), float(options["beats"]), int(options["bucket"]))
 
 
 class _Reader(StreamReader):
     """Decides when buckets have something to do."""
 
-    def __init__(self, folder: Path, beats: float) -> None:
+    def __init__(self, folder: Path, beats: float, bucket: int) -> None:
         self._folder = folder
         self._beats = beats
+        self._bucket = bucket
         self._number = 0
         self._tasks: dict[int, Tasks] = {}
         """What the buckets are to do, by the number of the micro-batch."""
@@ -69,7 +72,7 @@ class _Reader(StreamReader):
 
     def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
         if self._work is None:
-            self._work = _Work(self._folder, self._beats)
+            self._work = _Work(self._folder, self._beats, self._bucket)
         tasks = self._work.next_tasks()
         if not tasks:
             return start
@@ -99,9 +102,9 @@ class _Reader(StreamReader):
 class _Work:
     """What the reader's process does for as long as the engine runs."""
 
-    def __init__(self, folder: Path, beats: float) -> None:
-        self._publisher = Publisher(folder)
-        self._schedule = Schedule(folder, beats, self._publisher.is_behind)
+    def __init__(self, folder: Path, beats: float, bucket: int) -> None:
+        self._publisher = Publisher(folder, bucket)
+        self._schedule = Schedule(folder, beats, self._publisher.is_behind, bucket)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._publish, name="publisher", daemon=True)
         self._thread.start()

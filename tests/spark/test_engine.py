@@ -1,0 +1,136 @@
+"""Many queries in one engine, on Spark: each fails alone, and whatever happens nothing is lost."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+import nilometer as nm
+from nilometer.database.query_status import QueryPhase
+from nilometer.engine import bucket
+from nilometer.errors import SqlError
+from nilometer.log.reader import LogReader
+from nilometer.spark.engine import HostedQuery
+from tests.patience import wait_for
+from tests.python_processes import kill_python_processes
+from tests.spark.test_query_lifecycle import declare, phase, results, write_rows
+
+GOOD = "SELECT k, v FROM A WHERE v % 3 = {n} FROM START"
+
+
+@pytest.fixture
+def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
+    with nm.connect(spark, path=tmp_path / "plant") as opened:
+        yield opened
+
+
+def wait_for_results(db: nm.Database, name: str, wanted: list[int]) -> None:
+    wait_for(lambda: len(results(db, name)) >= len(wanted))
+    assert results(db, name) == wanted
+
+
+def slowly(values: pd.Series) -> pd.Series:
+    """Takes a second for each row, up to a quarter of a minute."""
+    time.sleep(min(len(values), 13))
+    return values
+
+
+def test_bad_queries_do_not_hold_back_good_ones(db: nm.Database, tmp_path: Path) -> None:
+    """One raises, one takes for ever, one has no room; the slow one goes on by itself."""
+    file = declare(db, tmp_path, 30)
+    db.create_function("slowly", slowly, "int")
+    for number in range(9):
+        db.execute(f"CREATE QUERY good{number} AS {GOOD.format(n=number % 3)}")
+    db.execute(
+        "CREATE QUERY bad WITH (on_error = 'stop') AS SELECT k, 10 / (v - 5) AS v FROM A FROM START"
+    )
+    db.execute("CREATE QUERY full WITH (results = '5 kB') AS SELECT k, v FROM A FROM START")
+    db.execute("CREATE QUERY slow AS SELECT k, slowly(v) AS v FROM A FROM START")
+    for part in range(1, 6):
+        write_rows(file, range(30 * part, 30 * (part + 1)))
+        for number in range(9):
+            wanted = [v for v in range(30 * (part + 1)) if v % 3 == number % 3]
+            wait_for_results(db, f"good{number}", wanted)
+    wait_for(lambda: phase(db, "bad") is QueryPhase.FAILED)
+    assert "division by zero" in str(db.query_status("bad").error).lower()
+    wait_for(lambda: phase(db, "full") is QueryPhase.FAILED)
+    slow = db.queries["slow"]
+    assert isinstance(slow, HostedQuery)
+    wait_for(lambda: slow.engine.is_apart(slow.query))
+    wait_for_results(db, "slow", list(range(180)))
+    assert phase(db, "slow") is QueryPhase.RUNNING
+    db.execute("DROP QUERY slow")
+    db.execute("ALTER QUERY full SET (results = none)")
+    db.execute("START QUERY full")
+    wait_for_results(db, "full", list(range(180)))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_is_lost_or_told_twice_whatever_is_killed(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    queries: dict[str, int] = {}
+    rows = 50
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        file = declare(db, tmp_path, rows)
+        for step in range(25):
+            names = sorted(queries)
+            match chance.choice(("rows", "rows", "create", "create", "stop", "drop", "kill")):
+                case "rows":
+                    write_rows(file, range(rows, rows + 50))
+                    rows += 50
+                    time.sleep(chance.random())
+                case "create":
+                    queries[f"q{step}"] = chance.randrange(3)
+                    db.execute(f"CREATE QUERY q{step} AS {GOOD.format(n=queries[f'q{step}'])}")
+                case "stop" if names:
+                    name = chance.choice(names)
+                    db.stop_query(name)
+                    db.start_query(name)
+                case "drop" if names:
+                    name = chance.choice(names)
+                    db.drop_query(name)
+                    del queries[name]
+                case "kill":
+                    kill_python_processes()
+                case _:
+                    continue
+        for name, remainder in queries.items():
+            wait_for_results(db, name, [v for v in range(rows) if v % 3 == remainder])
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        assert sorted(db.resume()) == sorted(queries)
+        write_rows(file, range(rows, rows + 50))
+        for name, remainder in queries.items():
+            wait_for_results(db, name, [v for v in range(rows + 50) if v % 3 == remainder])
+
+
+def test_what_only_spark_computes_has_an_engine_of_its_own(db: nm.Database, tmp_path: Path) -> None:
+    declare(db, tmp_path, 5)
+    text = "SELECT v, soundex(CAST(k AS STRING)) AS s FROM A FROM START"
+    db.execute(f"CREATE QUERY q AS {text}")
+    assert not isinstance(db.queries["q"], HostedQuery)
+    wait_for_results(db, "q", [0, 1, 2, 3, 4])
+    with pytest.raises(SqlError, match="this query cannot run beside others"):
+        db.execute(f"CREATE QUERY r WITH (engine = 'shared') AS {text}")
+
+
+def test_a_query_tells_when_it_has_worked_through_all_rows(db: nm.Database, tmp_path: Path) -> None:
+    file = declare(db, tmp_path, 5)
+    db.execute("CREATE QUERY q AS SELECT v FROM A FROM START")
+    for count in (5, 50):
+        write_rows(file, range(count, 10 * count))
+        log = LogReader.open(db.log_of("A"))
+        wait_for(lambda: log.end.row == 10 * count)  # noqa: B023
+        db.queries["q"].processAllAvailable()
+        assert len(results(db, "q")) == 10 * count
+
+
+def test_a_query_takes_no_longer_than_its_share() -> None:
+    assert bucket.MOST_SECONDS < 13, "or the slow query above is not slow"
