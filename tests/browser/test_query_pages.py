@@ -182,3 +182,30 @@ def _wait_for_points(page: Page, least: int) -> list[int]:
             return found
         page.wait_for_timeout(200)
     raise AssertionError(f"the chart did not get {least} points")
+
+
+def test_many_queries_are_found_by_words_pages_and_groups(
+    network: ServerAtWork, visit: Visiting
+) -> None:
+    made = [f"many{number:02d}" for number in range(40)]
+    for name in made:
+        network.sql(f"CREATE QUERY {name} AS SELECT obj_id FROM Camera1 WHERE obj_id > 5")
+    at = visit()
+    at.open("/console/queries")
+    page = at.page
+    status = page.get_by_role("status").filter(has_text="of 4")
+    expect(status).to_contain_text("1 to 25 of", timeout=WAIT)
+    assert page.locator(".nm-query").count() == 25
+    page.get_by_label("Next page").click()
+    expect(page.locator(".nm-query").last).to_contain_text("trouble", timeout=WAIT)
+    page.get_by_label("Name or text").fill("many3")
+    expect(page.get_by_text("10 queries, ")).to_be_visible(timeout=WAIT)
+    expect(page.locator(".nm-query")).to_have_count(10)
+    page.get_by_label("Name or text").fill("")
+    page.get_by_label("Group by").click()
+    page.get_by_role("option", name="streams").click()
+    expect(page.locator(".nm-group").first).to_contain_text("camera1", timeout=WAIT)
+    at.photograph("many-queries-light-1280")
+    for name in made:
+        network.sql(f"DROP QUERY {name}")
+    expect(page.locator(".nm-query")).not_to_have_count(25, timeout=WAIT)

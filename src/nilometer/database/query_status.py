@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from nilometer.operators.metrics import StreamMetrics
 
@@ -39,6 +40,10 @@ class EngineChoice(StrEnum):
     """Beside others, in the engine of the database."""
     OWN = "own"
     """In a streaming query of Spark that is its own."""
+
+
+MOVED: Final = "moved"
+"""Where a query is that was moved to an engine of its own, since it kept others waiting."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class QueryStatus:
     """Before which instant its results are complete."""
     dead_letters: int = 0
     """Rows left out so far, because something of them could not be computed."""
+    engine: str = EngineChoice.OWN
+    """Where it runs: "shared", "own", or "moved" if it was moved there since others had to wait."""
 
 
 @dataclass(frozen=True)

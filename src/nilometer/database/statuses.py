@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nilometer.database.limits import is_temporary, limits_of
-from nilometer.database.query_run import RunState
-from nilometer.database.query_status import QueryPhase, QueryStatus
+from nilometer.database.limits import hosted_id, is_temporary, limits_of
+from nilometer.database.query_run import QueryRun, RunState
+from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus
 from nilometer.database.result_size import ResultSize, result_size
 from nilometer.database.run_table import RunTable
 from nilometer.errors import LogError
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.spark.engine import HostedQuery
 
 _PHASES: Final = {
     QueryState.RUNNING: QueryPhase.WAITING,
@@ -76,6 +77,7 @@ class QueryStatuses:
             None if sample is None else sample.state_bytes,
             size.watermark,
             size.dead_letters,
+            _engine_of(query, run),
         )
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:
@@ -88,3 +90,12 @@ class QueryStatuses:
             except (LogError, OSError):
                 return ResultSize()
         return found
+
+
+def _engine_of(query: NamedQuery, run: QueryRun | None) -> str:
+    """Where a query runs, or will."""
+    if hosted_id(query) is None:
+        return EngineChoice.OWN
+    handle = None if run is None else run.handle
+    is_moved = isinstance(handle, HostedQuery) and handle.is_apart
+    return MOVED if is_moved else EngineChoice.SHARED

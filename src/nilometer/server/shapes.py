@@ -125,6 +125,9 @@ class QueryShape(BaseModel):
     state_bytes: int | None
     watermark: str | None = Field(description="before which instant its results are complete")
     dead_letters: int = Field(description="rows left out because they could not be computed")
+    engine: str = Field(
+        description="where it runs: shared with others, own, or moved since others had to wait"
+    )
 
 
 class InputShape(BaseModel):
@@ -212,6 +215,7 @@ def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
         state_bytes=status.state_bytes,
         watermark=_moment(status.watermark),
         dead_letters=status.dead_letters,
+        engine=status.engine,
     )
 
 

@@ -247,6 +247,11 @@ class HostedQuery:
     def isActive(self) -> bool:  # noqa: N802
         return self._error is None and not self._is_stopped
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether it was moved to a bucket of its own."""
+        return self.engine.is_apart(self.query)
+
     def exception(self) -> NilometerError | None:
         """Why it has failed, if it has."""
         return self._error

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
+
 from nicegui import ui
 
-from nilometer.database.query_status import QueryStatus
+from nilometer.database.query_status import QueryPhase, QueryStatus
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape
 from nilometer.server.console.frame import console_page, page_frame
+from nilometer.server.console.pager import Pager
 from nilometer.server.console.query_list import QueryRow
 from nilometer.server.console.styles import add_styles
+from nilometer.sql.query_text import names_read
+from nilometer.sql.statements import read_query
 
-_EVERY = 1.0
-_MOST = 200
+
+@lru_cache(maxsize=10_000)
+def _streams(text: str) -> str:
+    """What a query reads, as a heading."""
+    return ", ".join(sorted(names_read(read_query(text))))
+
+
+_EVERY: Final = 1.0
+_ALL: Final = "all"
+_NO_GROUP: Final = "nothing"
+_GROUPS: Final[dict[str, Callable[[QueryStatus], str]]] = {
+    _NO_GROUP: lambda _: "",
+    "state": lambda one: str(one.phase),
+    "streams": lambda one: _streams(one.text),
+}
 
 
 def add_queries_page(console: Console) -> None:
@@ -29,18 +49,33 @@ def add_queries_page(console: Console) -> None:
 
 
 class QueryList:
-    """The queries, in the current place."""
+    """The queries, a page at a time, in the current place."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._rows: dict[str, QueryRow] = {}
+        self._groups: dict[str, ui.element] = {}
+        self._listed: list[str] = []
         self._summary = Drawing(shape("div"))
+        with ui.element("div").classes("nm-bar nm-filters") as self._filters:
+            self._words = ui.input("Name or text", on_change=self._again)
+            self._phase = ui.select([_ALL, *map(str, QueryPhase)], value=_ALL, label="State")
+            self._group = ui.select([*_GROUPS], value=_NO_GROUP, label="Group by")
+            for field in (self._phase, self._group):
+                field.on_value_change(self._again)
+            for one in (self._words, self._phase, self._group):
+                one.props("dense outlined options-dense")
         self._list = ui.element("ul").classes("nm-queries")
+        self._pager = Pager("query", "queries", self.refresh)
         with ui.element("div").classes("nm-card nm-empty") as self._empty:
             ui.label("No query is kept here yet.").classes("nm-title")
             ui.label("A query that is kept runs on when you close the browser.")
             ui.link("Write the first one", "/").classes("nm-link-button")
         self._empty.set_visibility(False)
+
+    async def _again(self) -> None:
+        self._pager.begin()
+        await self.refresh()
 
     async def refresh(self) -> None:
         """Show how they are doing now."""
@@ -48,27 +83,54 @@ class QueryList:
             found = await self._console.service.queries()
         except NilometerError:  # the server is stopping
             return
-        found = sorted(found, key=lambda one: (one.is_temporary, one.name.lower()))
         self._empty.set_visibility(not found)
+        self._filters.set_visibility(len(found) > 1)
         self._summary.show(_summary(found))
-        found = found[:_MOST]
-        if [one.name for one in found] != list(self._rows):
-            self._build(found)
-        for one in found:
+        grouped = _GROUPS[str(self._group.value)]
+        passing = sorted(
+            ((grouped(one), one) for one in found if self._passes(one)),
+            key=lambda pair: (pair[0], pair[1].is_temporary, pair[1].name.lower()),
+        )
+        shown = self._pager.page_of(passing, len(found))
+        self._build(shown)
+        for _, one in shown:
             await self._show(one)
 
-    def _build(self, found: list[QueryStatus]) -> None:
-        """Other cards, since there are other queries."""
-        names = {one.name for one in found}
+    def _passes(self, status: QueryStatus) -> bool:
+        if self._phase.value not in (_ALL, str(status.phase)):
+            return False
+        words = str(self._words.value or "").lower()
+        return words in status.name.lower() or words in status.text.lower()
+
+    def _build(self, shown: Sequence[tuple[str, QueryStatus]]) -> None:
+        """Other cards, if there are other queries."""
+        groups = list(dict.fromkeys(group for group, _ in shown if group))
+        listed = [f"{group} {one.name}" for group, one in shown]
+        if listed == self._listed:
+            return
+        self._listed = listed
+        names = {one.name for _, one in shown}
         for name in set(self._rows) - names:
             self._rows.pop(name).card.delete()
-        with self._list:
-            for one in found:
-                if one.name not in self._rows:
+        for group in set(self._groups) - set(groups):
+            self._groups.pop(group).delete()
+        place = 0
+        for number, (group, one) in enumerate(shown):
+            if group and (number == 0 or shown[number - 1][0] != group):
+                self._group_heading(group).move(self._list, place)
+                place += 1
+            if one.name not in self._rows:
+                with self._list:
                     self._rows[one.name] = QueryRow(self._console, one, self.refresh)
-        self._rows = {one.name: self._rows[one.name] for one in found}
-        for place, row in enumerate(self._rows.values()):
-            row.card.move(target_index=place)
+            self._rows[one.name].card.move(self._list, place)
+            place += 1
+
+    def _group_heading(self, group: str) -> ui.element:
+        if group not in self._groups:
+            with self._list, ui.element("li").classes("nm-soft nm-group") as made:
+                ui.label(group)
+            self._groups[group] = made
+        return self._groups[group]
 
     async def _show(self, status: QueryStatus) -> None:
         try:
@@ -82,6 +144,5 @@ class QueryList:
 def _summary(found: list[QueryStatus]) -> Shape:
     phases = [str(one.phase) for one in found]
     told = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
-    more = f"; the first {_MOST} are shown" if len(found) > _MOST else ""
     many = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
-    return shape("p", f"{many}: {told}{more}" if found else "", class_="nm-soft nm-summary")
+    return shape("p", f"{many}: {told}" if found else "", class_="nm-soft nm-summary")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from nicegui import ui
 
-from nilometer.database.query_status import HealthSample, QueryStatus
+from nilometer.database.query_status import MOVED, EngineChoice, HealthSample, QueryStatus
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape, shortened
 from nilometer.server.console.figures import count_text
@@ -23,6 +23,10 @@ from nilometer.server.console.wording import (
 )
 
 _SHOWN: Final = 60
+_ENGINES: Final[Mapping[str, tuple[str, str]]] = {
+    EngineChoice.OWN: ("own engine", "it has a streaming query of Spark of its own"),
+    MOVED: ("moved", "it took more than its share of a micro-batch: it has an engine of its own"),
+}
 _WIDE, _HIGH = 140, 36
 
 
@@ -67,6 +71,9 @@ def query_head(status: QueryStatus, *, is_linked: bool = True) -> Shape:
     if status.is_temporary:
         told = "goes when nobody follows it"
         chips.append(shape("span", "temporary", class_="nm-chip", title=told))
+    if status.engine in _ENGINES:
+        words, why = _ENGINES[status.engine]
+        chips.append(shape("span", words, class_="nm-chip", title=why))
     phase = state_words(PHASES[status.phase], str(status.phase))
     return shape("div", shape("h2", name, class_="nm-title"), phase, *chips, class_="nm-row")
 

@@ -12,11 +12,11 @@ from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape, shortened, table
 from nilometer.server.console.figures import count_text
+from nilometer.server.console.pager import Pager
 from nilometer.server.console.query_actions import tell_problem
 from nilometer.server.console.sensor_network import NetworkSensor, SensorNetwork
 from nilometer.server.console.wording import SENSORS, instant_words, rate_words, state_words
 
-_ON_A_PAGE: Final = 25
 _MOST_LETTERS: Final = 100
 _ALL: Final = "all"
 _URGENT: Final = ("bad", "warn", "busy", "good", "done", "idle")
@@ -39,7 +39,6 @@ class SensorTable:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._network = SensorNetwork((), (), (), {})
-        self._page = 0
         with ui.element("section").classes("nm-card") as self._card:
             with ui.element("div").classes("nm-bar nm-filters"):
                 states = [_ALL, *map(str, SENSORS)]
@@ -52,11 +51,7 @@ class SensorTable:
                 self._letters = ui.button("Dead letters", on_click=self._show_letters, color=None)
                 self._letters.props("flat no-caps").classes("nm-second")
             self._table = Drawing(shape("div")).classes("nm-scroll")
-            with ui.element("div").classes("nm-bar"):
-                self._told = ui.label().classes("nm-small nm-soft").props("role=status")
-                ui.element("div").classes("nm-grow")
-                self._back = self._turner("chevron_left", "Page before", -1)
-                self._on = self._turner("chevron_right", "Next page", 1)
+            self._pager = Pager("sensor", "sensors", self._draw)
 
     def show(self, network: SensorNetwork) -> None:
         """Show what of these sensors passes the filter."""
@@ -71,32 +66,14 @@ class SensorTable:
         self._letters.set_enabled(letters > 0)
         self._draw()
 
-    def _turner(self, icon: str, label: str, by: int) -> ui.button:
-        button = ui.button(icon=icon, on_click=lambda: self._turn(by), color=None)
-        return button.props(f'flat round dense aria-label="{label}"')
-
-    def _turn(self, by: int) -> None:
-        self._page += by
-        self._draw()
-
     def _again(self) -> None:
-        self._page = 0
+        self._pager.begin()
         self._draw()
 
     def _draw(self) -> None:
         found = [one for stream in self._network.streams for one in stream.sensors]
         passing = sorted(filter(self._passes, found), key=_urgency)
-        last = max(0, (len(passing) - 1) // _ON_A_PAGE)
-        self._page = min(max(0, self._page), last)
-        first = self._page * _ON_A_PAGE
-        shown = passing[first : first + _ON_A_PAGE]
-        self._table.show(sensors_as_table(shown))
-        told = f"{count_text(first + 1)} to {count_text(first + len(shown))} of " if last else ""
-        of = "" if len(passing) == len(found) else f", {count_text(len(found))} in all"
-        sensors = "1 sensor" if len(passing) == 1 else f"{count_text(len(passing))} sensors"
-        self._told.set_text(f"{told}{sensors}{of}")
-        self._back.set_enabled(self._page > 0)
-        self._on.set_enabled(self._page < last)
+        self._table.show(sensors_as_table(self._pager.page_of(passing, len(found))))
 
     def _passes(self, sensor: NetworkSensor) -> bool:
         if self._state.value not in (_ALL, sensor.state):
