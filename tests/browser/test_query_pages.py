@@ -205,7 +205,7 @@ def test_many_queries_are_found_by_words_pages_and_groups(
     page.get_by_label("Group by").click()
     page.get_by_role("option", name="streams").click()
     expect(page.locator(".nm-group").first).to_contain_text("camera1", timeout=WAIT)
-    at.photograph("many-queries-light-1280")
+    at.photograph("many-queries-light-1280", whole=True)
     for name in made:
         network.sql(f"DROP QUERY {name}")
     expect(page.locator(".nm-query")).not_to_have_count(25, timeout=WAIT)

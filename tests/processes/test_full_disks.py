@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from nilometer.database.query_status import EngineChoice, QueryLimits
 from nilometer.errors import CatalogError
 from tests.patience import wait_for
 from tests.small_disk import SmallDisk, small_disk
@@ -29,14 +30,14 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield mounted
 
 
-def begin(db: nm.Database, file: Path) -> None:
+def begin(db: nm.Database, file: Path, engine: EngineChoice | None = None) -> None:
     """A stream over a file that is followed, and a query that has all of its rows."""
     write_rows(file, range(ROWS))
     db.execute(
         "CREATE STREAM A (k INT, v INT, HISTORY FOREVER) FROM file "
         f"WITH (address = '{file}', speed = 'max', follow = true)"
     )
-    db.create_query("pairs", PAIRS)
+    db.create_query("pairs", PAIRS, limits=QueryLimits(engine=engine))
     wait_for(lambda: results(db, "pairs") == list(range(ROWS)))
 
 
@@ -87,16 +88,19 @@ def test_a_disk_that_is_full_when_a_database_is_closed_and_opened(
         assert stored(db) == list(range(2 * ROWS))
 
 
-@pytest.mark.parametrize("what", ["checkpoints", "logs"])
+@pytest.mark.parametrize(
+    ("what", "engine"),
+    [("engine", None), ("checkpoints", EngineChoice.OWN), ("logs", None)],
+)
 def test_a_part_of_a_database_is_on_a_disk_that_gets_full(
-    spark: SparkSession, tmp_path: Path, disk: SmallDisk, what: str
+    spark: SparkSession, tmp_path: Path, disk: SmallDisk, what: str, engine: EngineChoice | None
 ) -> None:
     plant, file = tmp_path / "plant", tmp_path / "a.jsonl"
     plant.mkdir()
     (plant / what).symlink_to(disk.folder / what)
     (disk.folder / what).mkdir()
     with nm.connect(spark, path=plant) as db:
-        begin(db, file)
+        begin(db, file, engine)
         disk.fill()
         write_rows(file, range(ROWS, 2 * ROWS))
         wait_for(lambda: db.streams()[0].error or db.query_status("pairs").error)

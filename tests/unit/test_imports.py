@@ -48,7 +48,7 @@ def test_the_client_imports_no_engine() -> None:
     assert not loaded & (SLOW - {"httpx", "numpy", "pyarrow"})
 
 
-@pytest.mark.parametrize("module", ["log_envelopes", "result_log"])
+@pytest.mark.parametrize("module", ["engine_source", "log_envelopes", "result_log"])
 def test_processes_that_only_plan_for_spark_import_neither_sql_nor_pandas(module: str) -> None:
     loaded = loaded_after(f"import nilometer.spark.{module}")
     assert "pyspark" in loaded

@@ -52,6 +52,7 @@ from nilometer.spark.complete_frame import answer_question
 from nilometer.spark.describe import given_frame
 from nilometer.spark.functions import make_function, register_function, require_new_name
 from nilometer.spark.heartbeat import beats_per_second
+from nilometer.spark.host_query import where_it_runs
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
 from nilometer.spark.read_times import with_instants
@@ -273,7 +274,7 @@ class Database:
         reading = Reading(name, reader is not None, read.from_start)
         question, known = self._question(read, reading, buckets, "at" if at is not None else None)
         if read.explain is not None:
-            text = explain_plan(question.plan, read.explain)
+            text = _explained(question, known, read.explain)
             return self.spark.createDataFrame([(text,)], "plan STRING")
         return answer_question(question, known.frames, self._beats, at)
 
@@ -319,7 +320,7 @@ class Database:
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
         read = read_query(statement, merged(parameters, values))
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
-        return explain_plan(self._question(read, Reading(), buckets)[0].plan, chosen)
+        return _explained(*self._question(read, Reading(), buckets), chosen)
 
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.
@@ -598,6 +599,13 @@ class Database:
         if stored is not None:
             kind = stored.kind.lower()
             raise InputError(f"there is already a {kind} {name}", hint="choose another name")
+
+
+def _explained(question: Question, known: Known, form: ExplainFormat) -> str:
+    """What a statement will do, and, as text, where it would run as a named query."""
+    text = explain_plan(question.plan, form)
+    where = where_it_runs(question.plan, known.frames)
+    return text if form is not ExplainFormat.TEXT or where is None else f"{text}\n{where}"
 
 
 def _change_to(limits: QueryLimits, *, fill: bool) -> LimitChange:

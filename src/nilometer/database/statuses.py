@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from nilometer.database.limits import hosted_id, is_temporary, limits_of
@@ -10,7 +11,7 @@ from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus
 from nilometer.database.result_size import ResultSize, result_size
 from nilometer.database.run_table import RunTable
-from nilometer.errors import LogError
+from nilometer.errors import LogError, NilometerError, in_one_line
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.spark.engine import HostedQuery
@@ -60,6 +61,8 @@ class QueryStatuses:
         else:
             size = run.health.size
             sample = run.health.samples[-1] if run.health.samples else None
+        if (trouble := _trouble_of(run)) is not None and state.phase is QueryPhase.RUNNING:
+            state = replace(state, phase=QueryPhase.RESTARTING, error=in_one_line(trouble))
         return QueryStatus(
             query.name,
             query.text,
@@ -90,6 +93,12 @@ class QueryStatuses:
             except (LogError, OSError):
                 return ResultSize()
         return found
+
+
+def _trouble_of(run: QueryRun | None) -> NilometerError | None:
+    """Why the engine in which a query runs does not work at present."""
+    handle = None if run is None else run.handle
+    return handle.trouble if isinstance(handle, HostedQuery) else None
 
 
 def _engine_of(query: NamedQuery, run: QueryRun | None) -> str:

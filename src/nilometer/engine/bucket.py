@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nilometer.engine.at_work import AtWork
 from nilometer.engine.bucket_files import (
@@ -27,7 +27,6 @@ from nilometer.engine.bucket_files import (
 from nilometer.engine.failure import describe_failure
 from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads, OpenLogs
-from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.engine.published import read_published
 from nilometer.engine.query_run import Answer, QueryRun
@@ -35,6 +34,9 @@ from nilometer.errors import InternalError, LogError, SlowQueryError
 from nilometer.log.frame_format import encode_frame
 from nilometer.log.parts import pieces
 from nilometer.log.position import Position
+
+if TYPE_CHECKING:
+    from nilometer.engine.plan import HostedPlan  # loads all of SQL
 
 FLUSH_AFTER: Final = 0.5
 """Results of quick queries do not wait longer (seconds) for those of slow ones."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads
-from nilometer.engine.plan import HostedPlan, PlanPart
 from nilometer.engine.same_query import FORMAT, check_same_query
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
@@ -18,6 +17,9 @@ from nilometer.log.position import Position
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.metrics import bucket_metrics
 from nilometer.operators.stage import BucketRun, MicroBatch, admit_rows, concat
+
+if TYPE_CHECKING:
+    from nilometer.engine.plan import HostedPlan, PlanPart  # loads all of SQL
 
 
 @dataclass

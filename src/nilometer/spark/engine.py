@@ -23,7 +23,7 @@ from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
 from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
-from nilometer.errors import NilometerError, SlowQueryError
+from nilometer.errors import NilometerError, SessionError, SlowQueryError
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.engine_source import NAME, EngineSource
@@ -39,6 +39,7 @@ _SLOW_BATCHES: Final = 3
 """A query that takes so long in so many micro-batches one after the other is moved apart."""
 _STOP_WITHIN: Final = 30.0
 _MOMENT: Final = 0.02
+_LONGEST_PAUSE: Final = 30.0
 _MOST_BUCKETS: Final = 4
 _KEPT_REPORTS: Final = 50
 _CHEAP: Final = {
@@ -68,6 +69,8 @@ class Engine:
         self._hosted: dict[str, HostedQuery] = {}
         self._running: dict[int, StreamingQuery] = {}
         """Spark's queries, by the first of their buckets."""
+        self._troubles: dict[int, _Trouble] = {}
+        """Why they have ended, if they have, until they work again."""
         cores = session.sparkContext.defaultParallelism if hasattr(session, "_sc") else 2
         self._control = EngineControl(folder, max(1, min(_MOST_BUCKETS, cores)))
         self._control.open(known)
@@ -117,6 +120,7 @@ class Engine:
     def _take_reports(self) -> None:
         with self._looking:
             for report in self._control.reports():
+                self._troubles.pop(_first(report.bucket), None)
                 hosted = self._hosted.get(report.query)
                 if hosted is not None:
                     hosted.take(report)
@@ -126,19 +130,32 @@ class Engine:
                     hosted.fail(read_failure(why))
 
     def _start_again(self) -> None:
-        """Start Spark's queries that have ended; if that fails, so do all that they ran."""
+        """Start Spark's queries that have ended: soon at first, then later and later."""
         with self._lock:
             for bucket, query in list(self._running.items()):
-                if query.isActive:
-                    continue
-                del self._running[bucket]
-                active = [one for one in self._hosted.values() if one.isActive]
-                try:
-                    if active:
+                if not query.isActive:
+                    del self._running[bucket]
+                    self._has_failed(bucket, query.exception())
+            now = time.monotonic()
+            for bucket, trouble in list(self._troubles.items()):
+                if bucket not in self._running and trouble.next_try <= now:
+                    try:
                         self._start(bucket)
-                except Exception as error:  # whatever Spark says
-                    for one in active:
-                        one.fail(explain_failure(error))
+                    except Exception as error:  # whatever Spark says
+                        self._has_failed(bucket, error)
+
+    def _has_failed(self, bucket: int, error: Exception | None) -> None:
+        before = self._troubles.get(bucket)
+        failures = 1 if before is None else before.failures + 1
+        told = SessionError("the engine was stopped") if error is None else explain_failure(error)
+        pause = min(_LONGEST_PAUSE, 0.25 * 2**failures)
+        self._troubles[bucket] = _Trouble(told, failures, time.monotonic() + pause)
+
+    def trouble(self, query: str) -> NilometerError | None:
+        """Why the engine of a query does not work at present, if it does not."""
+        entry = self._control.entry(query)
+        found = None if entry is None else self._troubles.get(_first(entry.bucket))
+        return None if found is None else found.error
 
     def _start(self, bucket: int) -> None:
         """Start Spark's query of a bucket unless it runs; what an earlier one kept is of no use."""
@@ -222,6 +239,15 @@ class Engine:
                 query.stop()
 
 
+@dataclass(frozen=True)
+class _Trouble:
+    """A query of Spark's that has ended."""
+
+    error: NilometerError
+    failures: int
+    next_try: float
+
+
 def _first(bucket: int) -> int:
     """The first bucket of those that are run together with this one."""
     return bucket if bucket >= APART else 0
@@ -246,6 +272,11 @@ class HostedQuery:
     @property
     def isActive(self) -> bool:  # noqa: N802
         return self._error is None and not self._is_stopped
+
+    @property
+    def trouble(self) -> NilometerError | None:
+        """Why its engine does not work at present, if it does not."""
+        return self.engine.trouble(self.query)
 
     @property
     def is_apart(self) -> bool:

@@ -24,6 +24,17 @@ def engine_plan(plan: Plan, frames: Mapping[str, StreamFrame]) -> EnginePlan:
     return make_plan(plan, _static_rows(plan, frames))
 
 
+def where_it_runs(plan: Plan, frames: Mapping[str, StreamFrame]) -> str | None:
+    """Where a query of this plan runs if it is kept, in words; None if it reads no log."""
+    if not any(isinstance(frames[one.relation.name], LogStream) for one in sources_of(plan)):
+        return None
+    try:
+        make_plan(plan, _no_rows(plan, frames))
+    except NotInSubsetError as error:
+        return f"kept as a query, it runs in a streaming query of its own: {error.message}"
+    return "kept as a query, it runs beside others in one engine"
+
+
 def _no_rows(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, pa.RecordBatch]:
     """The static tables of a plan, without their rows."""
     found = {}

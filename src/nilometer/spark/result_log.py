@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, WriterCommitMessage
 
-from nilometer.engine.result_rows import ResultRows
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import DeadLetter, append_batch
@@ -32,6 +31,8 @@ from nilometer.spark.versions import StreamArrowWriter
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nilometer.engine.result_rows import ResultRows
 
 _FRONTIERS: Final = "frontiers.json"
 

@@ -23,7 +23,7 @@ class Pager:
         self._many = many
         self._turned = turned
         self._page = 0
-        with ui.element("div").classes("nm-bar"):
+        with ui.element("div").classes("nm-bar") as self.bar:
             self._told = ui.label().classes("nm-small nm-soft").props("role=status")
             ui.element("div").classes("nm-grow")
             self._back = self._turner("chevron_left", "Page before", -1)

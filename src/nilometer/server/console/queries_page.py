@@ -27,6 +27,7 @@ def _streams(text: str) -> str:
 
 
 _EVERY: Final = 1.0
+_FEW: Final = 5
 _ALL: Final = "all"
 _NO_GROUP: Final = "nothing"
 _GROUPS: Final[dict[str, Callable[[QueryStatus], str]]] = {
@@ -84,7 +85,8 @@ class QueryList:
         except NilometerError:  # the server is stopping
             return
         self._empty.set_visibility(not found)
-        self._filters.set_visibility(len(found) > 1)
+        for bar in (self._filters, self._pager.bar):
+            bar.set_visibility(len(found) > _FEW)
         self._summary.show(_summary(found))
         grouped = _GROUPS[str(self._group.value)]
         passing = sorted(
