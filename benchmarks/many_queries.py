@@ -100,6 +100,7 @@ async def measure(
     seconds: float,
     *,
     is_own: bool,
+    with_bad: bool = False,
 ) -> list[Figures]:
     """The figures for ever more queries."""
     limits = httpx.Limits(max_connections=None)
@@ -126,9 +127,44 @@ async def measure(
                 figures.first.append(first)
             found.append(figures)
             print(json.dumps(figures.row()), flush=True)
+        if with_bad:
+            found.append(await _beside_bad(server, client, made, streams, seconds))
         for name in made:
             await client.delete(f"/queries/{name}")
     return found
+
+
+async def _beside_bad(
+    server: ServerAtWork,
+    client: httpx.AsyncClient,
+    made: Sequence[str],
+    streams: Sequence[str],
+    seconds: float,
+) -> Figures:
+    """The figures of the same queries beside one that raises, a cross join, and a full one."""
+    one = streams[0]
+    for name, options, text in (
+        ("raises", "on_error = 'stop'", f"SELECT 1 / (k - 50) AS x FROM {one}"),
+        (
+            "crosses",
+            "state = '500MB'",
+            f"SELECT X.v, Y.v AS w FROM {one} X, {one} Y WINDOW = 1 HOUR",
+        ),
+        ("fills", "results = '20kB'", f"SELECT k, v FROM {one}"),
+    ):
+        made_one = await client.post(
+            "/sql", json={"statement": f"CREATE QUERY {name} WITH ({options}) AS {text}"}
+        )
+        made_one.raise_for_status()
+    figures = Figures(len(made), is_own=False)
+    await _watch(server, client, made, figures, 2 * seconds)
+    for status in await _listed(client):
+        if status["name"] in ("raises", "crosses", "fills"):
+            told = {key: status[key] for key in ("name", "phase", "engine", "error")}
+            print(json.dumps(told), flush=True)
+            await client.delete(f"/queries/{status['name']}")
+    print(json.dumps({"beside bad ones": figures.row()}), flush=True)
+    return figures
 
 
 async def _create(client: httpx.AsyncClient, name: str, text: str, is_own: bool) -> None:
@@ -230,7 +266,13 @@ def _memory_of(pid: int) -> int:
     return total
 
 
-def run(counts: Sequence[int], own: Sequence[int], streams: int, seconds: float) -> list[Figures]:
+def run(
+    counts: Sequence[int],
+    own: Sequence[int],
+    streams: int,
+    seconds: float,
+    with_bad: bool = False,
+) -> list[Figures]:
     """All figures, from one server each for shared engines and for own ones."""
     found = []
     for is_own, wanted in ((False, counts), (True, own)):
@@ -242,7 +284,9 @@ def run(counts: Sequence[int], own: Sequence[int], streams: int, seconds: float)
             place = Path(folder, "plant")
             with server_at_work(place, "--config", str(config)) as server:
                 names = _streams(server, streams)
-                figures = asyncio.run(measure(server, names, wanted, seconds, is_own=is_own))
+                figures = asyncio.run(
+                    measure(server, names, wanted, seconds, is_own=is_own, with_bad=with_bad)
+                )
                 found += figures
                 if not is_own:
                     print(json.dumps({"idle cores": _idle(server)}), flush=True)
@@ -279,8 +323,9 @@ def main() -> None:
     parser.add_argument("--own", type=numbers, default=OWN)
     parser.add_argument("--streams", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--bad", action="store_true", help="then again beside bad queries")
     given = parser.parse_args()
-    run(given.counts, given.own, given.streams, given.seconds)
+    run(given.counts, given.own, given.streams, given.seconds, given.bad)
 
 
 if __name__ == "__main__":

@@ -469,6 +469,10 @@ class Database:
         home.deliveries.resume()
         return queries.resume()
 
+    def warm_up(self) -> None:
+        """Have the engine of named queries ready before the first of them comes."""
+        self._stored()[1].warm_up()
+
     def forget_reader(self, reader: str) -> None:
         """Let logs no longer keep rows for a reader (`sql(…, reader=…)`) that has stopped."""
         home, _ = self._stored()

@@ -234,6 +234,11 @@ class RunningQueries:
             self._supervisor.start()
             return self._lifecycle.attempt(run) or True
 
+    def warm_up(self) -> None:
+        """Have the engine ready before the first query comes."""
+        if self._lifecycle.hosting is not None:
+            self._lifecycle.hosting.warm_up()
+
     def drop_temporary(self) -> None:
         """Drop the temporary queries that were left, but for those that others read."""
         queries = self._home.catalog.queries()

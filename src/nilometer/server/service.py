@@ -343,6 +343,7 @@ class Service:
             await self._threads.change(self._database.resume)
         finally:
             self.is_ready = True
+        await self._threads.change(self._database.warm_up)
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
         """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
