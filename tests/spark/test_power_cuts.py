@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from nilometer.database.query_status import EngineChoice, QueryLimits
 from tests.patience import wait_for
 from tests.spark.test_query_lifecycle import declare, results, write_rows
 
@@ -85,7 +86,7 @@ def plant(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     folder = tmp_path_factory.mktemp("power")
     with nm.connect(spark, path=folder / "plant") as db:
         file = declare(db, folder, ROWS)
-        db.create_query("pairs", PAIRS)
+        db.create_query("pairs", PAIRS, limits=QueryLimits(engine=EngineChoice.OWN))
         for batch in range(2, 5):
             wait_for(lambda: len(results(db, "pairs")) == (batch - 1) * ROWS)  # noqa: B023
             write_rows(file, range((batch - 1) * ROWS, batch * ROWS))

@@ -355,6 +355,40 @@ def test_results_that_find_no_room_wait_alone(world: World) -> None:
     assert stuck_results(world.engine, "full") is None
 
 
+@pytest.mark.parametrize("head", ["old", "new"])
+def test_what_a_power_cut_takes_of_results_comes_again_where_it_stood(
+    world: World, head: str
+) -> None:
+    """Results were published, and read, but not forced to the disk yet."""
+    starts, sql = world.ends(), "SELECT k, v FROM A"
+    world.start("q", sql, starts)
+    chance, now = random.Random(1), 0
+    for _ in range(10):
+        now = world.add_rows(chance, now)
+        world.settle()
+    world.publisher.force()
+    log = Path(world.results("q"))
+    forced = {one: one.read_bytes() for one in log.iterdir() if one.is_file()}
+    for _ in range(10):
+        now = world.add_rows(chance, now)
+        world.settle()
+    seen = LogReader.open(log).end
+    rows = [one.rows.to_pylist() for one in LogReader.open(log).read(Position(0, 0), seen)]
+    if head == "new":
+        forced[log / "head"] = (log / "head").read_bytes()
+    world.new_publisher()
+    for file, content in forced.items():
+        file.write_bytes(content)
+    world.settle()
+    assert LogReader.open(log).end == seen
+    again = [one.rows.to_pylist() for one in LogReader.open(log).read(Position(0, 0), seen)]
+    assert again == rows
+    world.add_rows(chance, now)
+    world.settle()
+    wanted = expected(world, Query(sql, starts), world.ends())
+    assert world.published("q") == wanted
+
+
 def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
     folder = BucketFolder(tmp_path)
     assert folder.write(0, 1, 5, [Entry("q", b"one")], is_whole=True) is not None
