@@ -131,12 +131,19 @@ class World:
         host.run(MicroBatchTask(self.control._set.revision, ends, 0))
 
     def run_somewhere(self, chance: random.Random) -> None:
-        """A micro-batch that may be lost with its worker, before or after its file is there."""
+        """A micro-batch that may be lost with its worker, before or after its file is there.
+
+        Or another worker runs it meanwhile, and is faster.
+        """
         bucket, worker = chance.randrange(2), chance.randrange(2)
-        end = chance.choice(("done", "done", "done", "before", "after"))
+        end = chance.choice(("done", "done", "done", "before", "after", "slower"))
         write = BucketFolder.write
 
         def lose(folder: BucketFolder, *given: Any, **more: Any) -> Any:
+            if end == "slower":
+                patch.undo()
+                self.run(bucket, 1 - worker)
+                return write(folder, *given, **more)
             if end == "after":
                 write(folder, *given, **more)
             raise Lost
