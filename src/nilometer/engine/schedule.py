@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet, is_together
+from nilometer.engine.plan_set import PlanFolder, PlanSet, is_together
 from nilometer.errors import LogError
 from nilometer.log.clock import now_micros
 from nilometer.log.position import Position
@@ -34,6 +34,9 @@ class Schedule:
     clock: Callable[[], float] = time.monotonic
     _set: PlanSet = field(default_factory=PlanSet)
     _stamp: tuple[int, int] | None = None
+    _buckets: set[int] = field(default_factory=set)
+    _timed: set[int] = field(default_factory=set)
+    """Buckets with queries that must be told the time."""
     _readers: dict[str, LogReader] = field(default_factory=dict)
     _subscribed: dict[str, set[int]] = field(default_factory=dict)
     """The buckets that read each log."""
@@ -55,10 +58,10 @@ class Schedule:
 
     def due(self) -> Tasks:
         """What buckets are to do now; what is returned is done."""
-        if self._begun is not None and self.clock() - self._begun < SHORTEST:
-            return {}
         begun = self.clock()
         self._read_set()
+        if self._begun is not None and begun - self._begun < SHORTEST and not self._is_urgent():
+            return {}
         ends = self._ends()
         buckets = {b for log in ends for b in self._news(log, ends)} | self._others()
         self._looked = self.clock() - begun
@@ -82,21 +85,26 @@ class Schedule:
             for bucket in sorted(buckets)
         }
 
+    def _is_urgent(self) -> bool:
+        """Whether somebody waits: queries have changed, or have more to read than they got."""
+        told = all(self._followed.get(one, -1) >= self._set.revision for one in self._buckets)
+        return not told or any(map(self.is_behind, self._buckets))
+
     def _read_set(self) -> None:
         stamp = self._plans.stamp()
         if stamp == self._stamp:
             return
         self._set, self._stamp = self._plans.read(), stamp
+        entries = self._set.entries.values()
+        own = [one for one in entries if is_together(one.bucket, self.bucket)]
+        self._buckets = {one.bucket for one in own}
+        running = [one for one in own if one.plan is not None]
+        self._timed = {one.bucket for one in running if one.needs_now}
         self._subscribed = {}
         self._readers = {}
-        for one in self._entries():
-            if one.plan is not None:
-                for log, _ in one.logs:
-                    self._subscribed.setdefault(log, set()).add(one.bucket)
-
-    def _entries(self) -> list[PlanEntry]:
-        entries = self._set.entries.values()
-        return [one for one in entries if is_together(one.bucket, self.bucket)]
+        for one in running:
+            for log, _ in one.logs:
+                self._subscribed.setdefault(log, set()).add(one.bucket)
 
     def _ends(self) -> dict[str, Position]:
         found = {}
@@ -114,12 +122,12 @@ class Schedule:
 
     def _others(self) -> set[int]:
         """Buckets whose queries have changed, have more to read, or want to know the time."""
-        found = {one.bucket for one in self._entries()}
-        found |= {one for one in self._plans.buckets() if is_together(one, self.bucket)}
+        found = self._buckets | {
+            one for one in self._plans.buckets() if is_together(one, self.bucket)
+        }
         due = {one for one in found if self._followed.get(one, -1) < self._set.revision}
         due |= {one for one in found if self.is_behind(one)}
-        told = {one.bucket for one in self._entries() if one.needs_now and one.plan is not None}
-        if told and self.clock() - self._beat >= 1 / self.beats:
+        if self._timed and self.clock() - self._beat >= 1 / self.beats:
             self._beat = self.clock()
-            due |= told
+            due |= self._timed
         return due
