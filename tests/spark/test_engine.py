@@ -64,7 +64,7 @@ def test_bad_queries_do_not_hold_back_good_ones(db: nm.Database, tmp_path: Path)
     assert isinstance(slow, HostedQuery)
     wait_for(lambda: slow.engine.is_apart(slow.query))
     wait_for_results(db, "slow", list(range(180)))
-    assert phase(db, "slow") is QueryPhase.RUNNING
+    wait_for(lambda: phase(db, "slow") is QueryPhase.RUNNING)
     db.execute("DROP QUERY slow")
     db.execute("ALTER QUERY full SET (results = none)")
     db.execute("START QUERY full")

@@ -107,13 +107,14 @@ class World:
             for feed in plan.feeds
         )
         letters = f"{self.results(query)}.dead" if dead else None
-        make_log(self.results(query), plan.layout)
+        log_id = make_log(self.results(query), plan.layout)
         hosted = HostedPlan(plan, feeds, "zstd", letters)
         entry = PlanEntry(
             query,
             0,
             None,
             results=self.results(query),
+            log_id=log_id,
             history=1 << 60,
             disk=disk,
             dead_letters=letters,

@@ -66,13 +66,14 @@ class Hosting:
                 detail=plan,
                 hint="drop it and create it again",
             )
-        make_log(destination.location, plan.layout)
+        log_id = make_log(destination.location, plan.layout)
         hosted = host_plan(plan, known.frames, destination.dead_letters)
         entry = PlanEntry(
             name,
             0,
             None,
             results=destination.location,
+            log_id=log_id,
             fsync=Fsync.REPLAYED,
             disk=destination.options.disk,
             history=destination.options.history,

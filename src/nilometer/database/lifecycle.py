@@ -32,7 +32,7 @@ from nilometer.errors import InputError, LimitError, LogError, NilometerError, i
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import dead_letter_log
 from nilometer.log.options import LogOptions
-from nilometer.log.registrations import forget_readers, hold_readers, release_readers
+from nilometer.log.registrations import forget, hold_readers, readers_of, release
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.spark.engine import HostedQuery
@@ -239,24 +239,31 @@ class QueryLifecycle:
 
     def remove(self, run: QueryRun) -> None:
         """Stop a query, and delete its results and all that it has kept."""
-        self.halt(run)
-        for declared in self._home.catalog.names():
-            forget_readers(self._home.log_of(declared.name), run.name)
-        if (query := self._home.catalog.query(run.name)) is not None and self.hosting is not None:
+        query, readers = self._home.catalog.query(run.name), self._readers_of(run)
+        if query is not None and self.hosting is not None:
             self.hosting.drop(query)
+        self._stop_in_spark(run)
+        for log, reader in readers:
+            forget(log, reader)
         self._home.remove_query(run.name)
         self._home.catalog.drop(Kind.QUERY, run.name)
         self._runs.forget(run)
 
     def halt(self, run: QueryRun) -> None:
         """Let a query run no more, nor be tried again."""
-        was_active = run.is_active
+        readers = self._readers_of(run) if run.is_active else []
         self._stop_in_spark(run)
         self._runs.leave_place(run)
         run.health.size = result_size(self._home.log_of(run.name))
-        if was_active:
-            for named in self._home.catalog.names():
-                release_readers(self._home.log_of(named.name), run.name, now=now_micros())
+        for log, reader in readers:
+            release(log, reader, now=now_micros())
+
+    def _readers_of(self, run: QueryRun) -> list[tuple[str, str]]:
+        """The readers of a query, each with its log."""
+        if isinstance(run.handle, HostedQuery) and run.handle.logs:
+            return list(run.handle.logs)
+        logs = [self._home.log_of(named.name) for named in self._home.catalog.names()]
+        return [(log, reader) for log in logs for reader in readers_of(log, run.name)]
 
     def _stop_in_spark(self, run: QueryRun) -> None:
         handle, run.handle = run.handle, None

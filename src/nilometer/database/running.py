@@ -40,6 +40,7 @@ from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
 from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.sensors.catalog.stored_queries import QueryState
+from nilometer.spark.engine import HostedQuery
 from nilometer.sql.changes_plan import emits_changes
 from nilometer.sql.query_text import Statement, names_read
 from nilometer.sql.sensor_conditions import reads_streams
@@ -252,10 +253,11 @@ class RunningQueries:
         """Stop them all; they count as running still, and `resume` starts them again."""
         runs = self._runs.close()
         self._supervisor.stop()
-        with ThreadPoolExecutor(_AT_ONCE, "query stop") as threads:
-            list(threads.map(self._end, runs))
         if self._lifecycle.hosting is not None:
             self._lifecycle.hosting.close()
+        own = [run for run in runs if not isinstance(run.handle, HostedQuery)]
+        with ThreadPoolExecutor(_AT_ONCE, "query stop") as threads:
+            list(threads.map(self._end, own))
 
     def _end(self, run: QueryRun) -> None:
         with run.lock, suppress(Exception):  # Spark may be gone already

@@ -10,8 +10,8 @@ from typing import Final
 _NAME: Final = ".at-work"
 _DEATHS: Final = ".deaths.json"
 _LENGTH: Final = 64
-MOST_DEATHS: Final = 2
-"""So often a process may die of a query before the query is stopped."""
+MOST_DEATHS: Final = 3
+"""So often in a row processes may die while they work on a query before that is stopped."""
 
 
 class AtWork:
@@ -19,6 +19,7 @@ class AtWork:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._has_deaths = (folder / _DEATHS).exists()
         self._file = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def begin(self, query: str) -> None:
@@ -28,6 +29,12 @@ class AtWork:
     def end(self) -> None:
         """Say that there is none at present."""
         os.pwrite(self._file, b" " * _LENGTH, 0)
+
+    def all_is_well(self) -> None:
+        """Say that all queries were worked on, and the process lives."""
+        if self._has_deaths:
+            self._has_deaths = False
+            (self._folder / _DEATHS).unlink(missing_ok=True)
 
     def died(self) -> str | None:
         """The query of which processes have died too often, if the last one did."""
@@ -43,4 +50,5 @@ class AtWork:
         count = deaths.get(query, 0) + 1
         told = {query: count} if count < MOST_DEATHS else {}
         path.write_text(json.dumps(told))
+        self._has_deaths = True
         return query if count >= MOST_DEATHS else None

@@ -106,26 +106,32 @@ class Bucket:
     def run(self, task: MicroBatchTask) -> None:
         """Let all queries do what there is to do, and keep it."""
         self._catch_up()
-        if self._set.revision < task.revision:
+        if self._set.revision < max(task.revision, self._followed):
             self._read_set()
-        reads = LogReads(self._logs, task.ends)
+        try:
+            self._run_all(LogReads(self._logs, task.ends), task.now)
+        finally:
+            self._at_work.end()
+        self._at_work.all_is_well()
+        self._sweep()
+
+    def _run_all(self, reads: LogReads, now: int) -> None:
+        """The quick queries first: their results do not wait for those of slow ones."""
         entries = self._fatal()
         begun = self._clock()
         fatal = {one.query for one in entries}
         for one in sorted(self._set.in_bucket(self._number), key=self._expected):
             if one.query in fatal:
                 continue
-            entry = self._run_one(one, reads, task.now)
+            entry = self._run_one(one, reads, now)
             if entry is not None:
                 entries.append(entry)
             if entries and self._clock() - begun >= FLUSH_AFTER:
-                if not self._write(entries, task.now):
+                if not self._write(entries, now):
                     return
                 entries, begun = [], self._clock()
-        self._at_work.end()
         if entries or self._followed < self._set.revision:
-            self._write(entries, task.now)
-        self._sweep()
+            self._write(entries, now)
 
     def _fatal(self) -> list[Entry]:
         """The failure of a query of which worker processes have died."""
@@ -301,9 +307,8 @@ class Bucket:
         found = {one.query: one for one in entries}
         for query, kept in self._kept.items():
             known = self._set.entries.get(query)
-            is_elsewhere = known is not None and known.bucket != self._number
-            if query in self._set.dropped or is_elsewhere:
-                continue
+            if known is None or known.bucket != self._number:
+                continue  # it was dropped, or moved
             new = found.setdefault(query, Entry(query))
             old: dict[str, bytes | Extent] = {**kept.chunks}
             for gone in new.gone:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from nilometer.engine.bucket_files import BucketFolder, Entry, KeptQuery, batches_after
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.log.clock import now_micros
+
+_TOGETHER: Final = 2.0
+"""So long (seconds) changes that are made together may wait."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class EngineControl:
         self._seen: dict[int, int] = {}
         self._followed: dict[int, int] = {}
         self._pending = 0
+        self._written = 0.0
         self._set = PlanSet()
 
     def open(self, queries: set[str]) -> None:
@@ -45,17 +50,14 @@ class EngineControl:
         """
         with self._lock:
             before = self._plans.read()
-            kept = {
-                query: replace(one, plan=None)
-                for query, one in before.entries.items()
-                if query in queries
-            }
-            dropped = set(before.dropped)
+            kept = dict[str, PlanEntry]()
             for number in self._plans.buckets():
                 found, followed = self._states(number)
                 self._followed[number] = followed
-                dropped |= found - queries
-            self._set = PlanSet(before.revision + 1, kept, tuple(sorted(dropped)))
+                kept |= {query: PlanEntry(query, number, None) for query in found & queries}
+            known = {query: one for query, one in before.entries.items() if query in queries}
+            kept |= {query: replace(one, plan=None) for query, one in known.items()}
+            self._set = PlanSet(before.revision + 1, kept)
             self._plans.write(self._set)
             self._plans.keep_plans(set())
 
@@ -72,7 +74,7 @@ class EngineControl:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Changes that are made meanwhile take effect at once, at the end."""
+        """Changes that are made meanwhile take effect many at a time."""
         with self._lock:
             self._pending += 1
         try:
@@ -140,8 +142,22 @@ class EngineControl:
         """Forget a query and its state."""
         with self._lock:
             entries = {name: one for name, one in self._set.entries.items() if name != query}
-            dropped = tuple(sorted({*self._set.dropped, query}))
-            self._write(PlanSet(self._set.revision + 1, entries, dropped))
+            self._write(PlanSet(self._set.revision + 1, entries))
+
+    def stop_all(self) -> tuple[int, dict[str, set[str]]]:
+        """Let no query run any more; the revision that says so, and readers by their logs."""
+        with self._lock:
+            readers: dict[str, set[str]] = {}
+            for one in self._set.entries.values():
+                for log, name in one.logs if one.plan is not None else ():
+                    readers.setdefault(log, set()).add(name)
+            entries = {name: replace(one, plan=None) for name, one in self._set.entries.items()}
+            self._write(PlanSet(self._set.revision + 1, entries))
+            return self._set.revision, readers
+
+    def buckets(self) -> list[int]:
+        """The buckets that have files."""
+        return self._plans.buckets()
 
     def entry(self, query: str) -> PlanEntry | None:
         """A query of the set."""
@@ -183,10 +199,11 @@ class EngineControl:
     def _change(self, entry: PlanEntry) -> int:
         entries = {**self._set.entries, entry.query: entry}
         revision = self._set.revision + 1
-        self._write(PlanSet(revision, entries, self._set.dropped))
+        self._write(PlanSet(revision, entries))
         return revision
 
     def _write(self, plans: PlanSet) -> None:
         self._set = plans
-        if not self._pending:
+        if not self._pending or time.monotonic() - self._written > _TOGETHER:
             self._plans.write(plans)
+            self._written = time.monotonic()

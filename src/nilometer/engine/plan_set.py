@@ -40,7 +40,9 @@ class PlanEntry:
     attempt: int = 0
     """Another number: it is tried again after a failure."""
     results: str = ""
-    """The log of its results, and"""
+    """The log of its results,"""
+    log_id: str = ""
+    """the id of that log, which another one in its place has not, and"""
     fsync: str = "replayed"
     disk: int | None = None
     history: int = 0
@@ -59,8 +61,7 @@ class PlanSet:
 
     revision: int = 0
     entries: Mapping[str, PlanEntry] = field(default_factory=dict)
-    dropped: tuple[str, ...] = ()
-    """Queries whose state is not to be kept any more."""
+    """Also those that are stopped: the state of a query that is not among them is dropped."""
 
     def in_bucket(self, bucket: int) -> list[PlanEntry]:
         """The queries that run in a bucket."""
@@ -102,7 +103,7 @@ class PlanFolder:
             raise LogError("the set of plans is damaged", detail=f"{path}: {error}") from None
         entries = [PlanEntry(**one) for one in content["entries"]]
         by_id = {one.query: one for one in entries}
-        return PlanSet(content["revision"], by_id, tuple(content["dropped"]))
+        return PlanSet(content["revision"], by_id)
 
     def write(self, plans: PlanSet) -> None:
         """Replace the set."""
@@ -110,7 +111,6 @@ class PlanFolder:
         content = {
             "revision": plans.revision,
             "entries": [vars(one) for one in plans.entries.values()],
-            "dropped": plans.dropped,
         }
         aside = self.folder / f".{_SET}.{uuid4().hex}"
         with open(aside, "wb") as file:

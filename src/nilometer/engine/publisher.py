@@ -38,6 +38,8 @@ _TRIM_EVERY: Final = 30.0
 _STUCK: Final = "stuck"
 _SHOWN: Final = "shown-{}"
 _RETRY_EVERY: Final = 2.0
+_TAKE_OVER: Final = 30.0
+"""For so long an earlier publisher may hold logs whose process was killed."""
 
 
 @dataclass
@@ -84,7 +86,7 @@ class Publisher:
 
     def __post_init__(self) -> None:
         self._plans = PlanFolder(self.folder)
-        self._forced = self.clock()
+        self._forced = self._begun = self.clock()
         self._waiting = dict.fromkeys(stuck_queries(self.folder), 0.0)
 
     def is_behind(self, bucket: int) -> bool:
@@ -227,7 +229,7 @@ class Publisher:
         found = self._open.get(known.query)
         if found is None:
             layout = read_layout(storage_at(known.results))
-            if layout is None:
+            if layout is None or layout[1] != known.log_id:
                 raise LogError("the log of the results is gone", detail=known.results)
             options = LogOptions(
                 fsync=Fsync(known.fsync), memory=0, disk=known.disk, history=known.history
@@ -257,6 +259,8 @@ class Publisher:
     def _waits(self, query: str, error: Exception) -> None:
         """Try it later."""
         self._waiting[query] = self.clock() + _RETRY_EVERY
+        if _is_held(error) and self.clock() - self._begun < _TAKE_OVER:
+            return  # an earlier publisher is about to end
         path = self.folder / _STUCK / query / ".why"
         path.write_text(json.dumps(describe_failure(error)))
         sync_folder(path.parent)
@@ -266,9 +270,6 @@ class Publisher:
         folder, known = self.folder / _STUCK / query, self._set.entries.get(query)
         if known is not None and not is_together(known.bucket, self.bucket):
             del self._waiting[query]
-            return
-        if known is None and query not in self._set.dropped:
-            self._waiting[query] = self.clock() + _RETRY_EVERY
             return
         for path in sorted(one for one in folder.iterdir() if not one.name.startswith(".")):
             if known is not None:
@@ -323,6 +324,11 @@ def stuck_results(folder: Path, query: str) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return found
+
+
+def _is_held(error: Exception) -> bool:
+    """Whether another process writes the log."""
+    return isinstance(error, LogError) and error.message == "the log is open for writing already"
 
 
 def _decode(content: bytes) -> EncodedFrame:

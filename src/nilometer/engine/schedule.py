@@ -14,7 +14,7 @@ from nilometer.log.clock import now_micros
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 
-SHORTEST: Final = 0.5
+SHORTEST: Final = 0.6
 """Micro-batches begin at least so many seconds after one another while rows keep coming: what
 comes in between is worked through together."""
 

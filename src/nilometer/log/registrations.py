@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -125,6 +125,20 @@ def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: 
         storage.write_all(contents)
 
 
+def release_all(location: str | Path, readers: Collection[str], *, now: int) -> None:
+    """Say that many readers have stopped."""
+    storage = storage_at(location)
+    with storage.exclusive(_LOCK):
+        found = ((name, _read(storage, name)) for name in map(_name, readers))
+        storage.write_all(
+            {
+                name: json.dumps(asdict(replace(one, seen=now, active=False, pid=None))).encode()
+                for name, one in found
+                if one is not None
+            }
+        )
+
+
 def touch(location: str | Path, reader: str, *, now: int) -> Registration:
     """Say that the reader is alive."""
     storage = storage_at(location)
@@ -149,14 +163,8 @@ def forget(location: str | Path, reader: str) -> None:
 
 def forget_readers(location: str | Path, query: str) -> None:
     """Remove the readers that belong to a query, or bear its name."""
-    for reader in _readers_of(location, query):
+    for reader in readers_of(location, query):
         forget(location, reader)
-
-
-def release_readers(location: str | Path, query: str, *, now: int) -> None:
-    """Say that the readers of a query have stopped; Spark does not always let them do it."""
-    for reader in _readers_of(location, query):
-        release(location, reader, now=now)
 
 
 def hold_readers(location: str | Path, query: str, *, now: int) -> None:
@@ -165,14 +173,15 @@ def hold_readers(location: str | Path, query: str, *, now: int) -> None:
     So while a query waits to be started again its sensors are not let go.
     """
     storage = storage_at(location)
-    for reader in _readers_of(location, query):
+    for reader in readers_of(location, query):
         with storage.exclusive(_LOCK):
             before = _registered(storage, reader)
             pid, host = os.getpid(), socket.gethostname()
             _write(storage, replace(before, seen=now, active=True, pid=pid, host=host))
 
 
-def _readers_of(location: str | Path, query: str) -> list[str]:
+def readers_of(location: str | Path, query: str) -> list[str]:
+    """The readers that belong to a query, or bear its name."""
     known = registrations(location)
     return [one.reader for one in known if query in (one.reader, one.about.get(QUERY))]
 

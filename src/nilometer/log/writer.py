@@ -285,13 +285,15 @@ class LogWriter:
         self._end = self._appender.state.end
 
 
-def make_log(location: str | Path, layout: LogLayout) -> None:
-    """Make a log unless it is there, whoever writes it; LogError if it has other columns."""
+def make_log(location: str | Path, layout: LogLayout) -> str:
+    """Make a log unless it is there, whoever writes it; its id.
+
+    Raises LogError if it has other columns.
+    """
     storage = storage_at(location)
     if read_layout(storage) is None:
         LogWriter.open(location, layout).close()
-    else:
-        _own_layout(storage, layout)
+    return _own_layout(storage, layout)[1]
 
 
 def _own_layout(storage: Storage, layout: LogLayout) -> tuple[LogLayout, str]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from nilometer.kernels.arrays import Int32s, Int64s
 from nilometer.kernels.chunk import Access, Chunk, Kernel, RowLayout, make_chunk
 from nilometer.kernels.indexes import Index, KeyTimeIndex, NoIndex, TimeIndex
+from nilometer.log.frame_format import THREADS_PAY_FROM
 
 Sections: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -35,7 +36,8 @@ def encode_rows(chunk: Chunk) -> bytes:
 
 def _to_ipc(chunk: Chunk, compression: str | None = None) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
+    large = chunk.rows.nbytes >= THREADS_PAY_FROM
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=large)
     with pa.ipc.new_stream(sink, chunk.rows.schema, options=options) as writer:
         writer.write_batch(chunk.rows)
     return sink.getvalue()
@@ -43,7 +45,8 @@ def _to_ipc(chunk: Chunk, compression: str | None = None) -> pa.Buffer:
 
 def decode_rows(encoded: bytes, layout: RowLayout, kernel: Kernel) -> Chunk:
     """The chunk of such rows."""
-    rows = pa.concat_batches(list(pa.ipc.open_stream(encoded)))
+    options = pa.ipc.IpcReadOptions(use_threads=len(encoded) >= THREADS_PAY_FROM)
+    rows = pa.concat_batches(list(pa.ipc.open_stream(encoded, options=options)))
     return make_chunk(rows, layout, kernel)
 
 

@@ -23,9 +23,11 @@ from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
 from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
-from nilometer.errors import NilometerError, SessionError, SlowQueryError
+from nilometer.errors import LogError, NilometerError, SessionError, SlowQueryError
+from nilometer.log.clock import now_micros
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
+from nilometer.log.registrations import release_all
 from nilometer.spark.engine_source import NAME, EngineSource
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.pools import started_in_pool
@@ -38,6 +40,7 @@ _SLOW_MILLIS: Final = 2000
 _SLOW_BATCHES: Final = 3
 """A query that takes so long in so many micro-batches one after the other is moved apart."""
 _STOP_WITHIN: Final = 30.0
+_CLOSE_WITHIN: Final = 10.0
 _MOMENT: Final = 0.02
 _LONGEST_PAUSE: Final = 30.0
 _MOST_BUCKETS: Final = 4
@@ -98,8 +101,23 @@ class Engine:
         return self._control.together()
 
     def drop(self, query: str) -> None:
-        """Forget the state of a query."""
+        """Let a query run no more, and forget its state; it may be at work still for a moment.
+
+        What it makes then is thrown away.
+        """
+        entry = self._control.entry(query)
+        hosted = self._hosted.pop(query, None)
+        if hosted is not None:
+            hosted.is_stopped = True
         self._control.drop(query)
+        if entry is not None and entry.bucket >= APART:
+            with self._lock:
+                self._stop_spark(self._running.pop(entry.bucket, None))
+
+    def logs_of(self, query: str) -> Sequence[tuple[str, str]]:
+        """The logs that a query reads, and under which names."""
+        entry = self._control.entry(query)
+        return () if entry is None else [(log, name) for log, name in entry.logs]
 
     def is_apart(self, query: str) -> bool:
         """Whether a query was moved to a bucket of its own."""
@@ -161,6 +179,12 @@ class Engine:
         """Start Spark's query of a bucket unless it runs; what an earlier one kept is of no use."""
         if bucket in self._running and self._running[bucket].isActive:
             return
+        try:
+            self._running[bucket] = self._start_in_spark(bucket)
+        except Exception:  # a Python process of Spark's may have ended: the next one is another
+            self._running[bucket] = self._start_in_spark(bucket)
+
+    def _start_in_spark(self, bucket: int) -> StreamingQuery:
         session = self._session
         if hasattr(session, "_sc"):
             session = session.newSession()
@@ -178,7 +202,7 @@ class Engine:
         checkpoint = self._folder / _CHECKPOINTS / uuid4().hex
         with started_in_pool(self._session, name):
             writer = rows.writeStream.format("noop").queryName(name)
-            self._running[bucket] = writer.option("checkpointLocation", str(checkpoint)).start()
+            return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _move_apart(self, query: str, hosted: HostedQuery) -> None:
         """Give a query that keeps others waiting a bucket of its own."""
@@ -200,9 +224,9 @@ class Engine:
             with self._lock:
                 self._stop_spark(self._running.pop(bucket, None))
 
-    def _wait(self, bucket: int, revision: int) -> None:
+    def _wait(self, bucket: int, revision: int, most: float = _STOP_WITHIN) -> None:
         """Wait until a bucket follows a revision, and all its results can be read."""
-        until = time.monotonic() + _STOP_WITHIN
+        until = time.monotonic() + most
         while time.monotonic() < until:
             query = self._running.get(_first(bucket))
             if query is None or not query.isActive:
@@ -227,7 +251,15 @@ class Engine:
             entry = self._control.entry(hosted.query)
 
     def close(self) -> None:
-        """Stop Spark's queries."""
+        """Stop all queries, and those of Spark; results that are there can be read before."""
+        revision, readers = self._control.stop_all()
+        for hosted in self._hosted.values():
+            hosted.is_stopped = True
+        for bucket in self._control.buckets():
+            self._wait(bucket, revision, _CLOSE_WITHIN)
+        for log, names in readers.items():
+            with suppress(LogError, OSError):  # a log that is gone, a disk without room
+                release_all(log, names, now=now_micros())
         with self._lock:
             running, self._running = self._running, {}
         for query in running.values():
@@ -261,7 +293,7 @@ class HostedQuery:
     query: str
     name: str = ""
     _error: NilometerError | None = None
-    _is_stopped: bool = False
+    is_stopped: bool = False
     is_slow: bool = False
     """Whether it keeps others waiting."""
     positions: Sequence[Position] = ()
@@ -271,7 +303,12 @@ class HostedQuery:
 
     @property
     def isActive(self) -> bool:  # noqa: N802
-        return self._error is None and not self._is_stopped
+        return self._error is None and not self.is_stopped
+
+    @property
+    def logs(self) -> Sequence[tuple[str, str]]:
+        """The logs that it reads, and under which names."""
+        return self.engine.logs_of(self.query)
 
     @property
     def trouble(self) -> NilometerError | None:
@@ -297,8 +334,8 @@ class HostedQuery:
 
     def stop(self) -> None:
         """Let it run no more."""
-        if not self._is_stopped:
-            self._is_stopped = True
+        if not self.is_stopped:
+            self.is_stopped = True
             self.engine.stop(self.query)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
