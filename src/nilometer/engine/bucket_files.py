@@ -97,7 +97,18 @@ class BucketFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._opened: tuple[str, int] | None = None
+        """The file that was read from last, which is read from again and again."""
         folder.mkdir(parents=True, exist_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file that was read from last."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            os.close(opened[1])
+
+    def __del__(self) -> None:
+        self.close()
 
     def numbers(self) -> list[int]:
         """Those of the files that are there, in order."""
@@ -158,11 +169,13 @@ class BucketFolder:
     def read(self, extent: Extent) -> bytes:
         """Some bytes that were written; LogError if they are not there, or are others."""
         path = self.folder / extent.file
-        try:
-            with open(path, "rb") as file:
-                content = os.pread(file.fileno(), extent.length, extent.start)
-        except FileNotFoundError:
-            raise _damaged(path) from None
+        if self._opened is None or self._opened[0] != extent.file:
+            self.close()
+            try:
+                self._opened = (extent.file, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            except FileNotFoundError:
+                raise _damaged(path) from None
+        content = os.pread(self._opened[1], extent.length, extent.start)
         if len(content) != extent.length or zlib.crc32(content) != extent.crc:
             raise _damaged(path)
         return content
