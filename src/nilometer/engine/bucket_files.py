@@ -11,6 +11,7 @@ once their results are in the logs. Large chunks have files of their own.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -147,6 +148,15 @@ class BucketFolder:
                 os.link(aside, self.folder / _name(number))
             except FileExistsError:
                 return None
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP):
+                    raise
+                raise LogError(
+                    "the file system of the database cannot link files",
+                    detail=f"{self.folder}: {error.strerror}",
+                    hint="keep the database on another one, or create queries "
+                    "WITH (engine = 'own')",
+                ) from None
         finally:
             aside.unlink(missing_ok=True)
         sync_folder(self.folder)

@@ -107,6 +107,12 @@ class EngineControl:
                 return before.bucket, self._set.revision
             return before.bucket, self._change(replace(before, plan=None))
 
+    def go_on(self, query: str, plan: str) -> None:
+        """Let a query that was stopped run again where it was."""
+        with self._lock:
+            before = self._set.entries[query]
+            self._change(replace(before, plan=plan, attempt=before.attempt + 1))
+
     def move_apart(self, query: str, plan: str) -> int:
         """Let a query that is stopped run in a bucket of its own, with its state; the bucket.
 
@@ -203,7 +209,7 @@ class EngineControl:
         return revision
 
     def _write(self, plans: PlanSet) -> None:
-        self._set = plans
         if not self._pending or time.monotonic() - self._written > _TOGETHER:
             self._plans.write(plans)
             self._written = time.monotonic()
+        self._set = plans

@@ -140,12 +140,17 @@ class Engine:
             for report in self._control.reports():
                 self._troubles.pop(_first(report.bucket), None)
                 hosted = self._hosted.get(report.query)
-                if hosted is not None:
+                if hosted is not None and not self._is_old(report):
                     hosted.take(report)
             for query in stuck_queries(self._folder):
                 hosted, why = self._hosted.get(query), stuck_results(self._folder, query)
                 if hosted is not None and why is not None:
                     hosted.fail(read_failure(why))
+
+    def _is_old(self, report: Report) -> bool:
+        """Whether a report tells of the failure of an earlier attempt."""
+        entry, attempt = self._control.entry(report.query), report.told.get("attempt")
+        return entry is not None and attempt is not None and attempt != entry.attempt
 
     def _start_again(self) -> None:
         """Start Spark's queries that have ended: soon at first, then later and later."""
@@ -198,7 +203,8 @@ class Engine:
             .option("bucket", str(bucket))
             .load()
         )
-        name = "engine" if bucket == 0 else f"engine {bucket}"
+        place = f"engine of {self._folder.parent.name}"
+        name = place if bucket == 0 else f"{place}, bucket {bucket}"
         checkpoint = self._folder / _CHECKPOINTS / uuid4().hex
         with started_in_pool(self._session, name):
             writer = rows.writeStream.format("noop").queryName(name)
@@ -210,10 +216,15 @@ class Engine:
         if before is None or before.plan is None:
             return
         bucket, revision = self._control.stop(query)
-        self._wait(bucket, revision)
+        is_free = self._wait(bucket, revision)
         with self._lock:
-            if hosted.isActive and self._hosted.get(query) is hosted:
+            if not hosted.isActive or self._hosted.get(query) is not hosted:
+                return  # somebody has stopped it meanwhile
+            if is_free:
                 self._start(self._control.move_apart(query, before.plan))
+            else:  # its bucket is at work on it still, and must not be while it is moved
+                self._control.go_on(query, before.plan)
+                hosted.is_slow = True
 
     def stop(self, query: str) -> None:
         """Let a query run no more; what it has done is in its log once this returns."""
@@ -224,18 +235,19 @@ class Engine:
             with self._lock:
                 self._stop_spark(self._running.pop(bucket, None))
 
-    def _wait(self, bucket: int, revision: int, most: float = _STOP_WITHIN) -> None:
-        """Wait until a bucket follows a revision, and all its results can be read."""
+    def _wait(self, bucket: int, revision: int, most: float = _STOP_WITHIN) -> bool:
+        """Wait until a bucket follows a revision, and all its results can be read; if it does."""
         until = time.monotonic() + most
         while time.monotonic() < until:
             query = self._running.get(_first(bucket))
             if query is None or not query.isActive:
-                return
+                return False
             self._take_reports()
             is_done = self._control.follows(bucket, revision)
             if is_done and shown_up_to(self._folder, bucket) >= self._control.last(bucket):
-                return
+                return True
             time.sleep(_MOMENT)
+        return False
 
     def wait_for_rows(self, hosted: HostedQuery) -> None:
         """Wait until a query has worked through what its logs hold now, or has failed."""
@@ -252,18 +264,22 @@ class Engine:
 
     def close(self) -> None:
         """Stop all queries, and those of Spark; results that are there can be read before."""
-        revision, readers = self._control.stop_all()
+        with suppress(OSError):  # a disk without room: they are stopped all the same
+            self._stop_all()
         for hosted in self._hosted.values():
             hosted.is_stopped = True
-        for bucket in self._control.buckets():
-            self._wait(bucket, revision, _CLOSE_WITHIN)
-        for log, names in readers.items():
-            with suppress(LogError, OSError):  # a log that is gone, a disk without room
-                release_all(log, names, now=now_micros())
         with self._lock:
             running, self._running = self._running, {}
         for query in running.values():
             self._stop_spark(query)
+
+    def _stop_all(self) -> None:
+        revision, readers = self._control.stop_all()
+        for bucket in self._control.buckets():
+            self._wait(bucket, revision, _CLOSE_WITHIN)
+        for log, names in readers.items():
+            with suppress(LogError, OSError):  # a log that is gone
+                release_all(log, names, now=now_micros())
 
     def _stop_spark(self, query: StreamingQuery | None) -> None:
         if query is not None:
