@@ -7,7 +7,7 @@ import pickle
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -269,13 +269,30 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("seed", range(share_of(60)))
-def test_whatever_happens_every_query_gives_what_it_would_alone(
-    world: World, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_happens_every_query_gives_what_it_would_alone(tmp_path: Path, seed: int) -> None:
+    check_history(tmp_path, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(20))
+def test_the_same_of_thousands_of_histories(tmp_path: Path, part: int) -> None:
+    for seed in range(1000 + 100 * part, 1100 + 100 * part):
+        check_history(tmp_path / str(seed), seed)
+
+
+def check_history(folder: Path, seed: int) -> None:
+    """Let many things happen, and compare every query with the local engine."""
     chance = random.Random(seed)
-    monkeypatch.setattr(bucket_module, "_WHOLE_AFTER_FILES", chance.choice((3, 200)))
-    monkeypatch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
-    monkeypatch.setattr(log_reads.LogReads.__init__, "__defaults__", (chance.choice((3, 1000)),))
+    world = World(folder)
+    with pytest.MonkeyPatch.context() as patch, closing(world):
+        patch.setattr(bucket_module, "_WHOLE_AFTER_FILES", chance.choice((3, 200)))
+        patch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
+        most_rows = chance.choice((3, 1000))
+        patch.setattr(log_reads.LogReads.__init__, "__defaults__", (most_rows,))
+        _live(world, chance)
+
+
+def _live(world: World, chance: random.Random) -> None:
     queries: dict[str, Query] = {}
     now = 0
     for step in range(60):
