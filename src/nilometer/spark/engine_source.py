@@ -65,23 +65,26 @@ class _Reader(StreamReader):
         return {"number": 0}
 
     def available(self) -> Offset:
+        """The next micro-batch, once there is something to do; else the last one."""
+        if self._work is None:
+            self._work = _Work(self._folder, self._beats, self._bucket)
+        tasks = self._work.next_tasks()
+        if tasks:
+            self._number += 1
+            self._tasks[self._number] = tasks
         return {"number": self._number}
 
     def hold(self, start: Offset) -> None:
         """Nothing is deleted that a query has not read: logs know its readers."""
 
     def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
-        if self._work is None:
-            self._work = _Work(self._folder, self._beats, self._bucket)
-        tasks = self._work.next_tasks()
-        if not tasks:
-            return start
-        self._number = int(start["number"]) + 1
-        self._tasks = {self._number: tasks}
-        return {"number": self._number}
+        return last
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
-        tasks = self._tasks.get(int(end["number"]), {})
+        first, last = int(start["number"]), int(end["number"])
+        self._tasks = {number: one for number, one in self._tasks.items() if number > first}
+        found = [self._tasks[number] for number in sorted(self._tasks) if number <= last]
+        tasks = {bucket: task for one in found for bucket, task in one.items()}
         return [InputPartition((str(self._folder), bucket, task)) for bucket, task in tasks.items()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
