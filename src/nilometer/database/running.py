@@ -254,7 +254,8 @@ class RunningQueries:
         runs = self._runs.close()
         self._supervisor.stop()
         if self._lifecycle.hosting is not None:
-            self._lifecycle.hosting.close()
+            with suppress(Exception):  # Spark may be gone already
+                self._lifecycle.hosting.close()
         own = [run for run in runs if not isinstance(run.handle, HostedQuery)]
         with ThreadPoolExecutor(_AT_ONCE, "query stop") as threads:
             list(threads.map(self._end, own))
