@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import NARROW, WIDE, Visiting
 from tests.browser.visit import WAIT
@@ -187,25 +187,38 @@ def _wait_for_points(page: Page, least: int) -> list[int]:
 def test_many_queries_are_found_by_words_pages_and_groups(
     network: ServerAtWork, visit: Visiting
 ) -> None:
-    made = [f"many{number:02d}" for number in range(40)]
+    made = [f"many{number:02d}" for number in range(30)]
     for name in made:
         network.sql(f"CREATE QUERY {name} AS SELECT obj_id FROM Camera1 WHERE obj_id > 5")
     at = visit()
     at.open("/console/queries")
     page = at.page
-    status = page.get_by_role("status").filter(has_text="of 4")
-    expect(status).to_contain_text("1 to 25 of", timeout=WAIT)
+    expect(page.get_by_text("1 to 25 of 32 queries")).to_be_visible(timeout=WAIT)
     assert page.locator(".nm-query").count() == 25
-    page.get_by_label("Next page").click()
-    expect(page.locator(".nm-query").last).to_contain_text("trouble", timeout=WAIT)
-    page.get_by_label("Name or text").fill("many3")
-    expect(page.get_by_text("10 queries, ")).to_be_visible(timeout=WAIT)
+    _insist(page.get_by_label("Next page").click, page.get_by_text("26 to 32 of 32 queries"))
+    words = page.get_by_label("Name or text")
+    _insist(lambda: words.fill("many2"), page.get_by_text("10 queries, 32 in all"))
     expect(page.locator(".nm-query")).to_have_count(10)
-    page.get_by_label("Name or text").fill("")
-    page.get_by_label("Group by").click()
-    page.get_by_role("option", name="streams").click()
-    expect(page.locator(".nm-group").first).to_contain_text("camera1", timeout=WAIT)
+    _insist(lambda: words.fill(""), page.get_by_text("1 to 25 of 32 queries"))
+
+    def group() -> None:
+        page.get_by_label("Group by").click()
+        page.get_by_role("option", name="streams").click()
+
+    _insist(group, page.locator(".nm-group").first)
     at.photograph("many-queries-light-1280", whole=True)
     for name in made:
         network.sql(f"DROP QUERY {name}")
-    expect(page.locator(".nm-query")).not_to_have_count(25, timeout=WAIT)
+    expect(page.locator(".nm-query")).to_have_count(2, timeout=WAIT)
+
+
+def _insist(act: Callable[[], None], seen: Locator) -> None:
+    """Do something until it is seen: a machine that is busy may load the page anew meanwhile."""
+    for _ in range(4):
+        act()
+        try:
+            expect(seen).to_be_visible(timeout=30_000)
+        except AssertionError:
+            continue
+        return
+    expect(seen).to_be_visible()

@@ -28,6 +28,8 @@ def _streams(text: str) -> str:
 
 _EVERY: Final = 1.0
 _FEW: Final = 5
+_SHORT: Final = 10
+_SLOWER: Final = 3
 _ALL: Final = "all"
 _NO_GROUP: Final = "nothing"
 _GROUPS: Final[dict[str, Callable[[QueryStatus], str]]] = {
@@ -46,7 +48,7 @@ def add_queries_page(console: Console) -> None:
         with page_frame("Queries", console):
             shown = QueryList(console)
         await shown.refresh()
-        ui.timer(_EVERY, shown.refresh, immediate=False)
+        ui.timer(_EVERY, shown.tick, immediate=False)
 
 
 class QueryList:
@@ -57,6 +59,7 @@ class QueryList:
         self._rows: dict[str, QueryRow] = {}
         self._groups: dict[str, ui.element] = {}
         self._listed: list[str] = []
+        self._ticks = 0
         self._summary = Drawing(shape("div"))
         with ui.element("div").classes("nm-bar nm-filters") as self._filters:
             self._words = ui.input("Name or text", on_change=self._again)
@@ -77,6 +80,12 @@ class QueryList:
     async def _again(self) -> None:
         self._pager.begin()
         await self.refresh()
+
+    async def tick(self) -> None:
+        """A second has passed: a long list is shown anew every third one."""
+        self._ticks += 1
+        if len(self._rows) <= _SHORT or self._ticks % _SLOWER == 0:
+            await self.refresh()
 
     async def refresh(self) -> None:
         """Show how they are doing now."""
