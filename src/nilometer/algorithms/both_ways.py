@@ -33,7 +33,7 @@ class BothWays(JoinAlgorithm):
         there = TimeNetwork(streams, tuple(PairWindow(a, b, 0, w) for (a, b), w in steps))
         back = TimeNetwork(streams, tuple(PairWindow(b, a, 0, w) for (a, b), w in steps))
         condition = condition or SameKey()
-        assert isinstance(condition, SameKey) or not kind.by_key
+        assert isinstance(condition, SameKey) or kind is ListBuffer
         order = range(len(streams))
         super().__init__(JoinTask(there, condition))
         self._there = PathJoin(self.task, kind, order)

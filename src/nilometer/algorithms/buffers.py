@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 from nilometer.algorithms.counters import Counters
 from nilometer.algorithms.m_tuple import MTuple
@@ -18,7 +19,7 @@ Entry = TypeVar("Entry", StreamTuple, MTuple)
 class Buffer(ABC, Generic[Entry]):
     """Tuples, or combinations of them, in the order in which they came."""
 
-    by_key: ClassVar[bool]
+    by_key: bool
     """Whether only entries with the key are found that was looked for."""
 
     def __init__(self, counters: Counters, window: int, in_order: bool = True) -> None:
@@ -99,7 +100,7 @@ class ListBuffer(Buffer[Entry]):
 
 
 class _Bucket(Generic[Entry]):
-    """The entries with one key, and what was the oldest needed when they were last updated."""
+    """The entries of one place, and what was the oldest needed when they were last updated."""
 
     __slots__ = ("entries", "updated")
 
@@ -109,16 +110,18 @@ class _Bucket(Generic[Entry]):
 
 
 class HashBuffer(Buffer[Entry]):
-    """A hash table whose buckets hold the entries with one key.
+    """A hash table; each key has a bucket of its own, or there are so many buckets and no more.
 
     A bucket is rarely probed if what is needed has moved on by more than the window since the
     bucket was last updated.
     """
 
-    by_key = True
-
-    def __init__(self, counters: Counters, window: int, in_order: bool = True) -> None:
+    def __init__(
+        self, counters: Counters, window: int, in_order: bool = True, buckets: int | None = None
+    ) -> None:
         super().__init__(counters, window, in_order)
+        self.by_key = buckets is None
+        self._count = buckets
         self._buckets: OrderedDict[Hashable, _Bucket[Entry]] = OrderedDict()
         """The bucket that was not updated for longest comes first."""
 
@@ -134,43 +137,56 @@ class HashBuffer(Buffer[Entry]):
 
     def look(self, key: Hashable) -> Collection[Entry]:
         self._counters.probes += 1
-        bucket = self._buckets.get(key)
+        bucket = self._buckets.get(self._place(key))
         return bucket.entries if bucket is not None else ()
 
     def drop(self, key: Hashable, oldest: int) -> None:
-        bucket = self._buckets.get(key)
+        place = self._place(key)
+        bucket = self._buckets.get(place)
         if bucket is not None:
-            self._update(key, bucket, oldest)
+            self._update(place, bucket, oldest)
 
     def sweep(self, oldest: int) -> None:
-        for key, bucket in list(self._buckets.items()):
-            self._update(key, bucket, oldest)
+        for place, bucket in list(self._buckets.items()):
+            self._update(place, bucket, oldest)
 
     def __iter__(self) -> Iterator[Entry]:
         return (one for bucket in self._buckets.values() for one in bucket.entries)
 
     def _put(self, entry: Entry, oldest: int) -> None:
-        bucket = self._buckets.get(entry.key)
+        place = self._place(entry.key)
+        bucket = self._buckets.get(place)
         if bucket is None:
-            bucket = self._buckets[entry.key] = _Bucket(oldest)
+            bucket = self._buckets[place] = _Bucket(oldest)
         bucket.entries.append(entry)
+
+    def _place(self, key: Hashable) -> Hashable:
+        return key if self._count is None else hash(key) % self._count
 
     def _update_rarely_probed(self, oldest: int) -> None:
         """The update routine of TR-010 section 3.1.2."""
         while self._buckets:
-            key, bucket = next(iter(self._buckets.items()))
+            place, bucket = next(iter(self._buckets.items()))
             self._counters.time_tests += 1
             if bucket.updated >= oldest - self._window:
                 return
-            self._update(key, bucket, oldest)
+            self._update(place, bucket, oldest)
 
-    def _update(self, key: Hashable, bucket: _Bucket[Entry], oldest: int) -> None:
+    def _update(self, place: Hashable, bucket: _Bucket[Entry], oldest: int) -> None:
         self._remove(bucket.entries, oldest)
         if bucket.entries:
             bucket.updated = oldest
-            self._buckets.move_to_end(key)
+            self._buckets.move_to_end(place)
         else:
-            del self._buckets[key]
+            del self._buckets[place]
 
 
-BufferType = type[Buffer[Any]]
+class BufferType(Protocol):
+    """How a buffer is made."""
+
+    def __call__(self, counters: Counters, window: int, in_order: bool = True) -> Buffer[Any]: ...
+
+
+def hash_table(buckets: int | None) -> BufferType:
+    """Hash tables of so many buckets, or with one for each key."""
+    return HashBuffer if buckets is None else partial(HashBuffer, buckets=buckets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nilometer.algorithms.buffers import ListBuffer
+from nilometer.algorithms.buffers import Buffer, BufferType, ListBuffer
 from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
@@ -18,14 +18,14 @@ class GraphBEWJoin(JoinAlgorithm):
     checked when it is complete, and the paper's refinement step finds nothing left to do.
     """
 
-    def __init__(self, task: JoinTask) -> None:
+    def __init__(self, task: JoinTask, kind: BufferType = ListBuffer) -> None:
         super().__init__(task)
         given = task.network.given
         streams = range(task.streams)
         self._orders = [_order(given, start) for start in streams]
         """For each stream, the others in the order in which its tuples visit them."""
-        self._buffers: list[ListBuffer[StreamTuple]] = [
-            ListBuffer(self.counters, task.network.largest_window) for _ in streams
+        self._buffers: list[Buffer[StreamTuple]] = [
+            kind(self.counters, task.network.largest_window) for _ in streams
         ]
         self._newest = [EARLIEST] * task.streams
 
@@ -37,7 +37,7 @@ class GraphBEWJoin(JoinAlgorithm):
         for stream in self._orders[arrival.stream]:
             if not found:
                 break
-            self._buffers[stream].drop(None, self._oldest(stream))
+            self._buffers[stream].drop(arrival.key, self._oldest(stream))
             found = [
                 [*partial, one] for partial in found for one in self._partners(partial, stream)
             ]
@@ -66,9 +66,12 @@ class GraphBEWJoin(JoinAlgorithm):
         given = self.task.network.given
         low = max(one.time - given[stream][one.stream] for one in partial)
         high = min(one.time + given[one.stream][stream] for one in partial)
-        candidates = self._buffers[stream].look(None)
+        buffer = self._buffers[stream]
+        candidates = buffer.look(partial[0].key)
         self.counters.time_tests += 2 * len(candidates)
         inside = [one for one in candidates if low <= one.time <= high]
+        if buffer.by_key:
+            return inside
         self.counters.value_tests += len(inside)
         return self.task.condition.among(partial, inside)
 

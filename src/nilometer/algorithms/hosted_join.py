@@ -16,8 +16,9 @@ import pyarrow as pa
 from nilometer.algorithms.hosted_rows import HostedRows, places_of
 from nilometer.algorithms.join_algorithm import JoinAlgorithm
 from nilometer.algorithms.join_task import JoinTask
+from nilometer.algorithms.parameters import Parameters
 from nilometer.algorithms.refinement import Refinement
-from nilometer.algorithms.registry import Algorithm, Windows, find_algorithm
+from nilometer.algorithms.registry import NO_PARAMETERS, Algorithm, Windows, find_algorithm
 from nilometer.algorithms.saved_state import SavedState
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.algorithms.tuple_keys import condition_of
@@ -39,6 +40,7 @@ class HostedJoinSpec:
 
     join: WindowJoinSpec
     algorithm: str
+    parameters: Parameters = NO_PARAMETERS
 
     def __post_init__(self) -> None:
         chosen = find_algorithm(self.algorithm)
@@ -53,7 +55,7 @@ class HostedJoinSpec:
                 hint="leave it out: the columnar join can",
             )
         self._check_rows(chosen)
-        chosen.start(self.task)
+        chosen.start(self.task, self.parameters)
 
     def _check_rows(self, chosen: Algorithm) -> None:
         windows = self.join.rows_windows
@@ -122,7 +124,7 @@ class HostedJoin:
         self._refinement = Refinement(task) if windows else None
         """Count-based windows know nothing of time."""
         self._saved = SavedState(store)
-        self.algorithm: JoinAlgorithm = find_algorithm(spec.algorithm).start(task)
+        self.algorithm: JoinAlgorithm = find_algorithm(spec.algorithm).start(task, spec.parameters)
         self.late = [0] * len(spec.layouts)
         """Rows of each stream dropped because they were late, since it first started."""
 

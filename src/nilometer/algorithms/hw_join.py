@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nilometer.algorithms.buffers import HashBuffer
+from nilometer.algorithms.buffers import hash_table
 from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.left_deep import LeftDeepJoin, Step
 
@@ -14,6 +14,8 @@ class HWJoin(LeftDeepJoin):
     since only that one grows; it leaves nothing there that has been out for more than the window.
     """
 
-    def __init__(self, task: JoinTask) -> None:
+    def __init__(self, task: JoinTask, buckets: int | None = None) -> None:
+        """With a bucket for each key, or with so many."""
         assert task.window is not None
-        super().__init__(task, [Step(task.window, task.window)] * (task.streams - 1), HashBuffer)
+        steps = [Step(task.window, task.window)] * (task.streams - 1)
+        super().__init__(task, steps, hash_table(buckets))

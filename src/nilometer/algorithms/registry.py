@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from nilometer.algorithms.bew_hash_join import BEWHashJoin
 from nilometer.algorithms.bew_join import BEWJoin
+from nilometer.algorithms.buffers import HashBuffer
 from nilometer.algorithms.conditions import SameKey
 from nilometer.algorithms.count_join import CountNLJ
 from nilometer.algorithms.eager_nlj import EagerNLJ
@@ -28,7 +30,9 @@ from nilometer.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer.algorithms.mw_join import MWJoin
 from nilometer.algorithms.naive_nlj import NaiveNLJ
 from nilometer.algorithms.nlw_join import NLWJoin
+from nilometer.algorithms.parameters import Parameters
 from nilometer.algorithms.path_join import HWPathJoin, NLWPathJoin
+from nilometer.algorithms.pulled_w_join import BUCKETS, PulledWJoin
 from nilometer.algorithms.ripple_join import RippleJoin
 from nilometer.algorithms.xjoin import XJoin
 from nilometer.errors import InputError
@@ -45,8 +49,10 @@ class Windows(Enum):
     ROWS = "the last rows of each stream"
 
 
-Make = Callable[[JoinTask], JoinAlgorithm]
-"""How a running algorithm is made."""
+Make = Callable[..., JoinAlgorithm]
+"""How a running algorithm is made, of a task and its parameters."""
+
+NO_PARAMETERS: Final = Parameters()
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,10 @@ class Algorithm:
     windows: Windows
     needs_key: bool = False
     """It looks tuples up by one key that all streams have in common."""
+    parameters: frozenset[str] = frozenset()
+    """What can be said about it."""
 
-    def start(self, task: JoinTask) -> JoinAlgorithm:
+    def start(self, task: JoinTask, parameters: Parameters = NO_PARAMETERS) -> JoinAlgorithm:
         """The running algorithm; an error says why it cannot do this task."""
         if not takes(self.windows, task):
             raise InputError(
@@ -75,34 +83,161 @@ class Algorithm:
                 detail="it looks tuples up in hash tables",
                 hint=f"{names_for(task)} can join on other conditions",
             )
-        return self.make(task)
+        self._check_parameters(parameters)
+        given = {
+            "every": parameters.tau,
+            "order": parameters.numbers(task),
+            "buckets": parameters.bucket_numbers(task),
+            "cleanup": parameters.cleanup,
+        }
+        return self.make(task, **{name: one for name, one in given.items() if one is not None})
+
+    def _check_parameters(self, parameters: Parameters) -> None:
+        if refused := parameters.given.keys() - self.parameters:
+            takes_none = f"{self.name} has no parameters"
+            raise InputError(
+                f"{self.name} has no parameter {', '.join(sorted(refused))}",
+                detail=f"it has {', '.join(sorted(self.parameters))}"
+                if self.parameters
+                else takes_none,
+                hint="leave it out",
+            )
 
 
 def _in_time_order(make: Make) -> Make:
     """For algorithms that take timestamps to be given as tuples arrive."""
-    return lambda task: InTimeOrder(make(task))
+    return lambda task, **given: InTimeOrder(make(task, **given))
+
+
+def _one_table(make: Make) -> Make:
+    """For algorithms whose hash tables all have the same number of buckets."""
+
+    def made(task: JoinTask, buckets: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
+        if buckets is None:
+            return make(task, **given)
+        if len(set(buckets)) > 1:
+            raise InputError("all hash tables of this algorithm have the same number of buckets")
+        return make(task, buckets=buckets[0], **given)
+
+    return made
+
+
+def _general(task: JoinTask, order: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
+    """With new tuples on top of one order, as no other place for them can be named."""
+    if order is None:
+        return GeneralLazyNLJ(task, **given)
+    orders = [[i, *(j for j in order if j != i)] for i in range(task.streams)]
+    return GeneralLazyNLJ(task, orders, **given)
+
+
+def _hybrid(task: JoinTask, buckets: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
+    tables = None if buckets is None else dict(enumerate(buckets))
+    return HybridJoin(task, tables, **given)
+
+
+_LOOPS: Final = frozenset({"tau", "order"})
+_TABLES: Final = frozenset({"tau", "order", "buckets"})
 
 
 ENTRIES: Final = (
     Algorithm("NLW", NLWJoin, "TR-010 section 3.1.1", Windows.UNIFORM),
-    Algorithm("HW", HWJoin, "TR-010 section 3.1.2", Windows.UNIFORM, needs_key=True),
+    Algorithm(
+        "HW",
+        _one_table(HWJoin),
+        "TR-010 section 3.1.2",
+        Windows.UNIFORM,
+        needs_key=True,
+        parameters=frozenset({"buckets"}),
+    ),
     Algorithm("MW", MWJoin, "TR-010 section 3.2", Windows.UNIFORM),
     Algorithm("BEW", BEWJoin, "SSDBM section 3.1", Windows.UNIFORM),
     Algorithm("BEW_HASH", BEWHashJoin, "SSDBM section 3.1", Windows.UNIFORM, needs_key=True),
-    Algorithm("RIPPLE", RippleJoin, "TR-010 section 4.3", Windows.UNIFORM),
-    Algorithm("XJOIN", XJoin, "TR-010 section 4.3", Windows.UNIFORM, needs_key=True),
+    Algorithm(
+        "RIPPLE",
+        RippleJoin,
+        "TR-010 section 4.3",
+        Windows.UNIFORM,
+        parameters=frozenset({"cleanup"}),
+    ),
+    Algorithm(
+        "XJOIN",
+        _one_table(XJoin),
+        "TR-010 section 4.3",
+        Windows.UNIFORM,
+        needs_key=True,
+        parameters=frozenset({"cleanup", "buckets"}),
+    ),
+    Algorithm("NLW_PULLED", PulledWJoin, "TR-010 Figure 5", Windows.UNIFORM),
+    Algorithm(
+        "HW_PULLED",
+        _one_table(partial(PulledWJoin, buckets=BUCKETS)),
+        "TR-010 section 3.1.2",
+        Windows.UNIFORM,
+        needs_key=True,
+        parameters=frozenset({"buckets"}),
+    ),
+    Algorithm(
+        "HW_BUCKETS",
+        _one_table(partial(HWJoin, buckets=BUCKETS)),
+        "TR-010 section 3.1.2",
+        Windows.UNIFORM,
+        needs_key=True,
+        parameters=frozenset({"buckets"}),
+    ),
+    Algorithm(
+        "XJOIN_BUCKETS",
+        _one_table(partial(XJoin, buckets=BUCKETS)),
+        "TR-010 section 4.3",
+        Windows.UNIFORM,
+        needs_key=True,
+        parameters=frozenset({"cleanup", "buckets"}),
+    ),
     Algorithm("NLW_PATH", NLWPathJoin, "TR-010 section 5.2.1", Windows.PATH),
     Algorithm("HW_PATH", HWPathJoin, "TR-010 section 5.2.1", Windows.PATH, needs_key=True),
     Algorithm("GRAPH_BEW", GraphBEWJoin, "SSDBM section 4.2", Windows.ANY),
+    Algorithm(
+        "GRAPH_BEW_HASH",
+        partial(GraphBEWJoin, kind=HashBuffer),
+        "SSDBM section 4.2",
+        Windows.ANY,
+        needs_key=True,
+    ),
     Algorithm("FEW", FEWJoin, "SSDBM section 3.2", Windows.UNIFORM),
     Algorithm("FEW_HASH", FEWHashJoin, "SSDBM section 3.2", Windows.UNIFORM, needs_key=True),
     Algorithm("GCA", GCA, "TR-010 section 5.1", Windows.ANY),
-    Algorithm("LCA", LCA, "TR-010 section 5.1", Windows.ANY),
-    Algorithm("NAIVE_NLJ", _in_time_order(NaiveNLJ), "Golab section 3.1", Windows.PER_STREAM),
-    Algorithm("EAGER_NLJ", _in_time_order(EagerNLJ), "Golab section 3.2", Windows.PER_STREAM),
-    Algorithm("LAZY_NLJ", _in_time_order(LazyNLJ), "Golab section 3.3", Windows.PER_STREAM),
+    Algorithm("GCA_NLW", partial(GCA, base=NLWJoin), "TR-010 section 5.1", Windows.ANY),
     Algorithm(
-        "GENERAL_NLJ", _in_time_order(GeneralLazyNLJ), "Golab section 3.3", Windows.PER_STREAM
+        "GCA_HW", partial(GCA, base=HWJoin), "TR-010 section 5.1", Windows.ANY, needs_key=True
+    ),
+    Algorithm("GCA_BEW", partial(GCA, base=BEWJoin), "TR-010 section 5.1", Windows.ANY),
+    Algorithm("LCA", LCA, "TR-010 section 5.1", Windows.ANY),
+    Algorithm(
+        "NAIVE_NLJ",
+        _in_time_order(NaiveNLJ),
+        "Golab section 3.1",
+        Windows.PER_STREAM,
+        parameters=_LOOPS,
+    ),
+    Algorithm(
+        "EAGER_NLJ",
+        _in_time_order(EagerNLJ),
+        "Golab section 3.2",
+        Windows.PER_STREAM,
+        parameters=frozenset({"order"}),
+    ),
+    Algorithm(
+        "LAZY_NLJ",
+        _in_time_order(LazyNLJ),
+        "Golab section 3.3",
+        Windows.PER_STREAM,
+        parameters=_LOOPS,
+    ),
+    Algorithm(
+        "GENERAL_NLJ",
+        _in_time_order(_general),
+        "Golab section 3.3",
+        Windows.PER_STREAM,
+        parameters=_LOOPS,
     ),
     Algorithm(
         "MULTIWAY_HASH",
@@ -110,9 +245,22 @@ ENTRIES: Final = (
         "Golab section 3.4",
         Windows.PER_STREAM,
         needs_key=True,
+        parameters=_TABLES,
     ),
-    Algorithm("HYBRID", _in_time_order(HybridJoin), "Golab section 3.5", Windows.PER_STREAM),
-    Algorithm("COUNT_NLJ", _in_time_order(CountNLJ), "Golab section 3.6", Windows.ROWS),
+    Algorithm(
+        "HYBRID",
+        _in_time_order(_hybrid),
+        "Golab section 3.5",
+        Windows.PER_STREAM,
+        parameters=_TABLES,
+    ),
+    Algorithm(
+        "COUNT_NLJ",
+        _in_time_order(CountNLJ),
+        "Golab section 3.6",
+        Windows.ROWS,
+        parameters=_LOOPS,
+    ),
 )
 
 ALGORITHMS: Final[Mapping[str, Algorithm]] = {one.name: one for one in ENTRIES}
@@ -163,12 +311,13 @@ def names_for(task: JoinTask) -> str:
 
 
 def find_algorithm(name: str) -> Algorithm:
-    """The algorithm of a name, in letters of any case, with - or _.
+    """The algorithm of a name, in letters of any case, with - or _; NLJ need not be said.
 
-    >>> find_algorithm("bew").paper
-    'SSDBM section 3.1'
+    >>> find_algorithm("bew").paper, find_algorithm("lazy").name
+    ('SSDBM section 3.1', 'LAZY_NLJ')
     """
-    found = ALGORITHMS.get(name.upper().replace("-", "_"))
+    wanted = name.upper().replace("-", "_")
+    found = ALGORITHMS.get(wanted) or ALGORITHMS.get(f"{wanted}_NLJ")
     if found is None:
         raise InputError(
             f"there is no algorithm {name!r}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nilometer.algorithms.buffers import HashBuffer
+from nilometer.algorithms.buffers import hash_table
 from nilometer.algorithms.cleanup import EVERY, Cleanup
 from nilometer.algorithms.join_algorithm import Saved
 from nilometer.algorithms.join_task import JoinTask
@@ -19,9 +19,11 @@ class XJoin(LeftDeepJoin):
 
     removes_when_visited = False
 
-    def __init__(self, task: JoinTask, cleanup: int = EVERY) -> None:
+    def __init__(self, task: JoinTask, cleanup: int = EVERY, buckets: int | None = None) -> None:
+        """With a bucket for each key, or with so many."""
         assert task.window is not None
-        super().__init__(task, [Step(task.window, task.window)] * (task.streams - 1), HashBuffer)
+        steps = [Step(task.window, task.window)] * (task.streams - 1)
+        super().__init__(task, steps, hash_table(buckets))
         self._cleanup = Cleanup(cleanup)
 
     def process(self, arrival: StreamTuple) -> list[Result]:

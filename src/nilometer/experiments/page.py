@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nilometer.experiments.refutations import Kind, refutation_of
 from nilometer.experiments.report import Report, Verdict
 
 _HEAD = """\
@@ -16,7 +17,10 @@ command. A claim is what the paper says about the figure, in our words; it is ju
 inequality beside it on the numbers measured here, and nothing is tuned until it holds. Claims
 marked *ours* are not the papers': they say what the columnar engine does with the same streams.
 Those marked *target* say what was wanted of an application that a paper describes without figures;
-its setting was chosen with them in mind.
+its setting was chosen with them in mind. A claim of a paper that did not hold is either *refuted*,
+for a reason that is in the algorithms, and then it is said what would have to be true for the paper
+to be right; or it *depends on parameters*, and then it is said where it was measured to hold; or it
+is *open*, and what is supposed about it was not measured.
 """
 
 _HOW = """\
@@ -35,7 +39,18 @@ comparisons one by one: where they are counted instead of times, it has no curve
 What the papers do not tell is told under Parameters as ours; where a second choice was added after
 the first had not shown a claim, both are shown. A reason is given only for what does not hold, and
 its numbers were counted once, apart from the run that is shown.
+
+Experiments are run one by one, not all on the same day, and some while the machine had other work:
+each section is of one run, and times of different sections cannot be compared with each other.
 """
+
+_KINDS = {
+    Kind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
+    Kind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
+    Kind.OPEN.value: "Open: did not hold here, and where it would was not measured",
+    "did not hold": "Did not hold, and nobody has looked into it",
+    "ours": "Not the papers', but ours",
+}
 
 _PROFILES = {
     "full": "the papers' parameters",
@@ -94,13 +109,24 @@ def _summary(reports: Sequence[Report]) -> Iterator[str]:
 
 def _refuted(reports: Sequence[Report]) -> list[str]:
     """What did not hold, in one place: the reasons are in the sections."""
-    lines = [
-        f"- {_link(report)}: {claim.text}"
-        for report in reports
-        for claim in report.claims
-        if not claim.holds
-    ]
+    lines = []
+    for kind, title in _KINDS.items():
+        found = [
+            f"- {_link(report)}: {claim.text}"
+            for report in reports
+            for claim in report.claims
+            if not claim.holds and _kind(report, claim) == kind
+        ]
+        lines += [f"**{title}**\n", *found, ""] if found else []
     return ["## What did not hold\n", *lines] if lines else []
+
+
+def _kind(report: Report, claim: Verdict) -> str:
+    """Whether a claim that did not hold is refuted, depends on parameters, or is not a paper's."""
+    if claim.ours or claim.target:
+        return "ours"
+    refutation = refutation_of(report.name, claim.text)
+    return "did not hold" if refutation is None else refutation.kind
 
 
 def _batching(reports: Sequence[Report]) -> list[str]:
@@ -109,7 +135,7 @@ def _batching(reports: Sequence[Report]) -> list[str]:
         f"| {_link(report)} | {_cell(claim.figures)} |"
         for report in reports
         for claim in report.claims
-        if claim.ours
+        if claim.ours and "columnar" in claim.text
     ]
     head = ["## What the columnar engine gains\n", "| experiment | measured |", "|---|---|"]
     return [*head, *lines] if lines else []
@@ -125,18 +151,22 @@ def _section(report: Report, images: str) -> Iterator[str]:
     else:
         yield f"![{report.title}]({images}/{report.name}.png)\n"
         for claim in report.claims:
-            yield from _lines(claim)
+            yield from _lines(report, claim)
         yield ""
     yield f"Parameters: {report.parameters}"
 
 
-def _lines(claim: Verdict) -> Iterator[str]:
+def _lines(report: Report, claim: Verdict) -> Iterator[str]:
     """A claim as an item of a list: cells of a table would be too narrow for it."""
-    yield f"- **{'held' if claim.holds else 'did not hold'}**: {claim.text}"
+    kind = _kind(report, claim)
+    verdict = "held" if claim.holds else "did not hold" if kind == "ours" else kind
+    yield f"- **{verdict}**: {claim.text}"
     yield f"  - judged by: {claim.inequality}"
     yield f"  - measured: {claim.figures}"
     if claim.reason:
         yield f"  - why: {claim.reason}"
+    if not claim.holds and (refutation := refutation_of(report.name, claim.text)) is not None:
+        yield f"  - {refutation.label}: {refutation.told}"
 
 
 def _link(report: Report) -> str:

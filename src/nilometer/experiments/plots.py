@@ -11,6 +11,7 @@ from zlib import crc32
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
 
 _COLOURS: Final[Mapping[str, str]] = {
     "NLW": "tab:blue",
@@ -28,6 +29,13 @@ _COLOURS: Final[Mapping[str, str]] = {
     "HW_PATH": "tab:orange",
     "GRAPH_BEW": "tab:cyan",
     "columnar": "black",
+    "blocking": "tab:red",
+    "self-scheduled": "tab:blue",
+    "copies": "tab:orange",
+    "references": "tab:blue",
+    "memory": "tab:green",
+    "disk": "tab:brown",
+    "limit": "black",
     "ITA": "tab:red",
     "TPA": "tab:blue",
     "NTA": "tab:green",
@@ -44,6 +52,11 @@ _COLOURS: Final[Mapping[str, str]] = {
     "5": "tab:green",
     "10": "tab:orange",
 }
+
+_MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
+"""So that curves are told apart without colours, too."""
+_MOST_MARKERS: Final = 12
+_LONG_LABEL: Final = 18
 
 _OTHERS: Final = ("slateblue", "teal", "goldenrod", "indianred", "tab:gray", "orchid", "peru")
 
@@ -85,7 +98,7 @@ def draw_curves(
     axes: Axes, curves: Sequence[Curve], x: Axis, y: Axis, title: str = "", markers: bool = False
 ) -> None:
     """A family of curves; where an axis is logarithmic, there is a gap in place of a zero."""
-    for curve in curves:
+    for place, curve in enumerate(curves):
         axes.plot(
             curve.xs,
             [value if value > 0 or not y.log else nan for value in curve.ys],
@@ -93,12 +106,14 @@ def draw_curves(
             color=colour_of(curve.label),
             label=curve.label,
             linewidth=2.2 if curve.label.startswith("columnar") else 1.6,
-            marker="o" if markers or len(curve.xs) == 1 else "",
-            markersize=4,
+            marker=_MARKERS[place % len(_MARKERS)],
+            markevery=1 if markers else max(1, len(curve.xs) // _MOST_MARKERS),
+            markersize=5,
         )
     for axis, scale in ((x, axes.set_xscale), (y, axes.set_yscale)):
         if axis.log:
             scale("log")
+    _plain_ticks(axes, x, y)
     if not y.log:
         # Panels on one scale are drawn one after the other: the highest of all must fit.
         shared = axes.get_shared_y_axes().get_siblings(axes)
@@ -107,6 +122,23 @@ def draw_curves(
     axes.set_ylabel(y.label)
     axes.set_title(title, fontsize=10)
     axes.grid(visible=True, which="major", alpha=0.3)
+
+
+def plain_numbers() -> FuncFormatter:
+    """Ticks with numbers as people write them."""
+    from matplotlib.ticker import FuncFormatter  # noqa: PLC0415  an extra, which is slow to load
+
+    return FuncFormatter(lambda value, _: f"{value:,.6g}")
+
+
+def _plain_ticks(axes: Axes, x: Axis, y: Axis) -> None:
+    """Plain numbers, also where an axis is logarithmic."""
+    from matplotlib.ticker import NullFormatter  # noqa: PLC0415  an extra, which is slow to load
+
+    for axis, ticks in ((x, axes.xaxis), (y, axes.yaxis)):
+        if axis.log:
+            ticks.set_major_formatter(plain_numbers())
+            ticks.set_minor_formatter(NullFormatter())
 
 
 def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:
@@ -123,6 +155,6 @@ def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:
         list(found.values()),
         list(found),
         loc="outside lower center",
-        ncols=min(6, len(found)),
+        ncols=min(4 if max(map(len, found)) > _LONG_LABEL else 6, len(found)),
         frameon=False,
     )

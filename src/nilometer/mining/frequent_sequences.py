@@ -72,7 +72,7 @@ class FrequentSequences:
         streams: Iterable[str | None],
         values: Iterable[str | None],
     ) -> None:
-        """Take the next rows in, in order of time; one without a stream or a value is no row."""
+        """Take the next rows in, in order of time; one without a stream or a value is not a row."""
         when = np.asarray(times, np.int64)
         for name, (places, symbols) in _by_stream(streams, values).items():
             counts = self._streams.get(name)

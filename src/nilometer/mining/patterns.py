@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from nilometer.mining.frequent_sets import Wanted
 from nilometer.mining.partial_patterns import PartialPatterns, Pattern
+from nilometer.mining.several_periods import SeveralPeriods
 from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series
 from nilometer.mining.symbols import Alphabet
 from nilometer.mining.table_function import (
     Call,
     ColumnArgument,
     Constant,
+    MiningError,
     OptionArgument,
     ResultColumn,
     Saved,
@@ -34,6 +36,11 @@ RESULTS: Final = (
     ResultColumn("complete", pa.bool_()),
 )
 
+SEVERAL_RESULTS: Final = (ResultColumn("period", pa.int64()), *RESULTS)
+LONGEST: Final = 100_000
+
+Mined = PartialPatterns | SeveralPeriods
+
 
 class PatternsFunction:
     """Mines partial periodic patterns."""
@@ -46,9 +53,14 @@ class PatternsFunction:
             "period",
             Constant.INTEGER,
             "the length of a segment, in samples",
-            required=True,
             least=1,
-            most=100_000,
+            most=LONGEST,
+        ),
+        OptionArgument(
+            "periods",
+            Constant.NUMBERS,
+            "several lengths of segments in its place, each mined as if it were alone; then a "
+            "column more, period, says of which a pattern is",
         ),
         OptionArgument(
             "confidence",
@@ -91,34 +103,58 @@ class PatternsFunction:
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
         """The columns of a pattern."""
         check_series(call)
-        return RESULTS
+        return RESULTS if periods_of(call) is None else SEVERAL_RESULTS
 
-    def miner(
-        self, call: Call, tables: Tables, saved: Saved | None
-    ) -> SymbolMiner[PartialPatterns]:
+    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Mined]:
         """What mines one key."""
         return SymbolMiner(self, call, saved)
 
-    def start(self, call: Call, symbols: Alphabet) -> PartialPatterns:
+    def start(self, call: Call, symbols: Alphabet) -> Mined:
         """A series without samples."""
         options = call.options
+        if (periods := periods_of(call)) is not None:
+            return SeveralPeriods(periods, options["confidence"], symbols, hits=options["hits"])
         return PartialPatterns(
             options["period"], options["confidence"], symbols, hits=options["hits"]
         )
 
-    def load(self, saved: Saved) -> PartialPatterns:
+    def load(self, saved: Saved) -> Mined:
         """A series that was saved."""
-        return PartialPatterns.load(saved)
+        return SeveralPeriods.load(saved) if "periods" in saved else PartialPatterns.load(saved)
 
-    def report(self, call: Call, mined: PartialPatterns) -> pa.RecordBatch:
-        """A row for each pattern, the longest first."""
+    def report(self, call: Call, mined: Mined) -> pa.RecordBatch:
+        """A row for each pattern, the longest first; period by period where there are several."""
         found = mined.patterns(call.options["report"], call.options["most"])
-        return result_rows(RESULTS, [_row(one) for one in found])
+        return result_rows(self.results(call), [_row(one) for one in found])
+
+
+def periods_of(call: Call) -> list[int] | None:
+    """Several periods, if the call has them; an error says what is wrong with them."""
+    given = call.options["periods"]
+    if (given is None) == (call.options["period"] is None):
+        raise MiningError(
+            "PATTERNS needs a period, or several, and not both",
+            hint="write period => 24, or periods => [24, 168]",
+        )
+    if given is None:
+        return None
+    periods = [int(one) for one in given]
+    if (
+        not periods
+        or list(given) != periods
+        or len(set(periods)) < len(periods)
+        or not all(1 <= one <= LONGEST for one in periods)
+    ):
+        raise MiningError(
+            f"periods are different whole numbers from 1 to {LONGEST}",
+            detail=f"got {', '.join(f'{one:g}' for one in given) or 'none'}",
+        )
+    return periods
 
 
 def _row(one: Pattern) -> dict[str, object]:
     shown = {"pattern": one.text, "length": one.length, "confidence": one.confidence}
-    return vars(one) | shown
+    return vars(one) | shown | {"period": len(one.symbols)}
 
 
 FUNCTION: Final = PatternsFunction()

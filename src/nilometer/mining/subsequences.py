@@ -49,7 +49,7 @@ def z_normalized(values: Numbers) -> Numbers:
 
 def z_distances(rows: Numbers, shape: Numbers) -> Numbers:
     """Euclidean distances of rows from a shape, all z-normalised; infinite where a row is flat."""
-    with np.errstate(all="ignore"):  # what overflows is no match
+    with np.errstate(all="ignore"):  # what overflows is not a match
         centred = rows - rows.mean(axis=1, keepdims=True)
         deviations = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
         apart: Numbers = np.sqrt(np.square(centred / deviations - shape).sum(axis=1))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from nilometer.algorithms.nile.operator import Operator
-from nilometer.algorithms.nile.plan_tuple import PlanTuple, Values
+from nilometer.algorithms.nile.plan_tuple import Held, PlanTuple, Values
 from nilometer.algorithms.nile.stateful import Stateful
 from nilometer.algorithms.nile.window_state import state_for
+from nilometer.model.time import FOREVER
 
 
 class Change(NamedTuple):
@@ -19,6 +21,41 @@ class Change(NamedTuple):
     sign: int
 
 
+class Output(Operator):
+    """The end of a pipeline as the paper has it: what the top operator puts out, and no state.
+
+    That a row ends with its window is not put out by anyone; it follows from its timestamps.
+    """
+
+    def __init__(self, child: Operator) -> None:
+        super().__init__(child)
+        self.changes: list[Change] = []
+        """In the order in which they came out."""
+        self._held: Counter[Held] = Counter()
+
+    def step(self) -> bool:
+        queue = self.queues[0]
+        if not queue:
+            return False
+        self.counters.tuples += len(queue)
+        for held, time, sign in queue:
+            self.changes.append(Change(held.values, time, sign))
+            if held.min_ts != FOREVER:
+                self._held[held] += sign
+        queue.clear()
+        return True
+
+    @property
+    def implied(self) -> list[Change]:
+        """The ends of rows that follow from their timestamps."""
+        ended = state_for(self.windows, self.counters) if self.windows else None
+        if ended is None:
+            return []
+        for held in self._held.elements():
+            ended.add(held)
+        return [Change(held.values, end, -1) for end, held in ended.expire(FOREVER)]
+
+
 class Answer(Stateful):
     """Stores the rows that end with time, and says so when they do: the paper's Stream C."""
 
@@ -27,6 +64,7 @@ class Answer(Stateful):
         self.changes: list[Change] = []
         """In the order in which they came out."""
         self._state = state_for(self.windows, self.counters)
+        self.states = (self._state,)
 
     @property
     def stored(self) -> int:

@@ -14,6 +14,8 @@ class Merging(Operator):
 
     def __init__(self, first: Operator, second: Operator) -> None:
         super().__init__(first, second)
+        self.asks = True
+        """Whether an empty queue is reason to ask the child; if not, the next tuple says."""
 
     def next_side(self) -> int | None:
         """Whose tuple comes next, None if that cannot be told yet."""
@@ -21,6 +23,8 @@ class Merging(Operator):
         if first and second:
             return 0 if first[0].time <= second[0].time else 1
         if not first and not second:
+            return None
+        if not self.asks:
             return None
         side = 0 if first else 1
         told = self.children[1 - side].get_time()

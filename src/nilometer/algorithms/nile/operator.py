@@ -7,6 +7,7 @@ from collections import deque
 
 from nilometer.algorithms.nile.operator_counters import OperatorCounters
 from nilometer.algorithms.nile.plan_tuple import PlanTuple
+from nilometer.model.time import FOREVER
 
 
 class Operator(ABC):
@@ -25,6 +26,14 @@ class Operator(ABC):
 
     def open(self) -> None:  # noqa: B027 (most have nothing to say)
         """Put out what holds since ever."""
+
+    @property
+    def next_end(self) -> int:
+        """Nothing that it stores expires before this instant."""
+        return FOREVER
+
+    def probe(self) -> None:  # noqa: B027 (most store nothing)
+        """Look for stored tuples that have expired by now."""
 
     @property
     def has_input(self) -> bool:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from time import thread_time_ns
 from typing import NamedTuple
 
-from nilometer.algorithms.nile.answer import Answer, Change
+from nilometer.algorithms.nile.answer import Answer, Change, Output
+from nilometer.algorithms.nile.merging import Merging
 from nilometer.algorithms.nile.operator import Operator
 from nilometer.algorithms.nile.plan_tuple import Values
-from nilometer.algorithms.nile.schedulers import InputTriggered, TimeProbing
+from nilometer.algorithms.nile.schedulers import (
+    ExpiryTriggered,
+    InputTriggered,
+    SelfScheduling,
+    TimeProbing,
+)
+from nilometer.algorithms.nile.stateful import Stateful
 from nilometer.algorithms.nile.stream_scan import StreamScan
-from nilometer.model.time import FOREVER
+from nilometer.errors import InputError
+from nilometer.model.time import EARLIEST, FOREVER
 
 
 class Approach(StrEnum):
@@ -24,6 +32,18 @@ class Approach(StrEnum):
     """By input, else by probing for the time (3.1)."""
     NTA = "NTA"
     """By input; scans put out a negative tuple for each one that expires (3.2)."""
+
+
+class Scheduling(StrEnum):
+    """When operators run that have no input."""
+
+    ARRIVALS = "arrivals"
+    """Time moves with arrivals: a stream is as far as its last tuple, whenever that came."""
+    CLOCK = "clock"
+    """Time moves with the clock, by which the system stamps arrivals: an operator runs when
+    what it stores expires (Nile sections 3.1 and 3.2.1)."""
+    PULLED = "pulled"
+    """Operators ask for tuples as in STEAM; nobody probes for the time."""
 
 
 class Arrival(NamedTuple):
@@ -44,7 +64,11 @@ class Pipeline:
     """
 
     def __init__(
-        self, answer: Answer, approach: Approach, meter: Callable[[], int] = thread_time_ns
+        self,
+        answer: Answer | Output,
+        approach: Approach,
+        meter: Callable[[], int] = thread_time_ns,
+        scheduling: Scheduling = Scheduling.ARRIVALS,
     ) -> None:
         self.operators = _below(answer)
         """From scans to the answer."""
@@ -55,15 +79,44 @@ class Pipeline:
         """When each change of the answer came out."""
         self._answer = answer
         self._meter = meter
+        self._scheduling = scheduling
+        self._next_arrival = FOREVER
+        """What is still to come comes no earlier."""
+        self._expired_at = EARLIEST
+        """Until when operators were let run for what expires."""
+        self._has_worked = False
+        """Whether any has run since then: it may have been given what has expired already."""
         self._scans = [one for one in self.operators if isinstance(one, StreamScan)]
         several = len({window for scan in self._scans for window in scan.windows}) > 1
         for scan in self._scans:
-            scan.start(emits_negatives=approach is Approach.NTA, stamps=several)
-        scheduler = TimeProbing if approach is Approach.TPA else InputTriggered
-        self._scheduler: InputTriggered = scheduler(self.operators)
+            clock = self._now if scheduling is Scheduling.CLOCK else None
+            scan.start(approach is Approach.NTA, several, clock)
+        self._scheduler = self._choose(approach)
+        if scheduling is Scheduling.CLOCK:
+            self._let_ask(approach is not Approach.ITA)
         for operator in self.operators:
             operator.open()
             self._scheduler.pass_on(operator)
+
+    def _let_ask(self, asks: bool) -> None:
+        """ITA is without probes: an operator with two inputs waits for tuples of both."""
+        for operator in self.operators:
+            if isinstance(operator, Merging):
+                operator.asks = asks
+
+    def _choose(self, approach: Approach) -> InputTriggered:
+        if self._scheduling is Scheduling.PULLED:
+            return SelfScheduling(self.operators)
+        if self._scheduling is Scheduling.CLOCK:
+            return ExpiryTriggered(self.operators, self._expiring(approach))
+        probes = approach is Approach.TPA
+        return TimeProbing(self.operators) if probes else InputTriggered(self.operators)
+
+    def _expiring(self, approach: Approach) -> Sequence[Operator]:
+        if approach is Approach.NTA:
+            return self._scans
+        stateful = [one for one in self.operators if isinstance(one, Stateful)]
+        return stateful if approach is Approach.TPA else []
 
     @property
     def changes(self) -> list[Change]:
@@ -73,7 +126,9 @@ class Pipeline:
     def replay(self, arrivals: Iterable[Arrival]) -> None:
         """Take in arrivals, in the order of their clocks, and work until nothing is to be done."""
         for arrival in arrivals:
-            while self.clock < arrival.clock and self.step():
+            self._check(arrival)
+            self._next_arrival = arrival.clock
+            while self.clock < arrival.clock and (self.step() or self._expire(arrival.clock)):
                 pass
             self.clock = max(self.clock, arrival.clock)
             self.push(arrival.stream, arrival.time, arrival.values)
@@ -93,8 +148,14 @@ class Pipeline:
 
     def step(self) -> bool:
         """Let one operator run; whether any could."""
+        done = self._work(self._scheduler.step)
+        self._has_worked = self._has_worked or done
+        return done
+
+    def _work(self, work: Callable[[], bool]) -> bool:
+        """Do something, and let the clock move by the time that it takes."""
         began = self._meter()
-        done = self._scheduler.step()
+        done = work()
         spent = (self._meter() - began) / 1000
         self.clock += spent
         self.worked += spent
@@ -102,8 +163,42 @@ class Pipeline:
             self.clocks += [self.clock] * (len(self._answer.changes) - len(self.clocks))
         return done
 
+    def _check(self, arrival: Arrival) -> None:
+        if self._scheduling is Scheduling.CLOCK and arrival.time != arrival.clock:
+            raise InputError(
+                "under a clock a tuple has the time of its arrival",
+                detail=f"a tuple of {arrival.time} arrives at {arrival.clock}",
+                hint="leave the clock out where timestamps are the streams' own",
+            )
+
+    def _now(self) -> int:
+        """The time of the clock, but none that an arrival could still have."""
+        return min(int(self.clock), self._next_arrival)
+
+    def _expire(self, before: int) -> bool:
+        """Let operators run for what expires next; False if nothing does before an instant."""
+        if not isinstance(self._scheduler, ExpiryTriggered):
+            return False
+        tried = EARLIEST if self._has_worked else self._expired_at
+        end = self._scheduler.next_end(tried)
+        if end >= before:
+            return False
+        self.clock = max(self.clock, end)
+        self._expired_at = self._now()
+        self._work(self._expire_now)
+        self._has_worked = False
+        return True
+
+    def _expire_now(self) -> bool:
+        assert isinstance(self._scheduler, ExpiryTriggered)
+        self._scheduler.expire(self._expired_at)
+        return True
+
     def finish(self) -> None:
         """Learn that all streams have ended: everything expires, under every approach."""
+        self._let_ask(True)
+        for operator in self.operators:
+            self._scheduler.schedule(operator)
         self.run()
         self._scheduler = TimeProbing(self.operators)
         for scan in self._scans:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from nilometer.algorithms.nile.operator import Operator
 from nilometer.algorithms.nile.stateful import Stateful
+from nilometer.model.time import FOREVER
 
 
 class InputTriggered:
@@ -47,6 +48,55 @@ class InputTriggered:
             return False
         self.schedule(self._parents[operator])
         return True
+
+
+class ExpiryTriggered(InputTriggered):
+    """As in the paper, with a clock: an operator also runs when a tuple that it stores expires.
+
+    Those that expire are the stateful ones, which then probe (TPA), or the scans, in which
+    W-Expire puts out negative tuples (NTA).
+    """
+
+    def __init__(self, operators: Sequence[Operator], expiring: Sequence[Operator]) -> None:
+        super().__init__(operators)
+        self._expiring = expiring
+
+    def next_end(self, after: int) -> int:
+        """The next instant after another at which something stored expires."""
+        return min(
+            (one.next_end for one in self._expiring if one.next_end > after), default=FOREVER
+        )
+
+    def expire(self, now: int) -> None:
+        """Let those operators probe that store what expires now, lower ones first."""
+        for operator in self._expiring:
+            if operator.next_end <= now:
+                operator.probe()
+                self.pass_on(operator)
+
+
+class SelfScheduling(InputTriggered):
+    """STEAM's way (its section 6.1): nobody schedules; the top asks for tuples, and so on down.
+
+    An operator that is asked takes what its children have; one that has nothing gives control
+    back, so that another is asked.
+    """
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        super().__init__(operators)
+        self._top = operators[-1]
+
+    def step(self) -> bool:
+        return self._ask(self._top)
+
+    def _ask(self, operator: Operator) -> bool:
+        """Whether it, or an operator below it, had something to do.
+
+        What waits for the order of time needs later tuples, so children are asked also where
+        some of theirs are left.
+        """
+        asked = [self._ask(child) for child in operator.children]
+        return operator.step() or any(asked)
 
 
 class TimeProbing(InputTriggered):

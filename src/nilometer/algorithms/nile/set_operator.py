@@ -28,7 +28,7 @@ class SetOperator(StatefulMerging):
         """The tuples of S that were put out, and have neither expired nor been invalidated."""
         self.f_s: Counter[Values] = Counter()
         self.f_r: Counter[Values] = Counter()
-        self._states = tuple(state_for(child.windows, self.counters) for child in self.children)
+        self.states = tuple(state_for(child.windows, self.counters) for child in self.children)
 
     @property
     def stored(self) -> int:
@@ -52,7 +52,7 @@ class SetOperator(StatefulMerging):
 
     def add(self, new: PlanTuple, side: int) -> None:
         self.counters.lookups += 2
-        self._states[side].add(new.held)
+        self.states[side].add(new.held)
         if side == 0:
             self.new_in_s(new)
         else:
@@ -60,7 +60,7 @@ class SetOperator(StatefulMerging):
 
     def invalidate(self, negative: PlanTuple, side: int) -> None:
         self.counters.lookups += 2
-        self._states[side].remove(negative.held)
+        self.states[side].remove(negative.held)
         if side == 0:
             self.ends_in_s(negative.held, negative.time, was_negative=True)
         else:
@@ -70,7 +70,7 @@ class SetOperator(StatefulMerging):
         """Expire tuples of both inputs in the order in which they end."""
         expired = [
             (end, side, held)
-            for side, state in enumerate(self._states)
+            for side, state in enumerate(self.states)
             for end, held in state.expire(self.local_clock)
         ]
         if not expired:

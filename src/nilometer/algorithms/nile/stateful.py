@@ -6,7 +6,8 @@ from abc import abstractmethod
 
 from nilometer.algorithms.nile.operator import Operator
 from nilometer.algorithms.nile.plan_tuple import PlanTuple
-from nilometer.model.time import EARLIEST
+from nilometer.algorithms.nile.window_state import WindowState
+from nilometer.model.time import EARLIEST, FOREVER
 
 
 class Stateful(Operator):
@@ -18,6 +19,12 @@ class Stateful(Operator):
     def __init__(self, *children: Operator) -> None:
         super().__init__(*children)
         self.local_clock = EARLIEST
+        self.states: tuple[WindowState, ...] = ()
+        """Where the tuples are that expire."""
+
+    @property
+    def next_end(self) -> int:
+        return min((state.next_end for state in self.states), default=FOREVER)
 
     @property
     @abstractmethod
@@ -58,8 +65,9 @@ class Stateful(Operator):
     def probe(self) -> None:
         """Ask the children for their times, and expire by them (step 3 of the TPA-Scheduler)."""
         time = self.input_time()
-        if time > self.local_clock:
-            self.local_clock = time
+        has_moved = time > self.local_clock
+        self.local_clock = max(time, self.local_clock)
+        if has_moved or self.next_end <= self.local_clock:
             self.expire()
 
     def get_time(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from nilometer.algorithms.nile.operator import Operator
 from nilometer.algorithms.nile.plan_tuple import Held, PlanTuple, Values
@@ -11,6 +12,9 @@ from nilometer.model.time import EARLIEST, FOREVER
 
 class StreamScan(Operator):
     """Brings the tuples of a stream into the pipeline; its time is that of the last of them.
+
+    With a clock its time moves on while nothing arrives: where the system gives timestamps to
+    tuples as they arrive, none that is still to come is older than now.
 
     Under NTA it stores the tuples of the window, and each new one makes it put out a negative
     tuple for every one that has expired.
@@ -25,13 +29,26 @@ class StreamScan(Operator):
         self._window = window
         self._emits_negatives = False
         self._stamps = False
+        self._clock: Callable[[], int] | None = None
         self._held: deque[tuple[int, Held]] = deque()
         """W-Expire's window: (the first instant without it, the tuple)."""
 
-    def start(self, emits_negatives: bool, stamps: bool) -> None:
+    def start(
+        self, emits_negatives: bool, stamps: bool, clock: Callable[[], int] | None = None
+    ) -> None:
         """Choose how tuples end, and whether each carries the timestamp of its source."""
         self._emits_negatives = emits_negatives
         self._stamps = stamps
+        self._clock = clock
+
+    @property
+    def next_end(self) -> int:
+        return self._held[0][0] if self._held else FOREVER
+
+    def probe(self) -> None:
+        """Put out negative tuples for what has expired by now, though nothing arrives."""
+        if not self.arrivals:
+            self.reach(self.get_time())
 
     @property
     def has_input(self) -> bool:
@@ -70,6 +87,6 @@ class StreamScan(Operator):
         """The time of what the next arrival will put out first, else that of the last one."""
         self.counters.probes += 1
         if not self.arrivals:
-            return self.time
+            return self.time if self._clock is None else max(self.time, self._clock())
         time = self.arrivals[0][0]
         return min(time, self._held[0][0]) if self._held else time

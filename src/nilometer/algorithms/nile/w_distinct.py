@@ -18,6 +18,7 @@ class WDistinct(Stateful):
         self._dl: dict[Values, Held] = {}
         """DL: the tuples that were put out as distinct."""
         self._state = state_for(self.windows, self.counters)
+        self.states = (self._state,)
 
     @property
     def stored(self) -> int:

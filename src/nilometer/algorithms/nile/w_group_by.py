@@ -42,6 +42,7 @@ class WGroupBy(Stateful):
         self._aggregates = aggregates
         self._handles: dict[Values, GroupHandle] = {}
         self._state = state_for(self.windows, self.counters)
+        self.states = (self._state,)
         self.windows = ()  # Its rows do not end with time, but when they are invalidated.
 
     @property

@@ -23,27 +23,27 @@ class WJoin(StatefulMerging):
         super().__init__(first, second)
         self._keys = keys
         self._tables: tuple[dict[Hashable, list[Held]], ...] = ({}, {})
-        self._states = tuple(state_for(child.windows, self.counters) for child in self.children)
+        self.states = tuple(state_for(child.windows, self.counters) for child in self.children)
 
     @property
     def stored(self) -> int:
         return sum(len(bucket) for table in self._tables for bucket in table.values())
 
     def expire(self) -> None:
-        for table, state, key in zip(self._tables, self._states, self._keys, strict=True):
+        for table, state, key in zip(self._tables, self.states, self._keys, strict=True):
             for _, held in state.expire(self.local_clock):
                 self._take_out(table, key(held.values), held)
 
     def add(self, new: PlanTuple, side: int) -> None:
         key = self._keys[side](new.held.values)
         self._tables[side].setdefault(key, []).append(new.held)
-        self._states[side].add(new.held)
+        self.states[side].add(new.held)
         self._join(new, side, key)
 
     def invalidate(self, negative: PlanTuple, side: int) -> None:
         key = self._keys[side](negative.held.values)
         self._take_out(self._tables[side], key, negative.held)
-        self._states[side].remove(negative.held)
+        self.states[side].remove(negative.held)
         self._join(negative, side, key)
 
     def _join(self, one: PlanTuple, side: int, key: Hashable) -> None:

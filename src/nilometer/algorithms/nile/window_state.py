@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Protocol
 
@@ -22,6 +23,10 @@ class WindowState(Protocol):
     """Stored tuples that expire with time."""
 
     def __len__(self) -> int: ...
+
+    @property
+    def next_end(self) -> int:
+        """No stored tuple expires before this instant."""
 
     def add(self, held: Held) -> None:
         """Store a tuple."""
@@ -52,6 +57,10 @@ class OrderedState:
 
     def __len__(self) -> int:
         return len(self._tuples) - self._first
+
+    @property
+    def next_end(self) -> int:
+        return self._tuples[self._first].min_ts + self._window + 1 if len(self) else FOREVER
 
     def add(self, held: Held) -> None:
         tuples = self._tuples
@@ -91,6 +100,12 @@ class ScannedState:
         self._windows = windows
         self._counters = counters
         self._tuples: list[Held] = []
+        self._ends: list[int] = []
+        """A heap of when tuples expire, for the scheduler; some may be gone before."""
+
+    @property
+    def next_end(self) -> int:
+        return self._ends[0] if self._ends else FOREVER
 
     def __len__(self) -> int:
         return len(self._tuples)
@@ -98,6 +113,7 @@ class ScannedState:
     def add(self, held: Held) -> None:
         if held.min_ts != FOREVER:
             self._tuples.append(held)
+            heappush(self._ends, self._end(held))
 
     def remove(self, held: Held) -> None:
         if held.min_ts != FOREVER:
@@ -112,6 +128,8 @@ class ScannedState:
             if found:
                 self._tuples = [held for held in self._tuples if held[2][source] >= oldest]
                 expired += found
+        while self._ends and self._ends[0] <= clock:
+            heappop(self._ends)
         return sorted(((self._end(held), held) for held in expired), key=_first)
 
     def _end(self, held: Held) -> int:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import pyarrow as pa
 from rich.console import Console
@@ -17,6 +18,7 @@ from rich.console import Console
 from nilometer.apps.broker import broker_at_work
 from nilometer.apps.cameras.cameras import cameras_at_work
 from nilometer.apps.cameras.changing_counts import Counts, are_right, changes_in
+from nilometer.apps.cameras.dashboard import ADDRESS, NAME, dashboard
 from nilometer.apps.cameras.declare import declarations
 from nilometer.apps.cameras.display import Checks, Queries, Screen, show_checks, show_summary
 from nilometer.apps.cameras.questions import (
@@ -103,7 +105,8 @@ def _run(demo: Demo, cameras: SensorProcess, rate: int, seconds: int | None) -> 
         for name, text in questions().items():
             demo.client.execute(f"CREATE QUERY {name} AS\n{text}")
         _wait_for_cameras(demo.client)
-    link = f"{demo.server.link}&next=/console/queries/{BUSY}"
+    demo.client.put_dashboard(NAME, dashboard())
+    link = f"{demo.server.link}&next={quote(ADDRESS)}"
     console.print(f"See its answers live in a browser:\n  [bold]{link}[/]", soft_wrap=True)
     later = f"the link works once, for 5 minutes; later: {demo.server.url}/login"
     console.print(f"[dim]{later}\nwith the token {demo.server.token}[/]\n", soft_wrap=True)

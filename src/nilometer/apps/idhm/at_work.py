@@ -4,7 +4,7 @@ python -m nilometer.apps.idhm.at_work SETTINGS prints the port it listens on, wa
 prints when it has begun (microseconds), and works until its input ends. SETTINGS is a JSON object:
 
 detectors  their kinds by their names
-burst, live, most_bursts  seconds a burst takes, seconds of exposure in it, and how many at most
+burst, live, max_bursts  seconds a burst takes, seconds of exposure in it, and how many at most
 secret     what recommendations are signed with
 broker     the port of an MQTT broker, or null
 by_mqtt    the names of the detectors that publish there, instead of being asked
@@ -95,7 +95,7 @@ def publish(site: Site, names: Sequence[str], port: int, stopped: Event) -> None
 
 def work(given: Mapping[str, Any]) -> None:
     """Wait for the signal to begin, and be the site until the input ends."""
-    pace = BeltSettings(round(given["burst"] * SECOND), given["most_bursts"])
+    pace = BeltSettings(round(given["burst"] * SECOND), given["max_bursts"])
     site = Site(SiteSettings(given["detectors"], pace, given["live"]))
     handler = type("Bound", (Interface,), {"site": site, "secret": given["secret"]})
     server = SiteServer(("127.0.0.1", 0), handler)

@@ -43,7 +43,7 @@ class BeltSettings:
     """How fast the belt is; times are microseconds."""
 
     burst: int = SECOND
-    most_bursts: int = 40
+    max_bursts: int = 40
     """A box that nothing was recommended for until then is diverted, to be opened by hand."""
     moving: int = SECOND // 2
     """From when a box leaves until the next one is exposed."""
@@ -90,7 +90,7 @@ class Belt:
                 return
             self._ended += 1
             self.bursts.append(BurstEnded(self._box, self._ended, end))
-            if self._ended == self.settings.most_bursts:
+            if self._ended == self.settings.max_bursts:
                 self._leave(Place.DIVERTED, end)
 
     def recommend(self, box: int, place: Place, now: int) -> None:

@@ -103,7 +103,7 @@ def _settings(broker: int | None, secret: str) -> str:
         "detectors": DETECTORS,
         "burst": _BURST,
         "live": _LIVE,
-        "most_bursts": _MOST_BURSTS,
+        "max_bursts": _MOST_BURSTS,
         "secret": secret,
         "broker": broker,
         "by_mqtt": [] if broker is None else [BY_MQTT],

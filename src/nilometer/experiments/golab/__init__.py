@@ -11,6 +11,7 @@ from nilometer.experiments.golab import (
     figure_4a,
     figure_4b,
     order_tables,
+    section_5,
     table_8,
 )
 
@@ -21,4 +22,5 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     table_8.EXPERIMENT,
     figure_4a.EXPERIMENT,
     figure_4b.EXPERIMENT,
+    section_5.EXPERIMENT,
 )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SLOW: Final = StreamLoad(rate=1, window=100, distinct=50)
 FAST: Final = StreamLoad(rate=10, window=100, distinct=50)
 
-_PLANS: Final[Mapping[str, Callable[[Sequence[StreamLoad], float], list[Order]]]] = {
+_PLANS: Final[Mapping[str, Callable[[Sequence[StreamLoad], float, bool], list[Order]]]] = {
     "NAIVE": best_naive_plans,
     "LAZY": best_lazy_plans,
     "GENERAL": best_general_plans,
@@ -52,12 +52,16 @@ def _measure(loads: Sequence[StreamLoad]) -> Callable[[Setting], list[Row]]:
 
 
 def _rows(loads: Sequence[StreamLoad], tau: int, setting: Setting) -> list[Row]:
-    """Each algorithm under its best plans by the formula without time tests."""
+    """Each algorithm under its best plans, by the formula that the column is of.
+
+    What is counted runs under the plans that are best by the exact formula, with time tests.
+    """
     unit = round(sum(load.rate for load in loads))
     # Whole intervals: windows grow until the end of each.
     units = tau * max(1, round(setting.choose(20, 5, 1) / tau))
     workloads = make_workloads(loads, setting.choose(40, 16, 1), units * unit, setting.seed)
-    plans = {name: best(loads, tau) for name, best in _PLANS.items()}
+    told = {name: best(loads, tau, False) for name, best in _PLANS.items()}
+    plans = {name: best(loads, tau, True) for name, best in _PLANS.items()}
     runs = {name: run(_general(plan, tau * unit), workloads) for name, plan in plans.items()}
     check_same({name: one.service for name, one in runs.items()})
     return [
@@ -65,7 +69,7 @@ def _rows(loads: Sequence[StreamLoad], tau: int, setting: Setting) -> list[Row]:
             "tau": tau,
             "algorithm": name,
             "orders": " ".join("".join(str(j + 1) for j in plan) for plan in plans[name]),
-            "formula": round(total_cost(loads, plans[name], tau, time_tests=False), 1),
+            "formula": round(total_cost(loads, told[name], tau, time_tests=False), 1),
             "exact": round(total_cost(loads, plans[name], tau, time_tests=True), 1),
             "counted": round(one.visited * unit, 1),
         }
@@ -107,19 +111,24 @@ def _compare(
     text: str,
     inequality: str,
     holds: Callable[[dict[int, dict[str, float]]], bool],
-    source: str,
     reason: str = "",
 ) -> Claim:
+    """One claim, judged by what is counted; what the formulas say is told beside it."""
+
     def check(rows: Sequence[Row]) -> Outcome:
-        costs = _costs(rows, source)
+        costs = _costs(rows, "counted")
         shown = {tau: costs[tau] for tau in (min(costs), max(costs))}
         told = [
             f"tau {tau}: " + ", ".join(f"{name} {brief(cost)}" for name, cost in each.items())
             for tau, each in shown.items()
         ]
+        told += [
+            f"by the {_SOURCES[one]} it {'holds' if holds(_costs(rows, one)) else 'does not hold'}"
+            for one in ("formula", "exact")
+        ]
         return Outcome(holds(costs), "; ".join(told))
 
-    return Claim(f"{text} ({_SOURCES[source]})", inequality, check, reason)
+    return Claim(text, inequality, check, reason)
 
 
 def _grows(costs: dict[int, dict[str, float]]) -> bool:
@@ -139,7 +148,11 @@ def _equal(costs: dict[int, dict[str, float]]) -> bool:
 
 
 def _general_is_best(costs: dict[int, dict[str, float]]) -> bool:
-    return all(each["GENERAL"] <= 1.01 * min(each.values()) for each in costs.values())
+    last = costs[max(costs)]
+    return (
+        all(each["GENERAL"] <= 1.01 * min(each.values()) for each in costs.values())
+        and last["GENERAL"] < 0.99 * last["LAZY"]
+    )
 
 
 def _lazy_is_general_at_first(costs: dict[int, dict[str, float]]) -> bool:
@@ -161,14 +174,13 @@ _TIME_TESTS: Final = (
     "the for-loops test timestamps, so a new tuple passes on only what had not expired when it "
     "came: lambda * T tuples of a window, not lambda * (T + tau). With the new tuples on top "
     "that cuts every loop below; with them last nothing is cut. The paper's curves need formulas "
-    "that let expired tuples pass, which its own pseudo-code does not. GENERAL runs here under the "
-    "orders that those formulas call best; under the best by the exact formula it would cost "
-    "what LAZY does for every tau measured"
+    "that let expired tuples pass, which its own pseudo-code does not. Under the orders that are "
+    "best by the exact formula GENERAL costs what LAZY does for every tau measured. For the paper "
+    "to be right, loops must not test timestamps, and results must be checked instead"
 )
 
 _A: Final = tuple(
-    _compare(text, inequality, holds, source)
-    for source in ("formula", "counted")
+    _compare(text, inequality, holds)
     for text, inequality, holds in (
         (
             "with equal streams LAZY costs what GENERAL does, NAIVE more",
@@ -188,12 +200,11 @@ _A: Final = tuple(
     )
 )
 _B: Final = tuple(
-    _compare(text, inequality, holds, source, "" if source == "formula" else _TIME_TESTS)
-    for source in ("formula", "counted")
+    _compare(text, inequality, holds, _TIME_TESTS)
     for text, inequality, holds in (
         (
             "GENERAL has the lowest cost for every tau",
-            "GENERAL ≤ 1.01 min(NAIVE, LAZY) for every tau",
+            "GENERAL ≤ 1.01 min(NAIVE, LAZY) for every tau, and less than LAZY at the largest",
             _general_is_best,
         ),
         (

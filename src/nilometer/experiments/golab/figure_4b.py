@@ -82,8 +82,16 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     x = Axis("average number of buckets per window")
     y = Axis("maximum input rate (tuples per CPU second)", log=True)
     draw_curves(axes, curves, x, y, markers=True)
+    for rate, label, colour in PAPER:
+        axes.axhline(rate, color=colour, linestyle=":", label=label)
     share_legend(figure, [axes])
 
+
+PAPER: Final = (
+    (7_000, "Equal at 13, in the paper", "tab:blue"),
+    (10_000, "5 to slow at 12, in the paper", "tab:green"),
+)
+"""What the text tells of the best rates (Java, 2003)."""
 
 Rates = dict[str, dict[int, float]]
 

@@ -63,27 +63,36 @@ def total_cost(
 
 
 def best_plans(
-    loads: Sequence[StreamLoad], candidates: Iterable[list[Order]], tau: float | None
+    loads: Sequence[StreamLoad],
+    candidates: Iterable[list[Order]],
+    tau: float | None,
+    time_tests: bool = False,
 ) -> list[Order]:
-    """The cheapest of some plans by the formula without time tests."""
-    return min(candidates, key=lambda plans: total_cost(loads, plans, tau, time_tests=False))
+    """The cheapest of some plans by the formula with or without time tests."""
+    return min(candidates, key=lambda plans: total_cost(loads, plans, tau, time_tests))
 
 
-def best_naive_plans(loads: Sequence[StreamLoad], tau: float | None) -> list[Order]:
+def best_naive_plans(
+    loads: Sequence[StreamLoad], tau: float | None, time_tests: bool = False
+) -> list[Order]:
     """The best of all global orders for NAIVE MULTI-WAY NLJ."""
-    return best_plans(loads, map(naive_plans, permutations(range(len(loads)))), tau)
+    return best_plans(loads, map(naive_plans, permutations(range(len(loads)))), tau, time_tests)
 
 
-def best_lazy_plans(loads: Sequence[StreamLoad], tau: float | None) -> list[Order]:
+def best_lazy_plans(
+    loads: Sequence[StreamLoad], tau: float | None, time_tests: bool = False
+) -> list[Order]:
     """The best of all global orders for EAGER and LAZY MULTI-WAY NLJ."""
-    return best_plans(loads, map(lazy_plans, permutations(range(len(loads)))), tau)
+    return best_plans(loads, map(lazy_plans, permutations(range(len(loads)))), tau, time_tests)
 
 
-def best_general_plans(loads: Sequence[StreamLoad], tau: float) -> list[Order]:
+def best_general_plans(
+    loads: Sequence[StreamLoad], tau: float, time_tests: bool = False
+) -> list[Order]:
     """For each origin the best of all orders: they do not affect each other."""
 
     def cost(origin: int, plan: Order) -> float:
-        return loop_cost(loads, plan, origin, tau, time_tests=False)
+        return loop_cost(loads, plan, origin, tau, time_tests)
 
     every = list(permutations(range(len(loads))))
     # Ties go to the plan with the new tuples on top, which is the one that LAZY has.

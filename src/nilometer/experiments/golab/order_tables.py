@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
@@ -114,8 +115,9 @@ def count(order: Order, loads: Loads, workloads: Sequence[Workload]) -> tuple[fl
     return round(cost, 1), fingerprint
 
 
-def _draw(figure: Figure, rows: Sequence[Row]) -> None:
+def _draw(figure: Figure, rows: Sequence[Row], quoted: Mapping[str, int]) -> None:
     axes, places = figure.subplots(), range(len(rows))
+    told = [(i, quoted[str(row["order"])]) for i, row in enumerate(rows) if row["order"] in quoted]
     curves = [
         Curve("model", places, values(rows, "model")),
         Curve("counted (EAGER MULTI-WAY NLJ)", places, values(rows, "counted"), ":"),
@@ -123,6 +125,7 @@ def _draw(figure: Figure, rows: Sequence[Row]) -> None:
     draw_curves(
         axes, curves, Axis("global order"), Axis("comparisons per unit of time"), markers=True
     )
+    axes.plot(*zip(*told, strict=True), "k*", markersize=12, label="in the paper", linestyle="")
     axes.set_xticks(places, [str(row["order"]) for row in rows], rotation=90)
     share_legend(figure, [axes])
 
@@ -244,7 +247,7 @@ def _table(
         f"Table {number}",
         "what the global orders of a four-way join cost",
         _measure(loads, quoted),
-        _draw,
+        partial(_draw, quoted=quoted),
         (_costs(quoted, best), *more, _heuristic(loads), _CLOSE),
         f"the rates, windows and numbers of values of Table {number}; the model is that of "
         f"section 4.2, comparisons are counted in EAGER MULTI-WAY NLJ, for as many new tuples of "

@@ -15,8 +15,8 @@ from nilometer.experiments.experiment import Claim, Experiment, Outcome, Row, Se
 from nilometer.experiments.golab.order_tables import TABLE_5, all_orders, model_cost
 from nilometer.experiments.golab.rates import BATCH, Make, Run, best_rates, columnar_rate
 from nilometer.experiments.golab.workload import SCALE, make_workload, make_workloads
-from nilometer.experiments.measured import brief, select
-from nilometer.experiments.plots import share_legend
+from nilometer.experiments.measured import brief, select, values
+from nilometer.experiments.plots import plain_numbers, share_legend
 from nilometer.model.join_order import Order
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     axes.axhline(_engine(rows), color="black", label=f"columnar, batches of {BATCH}")
     axes.set_xticks(range(len(names)), names)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(plain_numbers())
     axes.set_ylabel("maximum input rate (tuples per CPU second)")
     axes.grid(visible=True, axis="y", alpha=0.3)
     share_legend(figure, [axes])
@@ -137,7 +138,9 @@ def _check_timed(rows: Sequence[Row]) -> Outcome:
         best = max(rates, key=rates.__getitem__)
         holds = holds and rates[PREDICTED] >= 0.95 * rates[best]
         told.append(f"{name}: {brief(rates[PREDICTED])} (best {brief(rates[best])}, {best})")
-    return Outcome(holds, "; ".join(told))
+    counted = _check_counted(rows)
+    verdict = "too" if counted.holds else "not so"
+    return Outcome(holds, f"{'; '.join(told)}. By comparisons {verdict}: {counted.figures}")
 
 
 def _check_worst(rows: Sequence[Row]) -> Outcome:
@@ -157,7 +160,12 @@ def _check_tau(rows: Sequence[Row]) -> Outcome:
     best = {name: _rates(rows, name)[PREDICTED] for name in _PAPER}
     groups = [[n for n in _PAPER if kind in n] for kind in ("NLJ", "hash")]
     holds = all(best[a] > best[b] > best[c] for a, b, c in groups)
-    return Outcome(holds, ", ".join(f"{name}: {brief(rate)}" for name, rate in best.items()))
+    told = ", ".join(f"{name}: {brief(rate)}" for name, rate in best.items())
+    counted = {
+        name: values(rows, "compared", algorithm=name, order=PREDICTED)[0] for name in _PAPER
+    }
+    more = ", ".join(f"{name}: {brief(each)}" for name, each in counted.items())
+    return Outcome(holds, f"{told}. Tuples compared for each that comes: {more}")
 
 
 def _check_engine(rows: Sequence[Row]) -> Outcome:
@@ -168,13 +176,6 @@ def _check_engine(rows: Sequence[Row]) -> Outcome:
 
 
 CLAIMS: Final = (
-    Claim(
-        "the plan that the heuristic predicts compares least of all plans",
-        f"compared({PREDICTED}) ≤ 1.05 min(compared) over all orders, for each algorithm",
-        _check_counted,
-        reason="the second order is 2.5 % behind by the model, which is less than the sample can "
-        "tell apart",
-    ),
     Claim(
         "the plan that the heuristic predicts is the fastest in all cases",
         f"rate({PREDICTED}) ≥ 0.95 max(rate) over the orders timed, for each algorithm",
@@ -201,7 +202,9 @@ CLAIMS: Final = (
         _check_tau,
         reason="an old tuple in a larger window costs one failed comparison in a list "
         "comprehension; an expiration at each arrival costs more. EAGER NLJ that only expires "
-        "every 5 units instead took 104 µs a tuple where it took 107, though it compared more",
+        "every 5 units instead took 104 µs a tuple where it took 107, though it compared more. By "
+        "comparisons the claim holds; for the paper to be right by the clock, expiring a tuple "
+        "must cost less than the comparisons it saves, as a pointer in Java does",
     ),
     Claim(
         "ours: micro-batches of the columnar engine beat the best of the paper's algorithms",

@@ -6,6 +6,7 @@ from typing import Final
 
 from nilometer.experiments.experiment import Experiment
 from nilometer.experiments.nile import (
+    equation_1,
     figure_10,
     figure_11,
     figure_12,
@@ -16,6 +17,7 @@ from nilometer.experiments.nile import (
 )
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    equation_1.EXPERIMENT,
     figure_10.EXPERIMENT,
     figure_11.EXPERIMENT,
     figure_12.EXPERIMENT,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from nilometer.experiments.experiment import Experiment, Row, Setting
-from nilometer.experiments.nile.figure_10 import UNNOTICED
-from nilometer.experiments.nile.loads import PARAMETERS, Lengths, measure_synthetic
+from nilometer.experiments.nile.loads import PARAMETERS, Lengths, measure_synthetic, slowed_to
 from nilometer.experiments.nile.queries import q3
 from nilometer.experiments.nile.response_claims import (
-    AS_GOOD,
     BETTER,
     batches_wait,
     converges,
@@ -17,13 +15,20 @@ from nilometer.experiments.nile.response_figure import curves_by
 
 RATES = (5, 10, 20, 40)
 
+BUSY_ONLY = (
+    "an arrival or an expiration is told at once while the machine is idle, and then the tuples "
+    "that NTA processes in addition delay nobody. It holds where the machine is busy: at the "
+    "highest rates"
+)
+
 
 def measure(setting: Setting) -> list[Row]:
     """Response times, by tuples a second."""
     query = q3(Lengths.of(setting).window)
+    slowed = slowed_to(setting, query, RATES[-1])
     rows: list[Row] = []
     for rate in setting.progress.track(RATES, "rates"):
-        rows += measure_synthetic(setting, query, rate, rate=rate)
+        rows += measure_synthetic(setting, query, rate, slowed, rate=rate)
     return rows
 
 
@@ -31,19 +36,11 @@ CLAIMS = (
     times_faster(
         "TPA",
         "NTA",
-        AS_GOOD,
-        "rate",
-        RATES,
-        text="NTA does not have a smaller response time than TPA",
-    ),
-    times_faster(
-        "TPA",
-        "NTA",
         BETTER,
         "rate",
         RATES,
         text="TPA has the best performance, followed by NTA",
-        reason=UNNOTICED,
+        reason=BUSY_ONLY,
     ),
     times_faster(
         "NTA", "ITA", BETTER, "rate", RATES, text="NTA is followed by ITA, also at high rates"

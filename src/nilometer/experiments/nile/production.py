@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nilometer.algorithms.nile.answer import Answer
+from nilometer.algorithms.nile.answer import Output
 from nilometer.algorithms.nile.pipeline import Approach, Pipeline
 from nilometer.algorithms.nile.w_aggregate import WAggregate
 from nilometer.experiments.columnar import COLUMNAR
@@ -44,7 +44,8 @@ def measure_production(setting: Setting, query: Query, tuples: int) -> list[Row]
     size = -(-tuples // POINTS)
     parts = [waiting[first : first + size] for first in range(0, tuples, size)]
     last = min(max(a.time for a in arrivals if a.stream == s) for s in range(query.streams))
-    pipelines = {one.value: Pipeline(Answer(query.plan()), one) for one in Approach}
+    outputs = {one.value: Output(query.plan()) for one in Approach}
+    pipelines = {one.value: Pipeline(outputs[one.value], one) for one in Approach}
     columnar = ColumnarQuery(query)
     told: Told = []
     rows: list[Row] = []
@@ -57,18 +58,24 @@ def measure_production(setting: Setting, query: Query, tuples: int) -> list[Row]
             rows.append(_row(COLUMNAR, int(rows[-1]["produced"]), columnar.microseconds))
     for running in pipelines.values():
         running.finish()
-    answers = {name: [(c, 0.0) for c in one.changes] for name, one in pipelines.items()}
+    answers = {
+        name: [(c, 0.0) for c in (*one.changes, *one.implied)] for name, one in outputs.items()
+    }
     check_same_changes({**answers, COLUMNAR: told}, last)
     return rows
 
 
 def _produced(running: Pipeline) -> int:
-    """Rows that came to the answer or left it; of an aggregate, the tuples it reacted to.
+    """Rows that came to the answer; of an aggregate, the tuples it reacted to.
 
     By Algorithm 4.3 an aggregate puts out a tuple for each; here only if its value has changed.
     """
     top = running.operators[-2]
-    return top.counters.lookups if isinstance(top, WAggregate) else len(running.changes)
+    return (
+        top.counters.lookups
+        if isinstance(top, WAggregate)
+        else sum(one.sign > 0 for one in running.changes)
+    )
 
 
 def _row(algorithm: str, produced: int, microseconds: float) -> Row:

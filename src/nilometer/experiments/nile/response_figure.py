@@ -2,59 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
+from nilometer.experiments.columnar import COLUMNAR
 from nilometer.experiments.experiment import Row
 from nilometer.experiments.measured import distinct, values
-from nilometer.experiments.nile.response_claims import AVERAGE, MAXIMUM
-from nilometer.experiments.plots import Axis, Curve, colour_of, draw_curves, share_legend
+from nilometer.experiments.nile.response_claims import AVERAGE, CPU, MAXIMUM
+from nilometer.experiments.plots import (
+    Axis,
+    Curve,
+    colour_of,
+    draw_curves,
+    plain_numbers,
+    share_legend,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_TITLES = {AVERAGE: "average response time", MAXIMUM: "maximum response time"}
+_NOTHING: Final[Mapping[str, float]] = {}
+_STYLES: Final = {"NTA": "--", "TPA, no clock": "--", "NTA, no clock": ":"}
+"""NTA often lies upon TPA."""
+_HATCHES: Final = ("", "//", "..", "xx")
+_TITLES: Final = {
+    AVERAGE: "average response time",
+    MAXIMUM: "maximum response time",
+    CPU: "CPU time per tuple, here",
+}
+_UNITS: Final = {AVERAGE: "milliseconds", MAXIMUM: "milliseconds", CPU: "microseconds"}
 
 
-def curves_by(by: str, label: str) -> Callable[[Figure, Sequence[Row]], None]:
-    """Average and maximum against a label of the rows, a panel each."""
+def curves_by(
+    by: str, label: str, paper: Mapping[str, float] = _NOTHING
+) -> Callable[[Figure, Sequence[Row]], None]:
+    """Average and maximum against a label of the rows, and what the paper tells of ITA's."""
 
     def draw(figure: Figure, rows: Sequence[Row]) -> None:
-        panels = list(figure.subplots(1, 2, squeeze=False)[0])
-        for axes, column in zip(panels, (AVERAGE, MAXIMUM), strict=True):
+        panels = list(figure.subplots(1, 3, squeeze=False)[0])
+        for axes, column in zip(panels, (AVERAGE, MAXIMUM, CPU), strict=True):
             curves = [
                 Curve(
                     name,
                     values(rows, by, algorithm=name),
                     values(rows, column, algorithm=name),
-                    "--" if name == "NTA" else "-",  # It often lies upon TPA.
+                    _STYLES.get(name, "-"),
                 )
                 for name in _shown(rows, column)
             ]
-            y = Axis("milliseconds")
+            y = Axis(_UNITS[column])
             draw_curves(axes, curves, Axis(label), y, _TITLES[column], markers=True)
-            axes.set_ylabel("milliseconds")
             axes.tick_params(labelleft=True)
+            _draw_paper(axes, paper, column)
         share_legend(figure, panels)
 
     return draw
 
 
-def bars_by_query(figure: Figure, rows: Sequence[Row]) -> None:
-    """Average and maximum of each query, a bar for each approach."""
-    panels = list(figure.subplots(1, 2, squeeze=False)[0])
+def _draw_paper(axes: Axes, paper: Mapping[str, float], column: str) -> None:
+    if column in paper:
+        axes.axhline(paper[column], color=colour_of("ITA"), linestyle=":", label="ITA in the paper")
+        axes.set_ylim(top=max(axes.get_ylim()[1], 1.1 * paper[column]))
+
+
+def bars_by_query(figure: Figure, rows: Sequence[Row], paper: Mapping[str, float]) -> None:
+    """Average and maximum of each query, a bar for each approach, and the paper's of ITA."""
+    panels = list(figure.subplots(1, 3, squeeze=False)[0])
     queries = distinct(rows, "query")
-    for axes, column in zip(panels, (AVERAGE, MAXIMUM), strict=True):
+    for axes, column in zip(panels, (AVERAGE, MAXIMUM, CPU), strict=True):
         names = _shown(rows, column)
         width = 0.8 / len(names)
         for place, name in enumerate(names):
             xs = [i + (place - (len(names) - 1) / 2) * width for i in range(len(queries))]
             heights = values(rows, column, algorithm=name)
-            axes.bar(xs, heights, width, color=colour_of(name), label=name)
+            hatch = _HATCHES[place % len(_HATCHES)]
+            axes.bar(xs, heights, width, color=colour_of(name), label=name, hatch=hatch, alpha=0.85)
+        _draw_paper(axes, paper, column)
         axes.set_xticks(range(len(queries)), [str(one) for one in queries])
         axes.set_yscale("log")
         axes.set_ylim(bottom=1)
-        axes.set_ylabel("milliseconds")
+        axes.yaxis.set_major_formatter(plain_numbers())
+        axes.set_ylabel(_UNITS[column])
         axes.set_title(_TITLES[column], fontsize=10)
         axes.grid(visible=True, which="major", axis="y", alpha=0.3)
     share_legend(figure, panels)
@@ -67,5 +96,7 @@ def _shown(rows: Sequence[Row], column: str) -> list[str]:
     return [
         name
         for name in names
-        if column != MAXIMUM or values(rows, "changes", algorithm=name) == all_changes
+        if column != MAXIMUM
+        or name != COLUMNAR
+        or values(rows, "changes", algorithm=name) == all_changes
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
+from time import thread_time_ns
 from typing import Final
 
-from nilometer.algorithms.nile.answer import Answer
-from nilometer.algorithms.nile.pipeline import Approach, Arrival, Pipeline
+from nilometer.algorithms.nile.answer import Output
+from nilometer.algorithms.nile.pipeline import Approach, Arrival, Pipeline, Scheduling
 from nilometer.experiments.columnar import COLUMNAR
 from nilometer.experiments.experiment import Row
 from nilometer.experiments.nile.columnar_changes import Told, respond_columnar
@@ -32,6 +33,9 @@ class Period:
     """From when on: once windows are full."""
     columnar: int
     """How long before the end the columnar engine takes micro-batches; all before is one."""
+    slowed: float = 1.0
+    """How many times slower than this one the machine is."""
+    scheduling: Scheduling = Scheduling.CLOCK
 
 
 def measure_responses(
@@ -43,19 +47,28 @@ def measure_responses(
     """
     last = min(max(a.time for a in arrivals if a.stream == s) for s in range(query.streams))
     told: dict[str, Told] = {}
-    rows: list[Row] = []
+    spent: dict[str, Row] = {}
     for approach in Approach:
-        running = _run(query, arrivals, approach)
-        told[approach] = list(zip(running.changes, running.clocks, strict=True))
+        output = Output(query.plan())
+        running = _run(output, arrivals, approach, period)
+        changes = zip(running.changes, running.clocks, strict=True)
+        told[approach] = [*changes, *((one, nan) for one in output.implied)]
+        cpu = running.worked / period.slowed / len(arrivals)
         work = {name: _per_tuple(running, name, arrivals) for name in WORK}
-        response = _response_of(told[approach], period.since, last)
-        cpu = running.worked / len(arrivals)
-        rows.append({"algorithm": approach.value, **labels, **response, "cpu_us": cpu, **work})
-    told[COLUMNAR], spent = respond_columnar(query, arrivals, last - period.columnar)
-    response = _response_of(told[COLUMNAR], last - period.columnar, last)
-    cpu, none = spent / len(arrivals), dict.fromkeys(WORK, 0)
-    rows.append({"algorithm": COLUMNAR, **labels, **response, "cpu_us": cpu, **none})
+        spent[approach] = {"cpu_us": cpu, **work}
+    put_out = set.intersection(*(set(_clocks(told[one])) for one in (Approach.ITA, Approach.TPA)))
+    told[COLUMNAR], cpu = respond_columnar(query, arrivals, last - period.columnar)
+    spent[COLUMNAR] = {"cpu_us": cpu / len(arrivals), **dict.fromkeys(WORK, 0)}
     check_same_changes(told, last)
+    arrived = {one.time for one in arrivals}
+    rows: list[Row] = []
+    for name, one in told.items():
+        since = last - period.columnar if name == COLUMNAR else period.since
+        clocks = _clocks(one)
+        keys = _net(one, last).keys() if name == COLUMNAR else put_out & clocks.keys()
+        kept = {key for key in keys if since <= key[0] < last}
+        response = _response_of(clocks, kept, arrived)
+        rows.append({"algorithm": str(name), **labels, **response, **spent[name]})
     return rows
 
 
@@ -77,19 +90,37 @@ def _net(told: Told, until: int) -> dict[Key, int]:
     return {key: count for key, count in copies.items() if count}
 
 
-def _response_of(told: Told, since: int, until: int) -> Row:
-    """Average and maximum of how long after the instant from which it holds a change is out."""
-    clocks = {(change.instant, change.values): clock for change, clock in told}
-    delays = [clocks[key] - key[0] for key in _net(told, until) if key[0] >= since]
+def _clocks(told: Told) -> dict[Key, float]:
+    """When each change came out; what nobody puts out, the end of a row with its window, did not.
+
+    Under NTA a negative tuple tells that end, too: it is not compared.
+    """
+    return {(one.instant, one.values): clock for one, clock in told if not isnan(clock)}
+
+
+def _response_of(clocks: Mapping[Key, float], kept: Set[Key], arrived: Set[int]) -> Row:
+    """Average and maximum of how long after the instant from which it holds a change is out.
+
+    Apart from all changes, those at instants at which nothing arrived: they follow from
+    expirations.
+    """
+    delays = [clocks[key] - key[0] for key in kept]
+    expired = [clocks[key] - key[0] for key in kept if key[0] not in arrived]
     return {
         "changes": len(delays),
         "average_ms": sum(delays) / len(delays) / 1000 if delays else nan,
         "maximum_ms": max(delays, default=nan) / 1000,
+        "expired_ms": sum(expired) / len(expired) / 1000 if expired else nan,
     }
 
 
-def _run(query: Query, arrivals: Sequence[Arrival], approach: Approach) -> Pipeline:
-    running = Pipeline(Answer(query.plan()), approach)
+def _run(
+    output: Output, arrivals: Sequence[Arrival], approach: Approach, period: Period
+) -> Pipeline:
+    def meter() -> int:
+        return round(thread_time_ns() * period.slowed)
+
+    running = Pipeline(output, approach, meter, period.scheduling)
     with no_garbage_collection():
         running.replay(arrivals)
         running.finish()

@@ -13,6 +13,7 @@ from nilometer.experiments.tr010 import (
     figure_9c,
     figure_13,
     figure_14,
+    structures,
 )
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
@@ -23,4 +24,5 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     figure_9c.EXPERIMENT,
     figure_13.EXPERIMENT,
     figure_14.EXPERIMENT,
+    structures.EXPERIMENT,
 )
