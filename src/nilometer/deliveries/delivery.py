@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import threading
@@ -15,8 +16,10 @@ from nilometer.deliveries.status import DeliveryState
 from nilometer.deliveries.unit import ChunkSize, DeliveryUnit, ReceiverError, ReceiverGoneError
 from nilometer.errors import in_one_line
 from nilometer.log.clock import now_micros
+from nilometer.model.events import event
 from nilometer.model.secrets import shown_text
 
+_LOG: Final = logging.getLogger("nilometer.deliveries")
 _SHOWN: Final = 300
 
 
@@ -57,6 +60,8 @@ class Delivery:
         self.state = DeliveryState.RUNNING
         self.last_error: str | None = None
         self.next_try: int | None = None
+        self.retries = 0
+        """How many attempts have failed."""
         self._location = location
         self._size = size
         self._make_unit = make_unit
@@ -136,6 +141,9 @@ class Delivery:
         self._is_well()
 
     def _is_well(self) -> None:
+        if self.state is DeliveryState.RETRYING:
+            told = event("delivery_recovered", self.name, **self._about)
+            _LOG.info("delivery %s works again", self.name, extra=told)
         self.state, self.last_error, self.next_try = DeliveryState.RUNNING, None, None
         self._wait = self._settings.first_wait
 
@@ -148,14 +156,32 @@ class Delivery:
         seconds = max(after, self._wait * random.uniform(0.5, 1.0))
         self._wait = min(self._wait * 2, self._settings.longest_wait)
         self.last_error = _told(error)
+        self.retries += 1
+        self._tell_retry(seconds)
         self.next_try = self._clock() + int(seconds * 1e6)
         self.state = DeliveryState.RETRYING
         self._wake.wait(seconds)
         self._wake.clear()
 
+    @property
+    def _about(self) -> dict[str, str]:
+        return {"delivery": self.name, "query": self.query}
+
+    def _tell_retry(self, seconds: float) -> None:
+        """Attempt after attempt is told, but only the first as a warning."""
+        is_first = self.state is not DeliveryState.RETRYING
+        about = {**self._about, "reason": self.last_error, "seconds": seconds}
+        words = "delivery %s did not succeed, and is tried again in %.1f s: %s"
+        told = event("delivery_retries", self.name, **about)
+        level = logging.WARNING if is_first else logging.INFO
+        _LOG.log(level, words, self.name, seconds, self.last_error, extra=told)
+
     def _give_up(self, error: ReceiverGoneError) -> None:
         self.last_error, self.next_try = _told(error), None
         self.state = DeliveryState.FAILED
+        told = event("delivery_failed", self.name, **self._about, reason=self.last_error)
+        words = "delivery %s has failed for good: %s"
+        _LOG.error(words, self.name, self.last_error, extra=told)
         with self._committing:
             if not self._is_abandoned:
                 self._failed(self.last_error)

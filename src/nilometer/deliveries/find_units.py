@@ -16,13 +16,18 @@ from nilometer.model.options import Option, one_of, parse_size, read_options, se
 from nilometer.model.secrets import options_with_secrets
 
 _BUILT_IN: Final = {
+    "kafka": "nilometer.deliveries.units.kafka:KafkaUnit",
     "mqtt": "nilometer.deliveries.units.mqtt:MqttUnit",
     "parquet": "nilometer.deliveries.units.parquet:ParquetUnit",
     "python": "nilometer.deliveries.units.python:PythonUnit",
     "webhook": "nilometer.deliveries.units.webhook:WebhookUnit",
 }
-_PACKAGES: Final = {"mqtt": "paho", "webhook": "httpx"}
-"""What built-in units import that is only there with the extra `deliveries`."""
+_PACKAGES: Final = {
+    "kafka": ("kafka", "confluent_kafka"),
+    "mqtt": ("deliveries", "paho"),
+    "webhook": ("deliveries", "httpx"),
+}
+"""What built-in units import that is only there with an extra: the extra, and the package."""
 _NEEDED: Final = ("options", "deliver", "close")
 
 
@@ -35,8 +40,9 @@ def unit_class(name: str) -> Any:
     """The class of a unit."""
     found = name.lower()
     if (place := _BUILT_IN.get(found)) is not None:
-        if (package := _PACKAGES.get(found)) is not None:
-            require_packages(f"unit {found}", "deliveries", [package])
+        if (needed := _PACKAGES.get(found)) is not None:
+            extra, package = needed
+            require_packages(f"unit {found}", extra, [package])
         module, _, attribute = place.partition(":")
         return getattr(import_module(module), attribute)
     others = installed(ENTRY_POINTS)  # built-in ones came first: their names cannot be taken
@@ -90,7 +96,7 @@ def _load(entry: EntryPoint) -> Any:
     missing = [one for one in _NEEDED if not hasattr(found, one)]
     if missing:
         raise InputError(
-            f"delivery unit {entry.name} is no delivery unit",
+            f"delivery unit {entry.name} is not a delivery unit",
             detail=f"{entry.value} has no {', '.join(missing)}",
             hint="a delivery unit is a class with options, deliver and close",
         )

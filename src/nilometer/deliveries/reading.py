@@ -22,6 +22,7 @@ from nilometer.log.registrations import Registration, commit, find_reader, forge
 _FROM: Final = "from"
 _LOST: Final = "lost"
 _PLANNED: Final = "planned"
+_LAST: Final = "last"
 _BEGINNING: Final = Position(0, 0)
 
 
@@ -37,6 +38,8 @@ class Progress:
     """Rows that were gone before they could be delivered."""
     planned: Position | None = None
     """Up to where the chunk goes that was begun last."""
+    last: int | None = None
+    """When a chunk has arrived last."""
 
     @property
     def delivered(self) -> int:
@@ -46,7 +49,7 @@ class Progress:
     @property
     def about(self) -> dict[str, Any]:
         planned = None if self.planned is None else self.planned.to_json()
-        return {_FROM: self.first, _LOST: self.lost, _PLANNED: planned}
+        return {_FROM: self.first, _LOST: self.lost, _PLANNED: planned, _LAST: self.last}
 
 
 def reader_name(delivery: str) -> str:
@@ -128,7 +131,8 @@ class Reading:
     def delivered(self) -> None:
         """The last chunk has arrived."""
         assert self.progress.planned is not None
-        self._keep(replace(self.progress, position=self.progress.planned, planned=None))
+        done = replace(self.progress, position=self.progress.planned, planned=None)
+        self._keep(replace(done, last=self._clock()))
 
     def release(self) -> None:
         """The delivery rests."""
@@ -192,7 +196,7 @@ def _progress(found: Registration) -> Progress:
     planned = about.get(_PLANNED)
     end = None if planned is None else Position.from_json(planned)
     first = about.get(_FROM, found.position.row)
-    return Progress(found.position, first, about.get(_LOST, 0), end)
+    return Progress(found.position, first, about.get(_LOST, 0), end, about.get(_LAST))
 
 
 def _how_many(chunk: Chunk, most: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:

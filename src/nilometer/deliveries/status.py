@@ -37,3 +37,7 @@ class DeliveryStatus:
     last_error: str | None
     """What went wrong, until a chunk arrives again."""
     next_try: int | None
+    retries: int = 0
+    """How many attempts have failed since it was started here."""
+    last_success: int | None = None
+    """When a chunk has arrived last."""

@@ -59,6 +59,10 @@ class StreamLoad:
     """The length of the window, in the same unit of time."""
     distinct: float | tuple[float, ...]
     rows: float | None = None
+    buckets: float | None = None
+    """b_i, the hash buckets of the window, if it has a fixed number of them (Golab section 5.3)."""
+    test_cost: float = 1.0
+    """What the predicate on a tuple of this window costs, in comparisons (Golab section 5.4)."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.rate < inf):
@@ -74,6 +78,10 @@ class StreamLoad:
         values = self.distinct if isinstance(self.distinct, tuple) else (self.distinct,)
         if not all(1 <= v < inf for v in values):
             raise InputError(f"there must be at least one distinct value, got {self.distinct}")
+        if self.buckets is not None and not self.buckets >= 1:
+            raise InputError(f"a hash table has one bucket or more, got {self.buckets}")
+        if not (0 < self.test_cost < inf):
+            raise InputError(f"a test costs more than nothing, got {self.test_cost}")
 
     @classmethod
     def of_table(cls, rows: float, distinct: float | tuple[float, ...]) -> StreamLoad:
@@ -152,10 +160,12 @@ class _Join:
 
         A window has no more hash buckets than tuples, so that no look into one is for nothing.
         """
-        size = self.loads[stream].size
+        size, given = self.loads[stream].size, self.loads[stream].buckets
+        values = self._values(stream)
+        if given is not None:
+            return size / given if values.keys() & partial.values.keys() else size
         if self.scan is Scan.NLJ:
             return size
-        values = self._values(stream)
         buckets = prod(values[key] for key in values.keys() & partial.values.keys())
         return size / max(1.0, min(buckets, size))
 
@@ -177,7 +187,8 @@ class _Join:
         partial = self.start(origin)
         comparisons = 0.0
         for stream in others:
-            comparisons += partial.tuples * self.looked_at(partial, stream)
+            looked_at = self.looked_at(partial, stream)
+            comparisons += partial.tuples * looked_at * self.loads[stream].test_cost
             partial = self.extended(partial, stream)
         return comparisons
 
@@ -323,7 +334,7 @@ def _local_order(join: _Join, origin: int) -> Order:
     """
 
     def growth_per_comparison(partial: _Partial, stream: int) -> float:
-        looked_at = join.looked_at(partial, stream)
+        looked_at = join.looked_at(partial, stream) * join.loads[stream].test_cost
         return (join.matches(partial, stream) - 1) / looked_at if looked_at else -inf
 
     greedy = _complete(join, (origin,), growth_per_comparison)[1:]

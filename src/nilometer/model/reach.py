@@ -90,18 +90,23 @@ def addresses_within(host: str, port: int, reach: Reach) -> list[str]:
 
 def _within(host: str, found: Iterable[tuple[Any, ...]], reach: Reach) -> list[str]:
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
-    allowed = [one for one in addresses if _needs(one) <= reach]
+    allowed = [one for one in addresses if needed_reach(one) <= reach]
     if not allowed:
         raise OSError(
             f"{host} leads to {addresses[0]}, which is not a public address: declare that "
             "address itself, or private = true"
-            if _needs(addresses[0]) == Reach.PRIVATE
+            if needed_reach(addresses[0]) == Reach.PRIVATE
             else f"{host} leads to {addresses[0]}, a special address: declare that address itself"
         )
     return allowed
 
 
-def _needs(address: str) -> Reach:
+def needed_reach(address: str) -> Reach:
+    """What has to be declared for an address of the network to be connected to.
+
+    >>> needed_reach("10.0.0.7").name
+    'PRIVATE'
+    """
     found = _literal(address)
     if isinstance(found, IPv6Address):
         found = _embedded(found) or found

@@ -104,7 +104,7 @@ def least_rows(pattern: Pattern) -> int:
             return min(map(least_rows, parts))
 
 
-def most_rows(pattern: Pattern) -> int | None:
+def max_rows(pattern: Pattern) -> int | None:
     """How many rows a match has at most; None: there is no bound."""
     match pattern:
         case Variable():
@@ -112,9 +112,9 @@ def most_rows(pattern: Pattern) -> int | None:
         case Absent():
             return 0
         case Repeat(part, _, most):
-            inner = most_rows(part)
+            inner = max_rows(part)
             return None if most is None or inner is None else most * inner
-    parts = [most_rows(one) for one in pattern.parts]
+    parts = [max_rows(one) for one in pattern.parts]
     known = [one for one in parts if one is not None]
     if len(known) < len(parts):
         return None

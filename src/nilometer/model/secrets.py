@@ -8,7 +8,6 @@ catalog keeps the name alone.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -19,6 +18,8 @@ from urllib.parse import quote, unquote
 from nilometer.errors import InputError
 
 HIDDEN: Final = "…"
+_TOKEN: Final = "nm_"
+"""With which the tokens of servers begin."""
 _NAMES: Final = re.compile(
     r"pass(word|phrase|wd)?|secret|token|api[_-]?key|access[_-]?key|credential|authorization|headers?$",
     re.IGNORECASE,
@@ -33,6 +34,7 @@ _ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s'\"]*(?=@)")
 _QUERY: Final = re.compile(r"(?<=[?&;#])([^=&;#?\s]+)=([^&;#\s'\"]*)")
 _ADDRESS: Final = "address"
 _REFERENCE: Final = re.compile(r"secret\('([A-Za-z][A-Za-z0-9_]*)'\)")
+_REFERRED: Final = re.compile(rf"(\w+\s*=\s*)?{_REFERENCE.pattern}")
 VARIABLE: Final = "NILOMETER_SECRET_"
 _folder: Final[list[Path | None]] = [None]
 _OTHERS: Final = 0o077
@@ -101,6 +103,16 @@ def _in_folder(name: str, variable: str) -> str:
 def is_secret(name: str) -> bool:
     """Whether an option of this name has a value that is not to be shown."""
     return _NAMES.search(name) is not None
+
+
+def holds_secret(statement: str) -> bool:
+    """Whether a text may hold a secret in the clear: then it is kept nowhere.
+
+    >>> holds_secret("CREATE … WITH (password = 'x')"), holds_secret("… password = secret('P')")
+    (True, False)
+    """
+    rest = _REFERRED.sub("", statement)
+    return is_secret(rest) or shown_text(statement) != statement or _TOKEN in statement
 
 
 def plain_secrets(options: Mapping[str, str]) -> list[str]:
@@ -199,10 +211,3 @@ def _shown_value(name: str, value: object) -> object:
     if is_secret(name):
         return HIDDEN
     return shown_text(value) if isinstance(value, str) else value
-
-
-class SecretsHidden(logging.Formatter):
-    """Lines of a program's log without secrets, also in what went wrong."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return shown_text(super().format(record))

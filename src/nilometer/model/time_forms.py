@@ -63,7 +63,7 @@ class EpochTimes:
         return f"FROM EPOCH {self.unit.name}"
 
     def read(self, value: object) -> int:
-        """Microseconds since 1970; a ValueError says why a value is no time.
+        """Microseconds since 1970; a ValueError says why a value is not a time.
 
         >>> EpochTimes(EpochUnit.MILLIS).read(1_393_263_000_000)
         1393263000000000
@@ -96,7 +96,7 @@ class WrittenTimes:
         return f"FORMAT '{quoted}'"
 
     def read(self, value: object) -> int:
-        """Microseconds since 1970; a ValueError says why a value is no time.
+        """Microseconds since 1970; a ValueError says why a value is not a time.
 
         >>> WrittenTimes("dd-MMM-yyyy H:mm:ss").read("24-Feb-2014 9:30:00")
         1393234200000000
@@ -155,14 +155,14 @@ def meanings(number: float | Decimal) -> str:
         try:
             counted = count_micros(number, unit)
         except (OverflowError, ArithmeticError, ValueError):  # NaN and infinities
-            return f"{number} is no time in any unit"
+            return f"{number} is not a time in any unit"
         if not EARLIEST <= counted <= LATEST:
             continue
         found.append(f"{_day(counted)} as {unit.noun}")
         if abs(counted) < _YEAR:
             break
     if not found:
-        return f"{number} is no time in any unit"
+        return f"{number} is not a time in any unit"
     if len(found) == 1 and abs(count_micros(number, EpochUnit.SECONDS)) < _YEAR:
         return f"{number} would be {found[0].split()[0]} in any unit"
     return f"{str(number)[:_SHOWN]} would be {', '.join(found)}"

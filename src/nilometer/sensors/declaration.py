@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 
 from nilometer.kernels.read_times import without_forms
-from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
+from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, Names, SensorLayout
+from nilometer.model.time import FOREVER, format_duration
 from nilometer.sensors.types.address import ADDRESS
+
+DEFAULT_IDLE: Final = 60_000_000
+"""A sensor of a table that was declared without IDLE is waited for for at least so long."""
+_FILE_NAME: Final = b"nilometer.name_in_files"
+
+
+def file_name(column: pa.Field) -> str:
+    """The name of a column in files, which no other column of its stream ever had."""
+    said = (column.metadata or {}).get(_FILE_NAME)
+    return str(column.name) if said is None else said.decode()
+
+
+def with_file_name(column: pa.Field, name: str) -> pa.Field:
+    """A column that has this name in files."""
+    return column.with_metadata({**(column.metadata or {}), _FILE_NAME: name.encode()})
+
+
+def file_names(columns: pa.Schema) -> Names:
+    """The columns that have other names in files, and these names."""
+    found = ((one.name, file_name(one)) for one in columns)
+    return tuple((name, other) for name, other in found if name != other)
 
 
 @dataclass(frozen=True)
@@ -28,6 +51,10 @@ class Declaration:
     """The column of a reading until which it counts, where one is declared."""
     lateness: int = 0
     idle: int | None = None
+    """After how long a silence a sensor is not waited for; FOREVER: it always is; None: as is
+    usual, which for a stream is always, and for a sensor table after `DEFAULT_IDLE`, or later."""
+    every: int | None = field(default=None, kw_only=True)
+    """How often each sensor is to speak; None: that is learned."""
     history: int = 0
     static: pa.Schema | None = None
     """The static columns of a sensor table; None: a stream."""
@@ -41,24 +68,67 @@ class Declaration:
         return self.static is not None
 
     @property
+    def has_default_idle(self) -> bool:
+        """Whether its sensors are waited for as long as is usual for a sensor table."""
+        return self.is_sensor_table and self.idle is None
+
+    @property
+    def shown_idle(self) -> str | None:
+        """After how long a silence a sensor is not waited for, in words; None: it always is.
+
+        >>> Declaration("Wind", pa.schema([]), "mqtt", idle=5_000_000).shown_idle
+        '5s'
+        """
+        if self.has_default_idle:
+            return f"{format_duration(DEFAULT_IDLE)} by default"
+        if self.idle is None:
+            return None
+        return "never" if self.idle >= FOREVER else format_duration(self.idle)
+
+    @property
     def only_sensor(self) -> Sensor:
         """The sensor of a stream, whose address is one of its options."""
         return Sensor(0, 0, {}, self.options.get(ADDRESS, ""))
 
     @property
+    def in_files(self) -> frozenset[str]:
+        """All columns by their names in files, with a dot before those of readings."""
+        readings = {f".{file_name(one)}" for one in self.readings}
+        return frozenset(readings | {file_name(one) for one in self.static or ()})
+
+    def only(self, known: Collection[str]) -> Declaration:
+        """The same with these columns alone, by their names in files: as it was once."""
+        readings = [one for one in self.readings if f".{file_name(one)}" in known]
+        static = [one for one in self.static or () if file_name(one) in known]
+        before = list(self.static or ())[: self.place]
+        return replace(
+            self,
+            readings=pa.schema(readings),
+            static=None if self.static is None else pa.schema(static),
+            place=sum(file_name(one) in known for one in before),
+        )
+
+    @property
     def layout(self) -> LogLayout:
         """How its log looks."""
-        readings = without_forms(self.readings)
+        readings, names = without_forms(self.readings), file_names(self.readings)
         if self.static is None or self.column is None:
             if self.time is not None:
-                return LogLayout(readings, self.time)
-            return LogLayout(readings.append(pa.field(TIME, TIMESTAMP)), TIME)
+                return LogLayout(readings, self.time, names=names)
+            stored = readings.append(pa.field(TIME, TIMESTAMP))
+            return LogLayout(stored, TIME, names=names)
         others = [one for one in readings if one.name != self.time]
         stored = pa.schema([pa.field(SENSOR, pa.int32()), pa.field(TIME, TIMESTAMP), *others])
         sensors = SensorLayout(
-            without_forms(self.static), self.place, self.column, readings, self.time
+            without_forms(self.static),
+            self.place,
+            self.column,
+            readings,
+            self.time,
+            file_names(self.static),
         )
-        return LogLayout(stored, TIME, sensors)
+        names = tuple(one for one in names if one[0] != self.time)
+        return LogLayout(stored, TIME, sensors, names=names)
 
 
 @dataclass(frozen=True)

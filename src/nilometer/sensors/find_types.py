@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from nilometer.errors import InputError
+from nilometer.extras import require_packages
 from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.sensors.stream_type import ENTRY_POINTS
@@ -16,11 +17,14 @@ from nilometer.sensors.types.options import read_options
 _BUILT_IN: Final = {
     "file": "nilometer.sensors.types.file:FileStream",
     "http": "nilometer.sensors.types.http:HttpStream",
+    "kafka": "nilometer.sensors.types.kafka:KafkaStream",
     "mqtt": "nilometer.sensors.types.mqtt:MqttStream",
     "python": "nilometer.sensors.types.python:PythonStream",
     "synthetic": "nilometer.sensors.types.synthetic:SyntheticStream",
     "tcp": "nilometer.sensors.types.tcp:TcpStream",
 }
+_PACKAGES: Final = {"kafka": ["confluent_kafka"]}
+"""What built-in types import that is only there with the extra of their name."""
 
 
 class KnownTypes(Mapping[str, type]):
@@ -31,6 +35,7 @@ class KnownTypes(Mapping[str, type]):
 
     def __getitem__(self, name: str) -> type:
         if (place := _BUILT_IN.get(name)) is not None:
+            require_packages(f"stream type {name}", name, _PACKAGES.get(name, ()))
             module, _, attribute = place.partition(":")
             found: type = getattr(import_module(module), attribute)
             return found
@@ -95,7 +100,7 @@ def _load(entry: EntryPoint) -> type:
     ]
     if missing or not isinstance(found, type):
         raise InputError(
-            f"stream type {entry.name} is no stream type",
+            f"stream type {entry.name} is not a stream type",
             detail=f"{entry.value} has no {', '.join(missing)}" if missing else entry.value,
             hint="a stream type is a class with init_stream, read_stream and close_stream",
         )

@@ -13,7 +13,7 @@ from nilometer.log.options import Fsync, LogOptions, WhenFull
 from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
 from nilometer.model.time_forms import EpochTimes, read_unit
-from nilometer.sql.ddl.nodes import CreateTable
+from nilometer.sql.ddl.nodes import CreateTable, StreamDef
 from nilometer.sql.statements import read_one
 
 HOUR: Final = 3_600_000_000
@@ -37,6 +37,20 @@ class StreamOptions:
     """The columns of a reading as the unit gets it; None: those that are declared."""
     of_type: Mapping[str, str] | None = None
     """The others, which are the stream type's."""
+
+
+@dataclass(frozen=True)
+class StreamDefaults:
+    """What holds for the logs of streams that say nothing of it."""
+
+    history: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Those of WITH (…), such as disk."""
+
+    def fill(self, stream: StreamDef) -> StreamDef:
+        """What a statement says, and what it leaves to us."""
+        options = {**self.options, **stream.options}
+        return replace(stream, history=stream.history or self.history, options=options)
 
 
 def read_stream_options(options: Mapping[str, str], history: int = 0) -> StreamOptions:

@@ -12,8 +12,10 @@ A type may also have, and the manager looks for:
     pause_stream    called in place of `close_stream` when the process stops though the sensor is
                     still wanted: what arrives meanwhile is to be kept for it (MQTT's sessions)
     interval        seconds between two readings of a plain type after NO_VALUE
+    every           seconds from one request to the next, of a type that asks its sensors
     duplicates      how many deliveries were dropped because they had been stored before
     dropped         how many readings were lost because nobody took them in time
+    behind          how many readings wait at the other side, or None while that is not known
     tells_time      whether readings bear a time of their own where no column is declared for it
 """
 
@@ -58,6 +60,10 @@ class Reading(NamedTuple):
     """What tells this reading from others if it may be delivered again; kept with the row."""
     stored: Callable[[], None] | None = None
     """Called in the manager's loop once the row is durable, or refused for good."""
+    queued: bool = False
+    """Whether the other side had kept it while nobody listened, so that it comes late."""
+    origin: str | None = None
+    """Where the other side keeps it, for a dead letter: a topic and an offset."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class TryLaterError(Exception):
 
 
 class BadReadingError(Exception):
-    """Raised by `read_stream`, or part of its list: something came that is no reading.
+    """Raised by `read_stream`, or part of its list: something came that is not a reading.
 
     It goes to the dead-letter log with its reason, and the sensor stays open.
     """

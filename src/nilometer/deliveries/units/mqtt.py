@@ -59,7 +59,7 @@ class MqttUnit:
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
-        """Refuse what is no broker, and what is no topic."""
+        """Refuse what is not a broker, and what is not a topic."""
         _reach(_broker(setting.options["url"]), setting)
         topic = setting.options["topic"]
         if not topic or any(one in topic for one in "+#\0") or len(topic) > _LONGEST_TOPIC:

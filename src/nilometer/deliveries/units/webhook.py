@@ -84,7 +84,7 @@ class WebhookUnit:
         except (ValueError, httpx.InvalidURL):
             is_usable = False
         if not is_usable:
-            raise OptionError("the url is none that can be posted to", hint=hint, option="url")
+            raise OptionError("the url cannot be posted to", hint=hint, option="url")
         _reach(setting)
         if not setting.options["secret"]:
             raise OptionError(

@@ -9,7 +9,10 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection
 
+from nilometer.model.dashboard import Dashboard
 from nilometer.sensors.catalog import (
+    stored_alerts,
+    stored_dashboards,
     stored_deliveries,
     stored_queries,
     stored_readers,
@@ -19,7 +22,8 @@ from nilometer.sensors.catalog import (
     stored_tokens,
     stored_views,
 )
-from nilometer.sensors.catalog.named_catalog import NamedCatalog
+from nilometer.sensors.catalog.altered_catalog import AlteredCatalog
+from nilometer.sensors.catalog.stored_alerts import StoredAlert
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
 from nilometer.sensors.catalog.stored_names import Named, all_names, find_name, require_name
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
@@ -31,7 +35,7 @@ from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sql.ddl.nodes import Kind
 
 
-class SensorCatalog(NamedCatalog):
+class SensorCatalog(AlteredCatalog):
     """Streams, sensor tables, tables, queries and readers; names are found in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
@@ -166,10 +170,12 @@ class SensorCatalog(NamedCatalog):
         with self._reading() as connection:
             return stored_queries.read_queries(connection)
 
-    def set_query_state(self, name: str, state: QueryState, *, error: str | None = None) -> None:
-        """Say that a query runs or is stopped, and why it failed if it did."""
+    def set_query_state(
+        self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0
+    ) -> None:
+        """Say that a query runs or is stopped, why it failed if it did, and how often in a row."""
         with self._changing_name(name, Kind.QUERY) as (connection, found):
-            stored_queries.set_state(connection, found.id, state, error)
+            stored_queries.set_state(connection, found.id, state, error, failures)
 
     def set_query_options(self, name: str, options: Mapping[str, Any]) -> None:
         """Replace what else was said of a query."""
@@ -211,7 +217,7 @@ class SensorCatalog(NamedCatalog):
         with self._creating(name, Kind.DELIVERY, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
-            source = require_name(connection, query, Kind.QUERY).name
+            source = require_name(connection, query, Kind.QUERY, Kind.ALERT).name
             state, now = KeptState.RUNNING, self._clock()
             made = StoredDelivery(name, source, unit, options, state, now, None)
             stored_deliveries.store_delivery(connection, owner, made)
@@ -231,6 +237,41 @@ class SensorCatalog(NamedCatalog):
         """Say that a delivery runs, is stopped, or has failed and why."""
         with self._changing_name(name, Kind.DELIVERY) as (connection, found):
             stored_deliveries.set_state(connection, found.id, state, error)
+
+    # Alerts
+
+    def create_alert(
+        self,
+        name: str,
+        source: str,
+        definition: Mapping[str, Any],
+        *,
+        if_not_exists: bool = False,
+    ) -> bool:
+        """Add an alert; False if it is there and that may be."""
+        with self._creating(name, Kind.ALERT, if_not_exists) as (connection, owner):
+            if owner is None:
+                return False
+            kinds = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+            source = require_name(connection, source, *kinds).name
+            made = StoredAlert(name, source, definition, self._clock())
+            stored_alerts.store_alert(connection, owner, made)
+            return True
+
+    def alert(self, name: str) -> StoredAlert | None:
+        """The alert of this name."""
+        with self._reading() as connection:
+            return stored_alerts.read_alert(connection, name)
+
+    def alerts(self) -> list[StoredAlert]:
+        """All alerts, by name."""
+        with self._reading() as connection:
+            return stored_alerts.read_alerts(connection)
+
+    def change_alert(self, alert: StoredAlert) -> None:
+        """Replace what may change of an alert: its limits, its silence, its delivery."""
+        with self._changing_name(alert.name, Kind.ALERT) as (connection, found):
+            stored_alerts.change_alert(connection, found.id, alert)
 
     # Readers
 
@@ -269,6 +310,29 @@ class SensorCatalog(NamedCatalog):
         """Forget a token; False if there is none of this name."""
         with self._changing(by=0) as (connection, _):
             return stored_tokens.remove_token(connection, name)
+
+    # Dashboards of the console; as tokens, they count as no change.
+
+    def put_dashboard(self, dashboard: Dashboard, *, expected: int | None = None) -> Dashboard:
+        """Keep a dashboard in the place of what has its name, if that has the version expected."""
+        with self._changing(by=0) as (connection, _):
+            now = self._clock()
+            return stored_dashboards.store_dashboard(connection, dashboard, now, expected)
+
+    def dashboard(self, name: str) -> Dashboard:
+        """The dashboard of this name; otherwise a kind refusal."""
+        with self._reading() as connection:
+            return stored_dashboards.require_dashboard(connection, name)
+
+    def dashboards(self) -> list[Dashboard]:
+        """All dashboards, by name."""
+        with self._reading() as connection:
+            return stored_dashboards.read_dashboards(connection)
+
+    def remove_dashboard(self, name: str) -> None:
+        """Forget a dashboard."""
+        with self._changing(by=0) as (connection, _):
+            stored_dashboards.remove_dashboard(connection, name)
 
     @contextmanager
     def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:

@@ -17,6 +17,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from nilometer.errors import CatalogError
 from nilometer.extras import require_extras
+from nilometer.sensors.catalog.catalog_sum import forget_sum
 
 BEGIN: Final = "begin"
 """The option of a connection that says how its transactions begin; only SQLite minds."""
@@ -86,6 +87,7 @@ def _open_sqlite(url: URL) -> Engine:
     except OSError as error:
         raise CatalogError("there is no place for the catalog", detail=str(error)) from error
     engine = create_engine(url, connect_args={"timeout": _PATIENCE})
+    event.listen(engine, "connect", lambda *_: forget_sum(file))
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin)
     return engine

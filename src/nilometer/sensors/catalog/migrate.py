@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import Final
 
 from alembic.config import Config
@@ -23,9 +24,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 def migrate(engine: Engine) -> None:
     """Make or upgrade the tables; a catalog of a later version is refused and left as it is."""
-    config = Config()
-    config.set_main_option("script_location", "nilometer.sensors.catalog:migrations")
-    steps = ScriptDirectory.from_config(config)
+    steps = _steps()
     with engine.connect() as connection:
         if _revision(connection) == steps.get_current_head():
             return
@@ -38,6 +37,18 @@ def migrate(engine: Engine) -> None:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_NUMBER})"))
         _refuse_later(engine, steps, _revision(connection))
         _upgrade(connection, steps)
+
+
+@cache
+def known_revisions() -> frozenset[str]:
+    """Those that this release can read, the earlier ones by upgrading them."""
+    return frozenset(step.revision for step in _steps().walk_revisions())
+
+
+def _steps() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", "nilometer.sensors.catalog:migrations")
+    return ScriptDirectory.from_config(config)
 
 
 def _upgrade(connection: Connection, steps: ScriptDirectory) -> None:

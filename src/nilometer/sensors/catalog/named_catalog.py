@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
 
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import stored_readers
@@ -30,6 +31,8 @@ class NamedCatalog(Transactions):
     def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
         super().__init__(engine)
         self._clock = clock
+        self._keys: dict[str, str] | None = None
+        self._key_changes = 0
 
     @classmethod
     def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> Self:
@@ -72,6 +75,27 @@ class NamedCatalog(Transactions):
             wanted = select(counters.c.value).where(counters.c.name == CHANGES)
             return int(connection.execute(wanted).scalar_one())
 
+    def key(self, name: str) -> str:
+        """By which files know what has this name, in any case; the name itself if nothing has."""
+        found, change = self._keys, self._key_changes
+        if found is None:
+            found = {one.name.lower(): one.key for one in self.names()}
+            if change == self._key_changes:
+                self._keys = found
+        return found.get(name.lower(), name.lower())
+
+    def _forget_keys(self) -> None:
+        self._key_changes += 1
+        self._keys = None
+
+    @contextmanager
+    def _creating(
+        self, name: str, kind: Kind, if_not_exists: bool
+    ) -> Iterator[tuple[Connection, int | None]]:
+        with super()._creating(name, kind, if_not_exists) as found:
+            yield found
+        self._forget_keys()
+
     def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
         """Forget a stream, table or query and its rows; False if there is none and that may be."""
         with self._changing() as (connection, _):
@@ -80,4 +104,5 @@ class NamedCatalog(Transactions):
             found = require_name(connection, name, kind)
             stored_readers.forget_readers(connection, found.name)
             drop_name(connection, found)
-            return True
+        self._forget_keys()
+        return True

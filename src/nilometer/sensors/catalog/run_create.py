@@ -59,7 +59,7 @@ def _create_declared(
     declaration: Declaration,
 ) -> Outcome:
     with placed(statement.place):
-        _check_type(statement.stream)
+        check_type(statement.stream)
         made = catalog.create(declaration, if_not_exists=statement.if_not_exists)
     noted = note_plain(plain_secrets(declaration.options))
     return _created(kind, statement.name, made, noted)
@@ -72,7 +72,7 @@ def _created(kind: Kind, name: str, made: bool, noted: str = "") -> Outcome:
     return Outcome(f"created {NOUNS[kind]} {name}{noted}", change=change)
 
 
-def _check_type(stream: StreamDef) -> None:
+def check_type(stream: StreamDef | Declaration) -> None:
     """Refuse an unknown type, and options that neither log nor manager nor type understands."""
     given = read_stream_options(stream.options, stream.history).of_type or {}
     options = options_with_secrets(given)
@@ -93,6 +93,7 @@ def _declare(statement: CreateStream | CreateSensorTable) -> Declaration:
         end=stream.end,
         lateness=stream.lateness,
         idle=stream.idle,
+        every=stream.every,
         history=stream.history,
     )
     if isinstance(statement, CreateStream):

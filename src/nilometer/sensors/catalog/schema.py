@@ -42,7 +42,10 @@ names: Final = Table(
     Column("name", String, nullable=False),
     Column("kind", String, nullable=False),
     Column("generation", BigInteger, nullable=False),
+    Column("key", String),
+    Index("nilometer_names_key", "key", unique=True),
 )
+"""By its key files know what has a name, and that stays when the name changes."""
 
 
 def _owner(*, is_key: bool = False) -> Column[int]:
@@ -64,6 +67,7 @@ streams: Final = Table(
     Column("end_column", String),
     Column("lateness", BigInteger, nullable=False),
     Column("idle", BigInteger),
+    Column("every", BigInteger),
     Column("history", BigInteger, nullable=False),
     Column("static", Text),
     Column("place", Integer, nullable=False),
@@ -132,6 +136,17 @@ deliveries: Final = Table(
     Column("error", Text),
 )
 
+alerts: Final = Table(
+    "nilometer_alerts",
+    metadata,
+    _owner(is_key=True),
+    Column("source", String, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("silenced_until", BigInteger),
+    Column("delivery", String),
+)
+
 tokens: Final = Table(
     "nilometer_tokens",
     metadata,
@@ -142,6 +157,19 @@ tokens: Final = Table(
     Column("expires", BigInteger),
 )
 """Who may use the server; of a token itself only a hash is kept."""
+
+dashboards: Final = Table(
+    "nilometer_dashboards",
+    metadata,
+    Column("folded", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("panels", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+)
+"""What the console shows; no statement can name them, so their names are their own."""
 
 lease: Final = Table(
     "nilometer_lease",

@@ -58,7 +58,8 @@ def _show_streams(catalog: SensorCatalog) -> Outcome:
         stream_type=[one.stream_type for one in found],
         time=[_time(one) for one in found],
         lateness=[format_duration(one.lateness) for one in found],
-        idle=[None if one.idle is None else format_duration(one.idle) for one in found],
+        idle=[one.shown_idle for one in found],
+        every=[None if one.every is None else format_duration(one.every) for one in found],
         history=[_history(one.history) for one in found],
     )
     return Outcome(count(len(found), "stream"), rows)
@@ -145,7 +146,22 @@ def _stream_sentence(declared: Declaration) -> str:
         f"{name} = {value!r}" for name, value in shown_options(declared.options).items()
     )
     given = f" WITH ({options})" if options else ""
-    return f"{kind} {declared.name} FROM {declared.stream_type}{given}"
+    said = "".join(f", {one}" for one in _lengths(declared))
+    return f"{kind} {declared.name} FROM {declared.stream_type}{given}{said}"
+
+
+def _lengths(declared: Declaration) -> list[str]:
+    """What is declared of its times, as CREATE writes it."""
+    said = []
+    if declared.lateness:
+        said.append(f"LATENESS {format_duration(declared.lateness)}")
+    if declared.shown_idle is not None:
+        said.append(f"IDLE {declared.shown_idle}")
+    if declared.every is not None:
+        said.append(f"EVERY {format_duration(declared.every)}")
+    if (history := _history(declared.history)) is not None:
+        said.append(f"HISTORY {history}")
+    return said
 
 
 def _history(history: int) -> str | None:

@@ -20,6 +20,7 @@ NOUNS: Final = {
     Kind.QUERY: "query",
     Kind.DELIVERY: "delivery",
     Kind.VIEW: "view",
+    Kind.ALERT: "alert",
 }
 
 _LONGEST: Final = 200
@@ -34,6 +35,8 @@ class Named(NamedTuple):
     name: str
     kind: Kind
     generation: int
+    key: str
+    """By which files know it: it stays when the name changes, and nothing else has it."""
 
     @property
     def noun(self) -> str:
@@ -73,7 +76,13 @@ def claim_name(
     _require_usable(name)
     found = find_name(connection, name)
     if found is None:
-        row = {"folded": name.lower(), "name": name, "kind": kind.value, "generation": generation}
+        row = {
+            "folded": name.lower(),
+            "name": name,
+            "kind": kind.value,
+            "generation": generation,
+            "key": _free_key(connection, name.lower(), generation),
+        }
         made = connection.execute(insert(names).values(row).returning(names.c.id))
         return int(made.scalar_one())
     if if_not_exists and found.kind is kind:
@@ -83,6 +92,24 @@ def claim_name(
         detail=None if found.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
         hint=f"choose another name, or DROP {found.kind} {found.name} first",
     )
+
+
+def rename(connection: Connection, name: Named, to: str, generation: int) -> None:
+    """Give something another name; what files know of it stays where it is."""
+    _require_usable(to)
+    found = find_name(connection, to)
+    if found is not None and found.id != name.id:
+        raise NameTakenError(
+            f"there is a {found.noun} {found.name} already", hint="choose another name"
+        )
+    changed = update(names).where(names.c.id == name.id)
+    connection.execute(changed.values(folded=to.lower(), name=to, generation=generation))
+
+
+def _free_key(connection: Connection, folded: str, generation: int) -> str:
+    """The name itself, unless something has that key which had the name before."""
+    is_taken = connection.execute(select(names.c.id).where(names.c.key == folded)).one_or_none()
+    return folded if is_taken is None else f"{folded}+{generation}"
 
 
 def mark_changed(connection: Connection, name: Named, generation: int) -> None:
@@ -126,7 +153,7 @@ def _require_usable(name: str) -> None:
 
 
 def _named(row: Row[Any]) -> Named:
-    return Named(row.id, row.name, Kind(row.kind), row.generation)
+    return Named(row.id, row.name, Kind(row.kind), row.generation, row.key)
 
 
 def _alternatives(nouns: Sequence[str]) -> str:

@@ -6,12 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from nilometer.sensors.catalog.schema import names, queries
 from nilometer.sensors.catalog.stored_names import require_text
+
+HOSTED: Final = "hosted"
+"""The option that holds the id of a query in the shared engine."""
+KNOWN: Final = "known columns"
+"""The option with the columns that a query knows of streams that have had others since: by the
+keys of the streams, the columns' names in files."""
+READER: Final = "reader"
+"""The option with the name by which logs know a query, where that is not its own."""
+REPLACES: Final = "replaces"
+"""The option of a query that will be in the place of another, once it has caught up."""
+_FAILURES: Final = "failures"
 
 
 class QueryState(StrEnum):
@@ -36,6 +47,16 @@ class NamedQuery:
     """What its last failure said."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What else was said of it: its limits, and whether it is temporary."""
+
+    @property
+    def reader(self) -> str:
+        """By which name logs know it: that stays when its own changes."""
+        return str(self.options.get(READER, self.name))
+
+    @property
+    def failures(self) -> int:
+        """How often in a row it has failed."""
+        return int(self.options.get(_FAILURES, 0))
 
 
 def store_query(connection: Connection, owner: int, query: NamedQuery) -> None:
@@ -63,10 +84,18 @@ def read_queries(connection: Connection) -> list[NamedQuery]:
     return [_query(row) for row in connection.execute(_stored().order_by(names.c.folded))]
 
 
-def set_state(connection: Connection, owner: int, state: QueryState, error: str | None) -> None:
+def set_state(
+    connection: Connection, owner: int, state: QueryState, error: str | None, failures: int
+) -> None:
+    """Say how a query is doing; how often in a row it has failed stands among its options."""
     stored = None if error is None else error.replace("\0", "")
-    changed = update(queries).where(queries.c.owner == owner)
-    connection.execute(changed.values(state=state.value, error=stored))
+    of_this = queries.c.owner == owner
+    options = json.loads(connection.execute(select(queries.c.options).where(of_this)).scalar_one())
+    options = {name: value for name, value in options.items() if name != _FAILURES}
+    if failures:
+        options[_FAILURES] = failures
+    values = {"state": state.value, "error": stored, "options": json.dumps(options)}
+    connection.execute(update(queries).where(of_this).values(values))
 
 
 def set_options(connection: Connection, owner: int, options: Mapping[str, Any]) -> None:

@@ -9,11 +9,11 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlalchemy import Connection, insert, select, update
 
-from nilometer.log.layout import SENSOR
+from nilometer.log.layout import SENSOR, fit_columns, in_files
 from nilometer.sensors.catalog.arrow_values import pack_row, rows_of, unpack_row, values_of
 from nilometer.sensors.catalog.schema import VERSIONS, counters, sensors
 from nilometer.sensors.catalog.stored_names import require_text
-from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.declaration import Declaration, Sensor, file_names
 
 SensorRow: TypeAlias = tuple[Mapping[str, object], str]
 """Static values by column, and the address."""
@@ -110,6 +110,24 @@ def delete_sensors(
     gone = [one for one in found if one.version in chosen]
     _end(connection, [one.version for one in gone], now)
     return [one.shown for one in gone]
+
+
+def fit_sensors(connection: Connection, owner: int, before: pa.Schema, after: Declaration) -> None:
+    """Give all sensors, also those that are deleted, the static columns of a declaration."""
+    assert after.static is not None
+    fit = fit_columns(in_files(before, file_names(before)), after.static, file_names(after.static))
+    if fit is None:
+        return
+    stored = connection.execute(select(sensors).where(sensors.c.owner == owner)).all()
+    for one in stored:
+        row = unpack_row(one.content, before)
+        fitted = fit(row) if row.num_columns else _nulls(after.static)
+        changed = update(sensors).where(sensors.c.version == one.version)
+        connection.execute(changed.values(content=pack_row(fitted)))
+
+
+def _nulls(static: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(1, one.type) for one in static], schema=static)
 
 
 def _is_same(one: StoredSensor, other: StoredSensor) -> bool:

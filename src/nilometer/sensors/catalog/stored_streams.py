@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from nilometer.sensors.catalog.arrow_values import pack_schema, unpack_schema
 from nilometer.sensors.catalog.schema import names, streams
@@ -13,8 +13,16 @@ from nilometer.sensors.declaration import Declaration
 
 
 def store_declaration(connection: Connection, owner: int, declared: Declaration) -> None:
-    row = {
-        "owner": owner,
+    connection.execute(insert(streams).values({"owner": owner, **_row(declared)}))
+
+
+def change_declaration(connection: Connection, owner: int, declared: Declaration) -> None:
+    changed = update(streams).where(streams.c.owner == owner)
+    connection.execute(changed.values(_row(declared)))
+
+
+def _row(declared: Declaration) -> dict[str, object]:
+    return {
         "readings": pack_schema(declared.readings),
         "stream_type": declared.stream_type,
         "options": json.dumps(dict(declared.options)),
@@ -22,12 +30,12 @@ def store_declaration(connection: Connection, owner: int, declared: Declaration)
         "end_column": declared.end,
         "lateness": declared.lateness,
         "idle": declared.idle,
+        "every": declared.every,
         "history": declared.history,
         "static": None if declared.static is None else pack_schema(declared.static),
         "place": declared.place,
         "stream_column": declared.column,
     }
-    connection.execute(insert(streams).values(row))
 
 
 def read_declaration(connection: Connection, name: str) -> Declaration | None:
@@ -55,6 +63,7 @@ def _declaration(row: Row[Any]) -> Declaration:
         end=row.end_column,
         lateness=row.lateness,
         idle=row.idle,
+        every=row.every,
         history=row.history,
         static=None if row.static is None else unpack_schema(row.static),
         place=row.place,

@@ -10,6 +10,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine, update
 
 from nilometer.sensors.catalog import stored_lease
+from nilometer.sensors.catalog.catalog_sum import note_sum
 from nilometer.sensors.catalog.engine import reported
 from nilometer.sensors.catalog.schema import CHANGES, counters
 from nilometer.sensors.catalog.stored_lease import Held
@@ -28,6 +29,8 @@ class Transactions:
     def close(self) -> None:
         """Let the database go; the next use opens it again."""
         self._engine.dispose()
+        if self._engine.dialect.name == "sqlite":
+            note_sum(Path(str(self._engine.url.database)))
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -15,6 +15,12 @@ from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sensors.manager.prepare import Prepared
 from nilometer.sensors.manager.received import Event, Received
+from nilometer.sensors.manager.sensor_events import (
+    TELL_EVERY,
+    tell_appending,
+    tell_dropped,
+    tell_trouble,
+)
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.stream_unit import StreamUnit
 
@@ -41,6 +47,8 @@ class Appender:
         self.full = False
         self.error: str | None = None
         self.dropped = 0
+        self.counted = store.writer.end
+        """Up to where readings stand in the counts of their sensors."""
         self.pending_rows = 0
         self._pending_bytes = 0
         self._options = options
@@ -50,6 +58,8 @@ class Appender:
         self._fail = fail
         self._unit = unit
         self._pending: deque[Received] = deque()
+        self._unsettled: Counter[int] = Counter()
+        """How many readings of each sensor are neither stored nor refused yet."""
         self._put = self._done = 0
         self._work = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -57,6 +67,14 @@ class Appender:
         self._stopping = False
         self._deaf = False
         """Whether sensors had to wait since the last append."""
+        self._is_troubled = False
+        """Whether the server's log was told that nothing can be appended."""
+        self._told_dropped = 0
+        self._tell_after = 0.0
+
+    def count_on(self, dropped: int) -> None:
+        """So many readings were dropped before."""
+        self.dropped = self._told_dropped = dropped
 
     def put(self, one: Received) -> None:
         """Take something in; where there is no room, a sensor that cannot wait loses readings."""
@@ -66,10 +84,16 @@ class Appender:
                 return
             self._drop_oldest_pending()
         self._pending.append(one)
+        self._unsettled[one.sensor.number] += one.event is Event.READING
         self._put += 1
         self.pending_rows += one.size
         self._pending_bytes += one.weight
         self._work.set()
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether sensors have to wait to be heard."""
+        return self._deaf or self.full
 
     async def room(self) -> None:
         """Wait until a sensor that can wait may be read."""
@@ -85,6 +109,11 @@ class Appender:
         async with self._progress:
             await self._progress.wait_for(lambda: self._done >= goal)
 
+    async def settled(self, number: int) -> None:
+        """Wait until all that a sensor has brought is stored, or refused for good."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: not self._unsettled[number])
+
     async def run(self) -> None:
         """Append until told to stop, and then what is left."""
         loop = asyncio.get_running_loop()
@@ -99,10 +128,12 @@ class Appender:
                 tells = self.listened and not self._pending
                 if await self._try(self.store.tick, self._clock(), tells):
                     self.error = None
+                self._tell_dropped(loop.time())
 
     def abandon(self) -> None:
         """Forget what has not been stored; nothing of it is acknowledged."""
         self._pending.clear()
+        self._unsettled.clear()
         self._done = self._put
 
     def stop(self) -> None:
@@ -134,6 +165,7 @@ class Appender:
         await self._store(prepared)
         for one in prepared.received:
             one.sensor.readings += one.rows
+        self.counted = self.store.writer.end
         self._settle(received)
         self._deaf = self._is_crowded()
         async with self._progress:
@@ -163,10 +195,13 @@ class Appender:
                 break
             except LogFullError as error:
                 self.full = self._deaf = True
-                self.error = in_one_line(error)
+                self._note_trouble(error)
                 prepared = await self._make_room(prepared, error)
             except Exception as error:
                 await self._suffer(error)
+        if self._is_troubled:
+            self._is_troubled = False
+            tell_appending(self.store.name)
         self.error, self.full = None, False
         prepared.count()
 
@@ -206,6 +241,7 @@ class Appender:
         for one in received:
             self.pending_rows -= one.size
             self._pending_bytes -= one.weight
+            self._unsettled[one.sensor.number] -= one.event is Event.READING
             self._acknowledge(one)
         self._done += len(received)
 
@@ -223,6 +259,7 @@ class Appender:
                 del self._pending[at]
                 self.pending_rows -= one.size
                 self._pending_bytes -= one.weight
+                self._unsettled[one.sensor.number] -= 1
                 self._done += 1
                 one.sensor.dropped += one.size
                 self.dropped += one.size
@@ -267,6 +304,17 @@ class Appender:
 
     async def _suffer(self, error: Exception) -> None:
         """Whatever is wrong with the disk may pass: until then the sensors wait."""
-        self.error = in_one_line(error)
+        self._note_trouble(error)
         self._deaf = True
         await asyncio.sleep(self._settings.room_timeout)
+
+    def _note_trouble(self, error: Exception) -> None:
+        self.error = in_one_line(error)
+        if not self._is_troubled:
+            self._is_troubled = True
+            tell_trouble(self.store.name, self.error)
+
+    def _tell_dropped(self, now: float) -> None:
+        if self.dropped > self._told_dropped and now >= self._tell_after:
+            tell_dropped(self.store.name, self.dropped - self._told_dropped)
+            self._told_dropped, self._tell_after = self.dropped, now + TELL_EVERY

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from time import monotonic
+from typing import Any, Final
 
 from nilometer.errors import LogFullError
 from nilometer.kernels.read_times import SECONDS
-from nilometer.log.dead_letters import DeadLetters, dead_letter_log
+from nilometer.log.dead_letters import DeadLetters, dead_letter_log, letters_ever
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import format_duration
-from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.declaration import DEFAULT_IDLE, Declaration
 from nilometer.sensors.log_options import StreamOptions
+from nilometer.sensors.manager.arrivals import Arrivals
 from nilometer.sensors.manager.build_rows import RowBuilder
 from nilometer.sensors.manager.prepare import Preparation, Prepared
 from nilometer.sensors.manager.received import Received
 from nilometer.sensors.manager.sensor_clock import SensorClock
+from nilometer.sensors.manager.sensor_events import TELL_EVERY, tell_dead_letters
 from nilometer.sensors.manager.sensor_keys import SensorKeys
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.static_versions import StaticVersions
@@ -37,23 +40,35 @@ class LogStore:
         locate: Callable[[str], str],
         settings: ManagerSettings,
         clock: Callable[[], int],
+        rates: Mapping[str, Any] | None = None,
     ) -> None:
-        name = declaration.name
+        """`rates`: how often its sensors spoke before a restart, as `Arrivals` tells it."""
+        self.name = name = declaration.name
         self.location = locate(name)
-        self.writer = LogWriter.open(self.location, declaration.layout, options.log, clock)
+        self.writer = LogWriter.open(
+            self.location, declaration.layout, options.log, clock, may_change=True
+        )
         self.static = StaticVersions(self.location, declaration)
         recent = self.writer.recent_keys(settings.recent_keys)
         self.keys = SensorKeys(recent, settings.recent_keys)
+        self.arrivals = Arrivals(declaration, rates)
+        by_default = declaration.has_default_idle
         self.time = SensorClock(
             declaration.lateness,
-            declaration.idle,
+            DEFAULT_IDLE if by_default else declaration.idle,
             options.max_ahead,
             self.writer.watermark,
             ends=not declaration.is_sensor_table,
+            idle_of=self.arrivals.idle if by_default else None,
         )
         if (ahead := self.told_ahead(clock())) is not None:
             _LOG.warning("the log of %s %s", name, ahead)
-        self.dead_letters = 0
+        self.dead_letters = letters_ever(locate(dead_letter_log(name)))
+        self._untold = 0
+        """Dead letters of which the server's log does not know, and"""
+        self._last_reason = ""
+        """why the last of them is one."""
+        self._told_at = -TELL_EVERY
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
         self._preparation = Preparation(
             RowBuilder(declaration, options.epoch or SECONDS), self.time
@@ -80,6 +95,9 @@ class LogStore:
         """Keep what was refused; before the rows, so that a crash may repeat it but not lose it."""
         self._dead.append(prepared.letters)
         self.dead_letters += len(prepared.letters)
+        if prepared.letters:
+            self._untold += len(prepared.letters)
+            self._last_reason = prepared.letters[-1].reason
 
     def append(self, prepared: Prepared, now: int, deaf: bool) -> None:
         """Store the rows, and how far time has come; LogFullError: nothing has been stored.
@@ -125,7 +143,14 @@ class LogStore:
                 self.writer.append(None, watermark=watermark)
         self.writer.trim()
         self._dead.trim()
+        if monotonic() - self._told_at >= TELL_EVERY:
+            self._tell_dead_letters()
         return True
+
+    def _tell_dead_letters(self) -> None:
+        if self._untold:
+            tell_dead_letters(self.name, self._untold, self._last_reason)
+            self._untold, self._told_at = 0, monotonic()
 
     def make_room(self) -> bool:
         """Delete what every reader has read; whether that was anything."""
@@ -138,5 +163,6 @@ class LogStore:
         return rows if self.writer.stored_bytes < before else None
 
     def close(self) -> None:
+        self._tell_dead_letters()
         self.writer.close()
         self._dead.close()

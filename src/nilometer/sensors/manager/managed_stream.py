@@ -13,10 +13,13 @@ from nilometer.model.secrets import options_with_secrets, shown_text, with_secre
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.appender import Appender
+from nilometer.sensors.manager.kept_counts import MOST_PAST, SensorCounts, StreamCounts
 from nilometer.sensors.manager.log_store import LogStore
+from nilometer.sensors.manager.sensor_events import tell_backlog
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.sensor_task import SensorTask
 from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.manager.silence import SilenceWatch
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
 from nilometer.sensors.manager.stream_unit import StreamUnit
 from nilometer.sensors.stream_type import SensorAddress, StreamType
@@ -37,7 +40,9 @@ class ManagedStream:
         clock: Callable[[], int],
         wall: Callable[[], int],
         threads: Executor,
+        before: StreamCounts | None = None,
     ) -> None:
+        """`before`: what was counted in an earlier process."""
         self.declaration = declaration
         self.store = store
         self.readers = 0
@@ -51,9 +56,16 @@ class ManagedStream:
         if options.unit is not None:
             self._unit = StreamUnit(options.unit, find_unit, self._address_of)
         self._appender = Appender(store, options, settings, clock, threads, self._fail, self._unit)
+        self._past: dict[int, SensorCounts | SensorRecord] = {}
+        """Of sensors that are not wanted now; what they brought last may still be counted."""
+        if before is not None:
+            self._past.update(before.sensors)
+            self._appender.count_on(before.dropped)
         self._tasks: dict[int, SensorTask] = {}
+        self._seen_backlog = self._told_backlog = self._past_backlog()
         self._leaving: dict[int, asyncio.Task[None]] = {}
         self._appending = asyncio.create_task(self._appender.run())
+        self._silence = SilenceWatch(declaration.name, store.arrivals, store.time)
         self.trouble: str | None = None
         """Why its readers or sensors cannot be looked up."""
 
@@ -97,21 +109,41 @@ class ManagedStream:
         await asyncio.wait([self._appending])
         self.store.close()
 
-    def note_rates(self, seconds: float) -> None:
-        for task in self._tasks.values():
-            task.record.note_rate(seconds)
+    def look_at_sensors(self, seconds: float) -> None:
+        """Keep rates, and who is silent, up to date; called every so many seconds."""
+        records = [task.record for task in self._tasks.values()]
+        for one in records:
+            one.note_rate(seconds)
+        self._silence.look(records, self._clock(), deaf=self._appender.is_deaf)
+        self._look_at_backlog(sum(one.backlog for one in records) + self._past_backlog())
+
+    def _look_at_backlog(self, backlog: int) -> None:
+        """Tell of a backlog, once it has come to its end."""
+        if backlog == self._seen_backlog > self._told_backlog:
+            tell_backlog(self.declaration.name, backlog - self._told_backlog)
+            self._told_backlog = backlog
+        self._seen_backlog = backlog
 
     def sensor_statuses(self) -> list[SensorStatus]:
         """The sensors that are wanted, by number; any thread may ask."""
-        records = [task.record for task in list(self._tasks.values())]
-        return [one.status() for one in sorted(records, key=lambda one: one.number)]
+        records, now = [task.record for task in list(self._tasks.values())], self._clock()
+        return [one.status(now) for one in sorted(records, key=lambda one: one.number)]
+
+    def counts(self) -> StreamCounts:
+        """What is to go on after a restart, but for sensors of which the status tells."""
+        end, dropped = self._appender.counted.to_json(), self._appender.dropped
+        past = {number: _counts(one) for number, one in self._past.items()}
+        return StreamCounts(self.store.writer.log_id, end, dropped, past)
 
     def status(self) -> StreamStatus:
         """Any thread may ask."""
         tasks: Mapping[int, SensorTask] = dict(self._tasks)
-        held = tasks.get(-1 if (by := self.store.time.held_by) is None else by)
-        states = [task.record.state for task in tasks.values()]
-        writer = self.store.writer
+        records = [task.record for task in tasks.values()]
+        states = [one.state for one in records]
+        heard = [one.last_arrival for one in records if one.last_arrival is not None]
+        writer, silence = self.store.writer, self._silence.found
+        watermark = writer.watermark
+        segments = writer.segments
         return StreamStatus(
             name=self.declaration.name,
             sensors=len(tasks),
@@ -119,24 +151,43 @@ class ManagedStream:
             readers=self.readers,
             rows=writer.end.row,
             stored_bytes=writer.stored_bytes,
-            watermark=writer.watermark,
-            held_by=None if held is None else held.record.name,
+            watermark=watermark,
+            lag=None if watermark is None else max(0, self._clock() - watermark),
+            held_by=silence.held_by,
+            held_since=silence.held_since,
+            silent=silence.silent,
+            silent_since=silence.silent_since,
+            last_arrival=max(heard, default=None),
             pending=self._appender.pending_rows,
             full=self._appender.full,
             error=self._error(),
             dead_letters=self.store.dead_letters,
             dropped=self._appender.dropped,
+            backlog=sum(one.backlog for one in records) + self._past_backlog(),
+            segments=len(segments),
+            kept_rows=writer.end.row - segments[0].first_row if segments else 0,
+            oldest=segments[0].created if segments else None,
+            rate=round(sum(one.rate for one in records), 3),
+            behind=_behind(records),
         )
 
+    def _past_backlog(self) -> int:
+        return sum(one.backlog for one in list(self._past.values()))
+
     def _start(self, sensor: Sensor) -> SensorTask:
+        now = self._clock()
         record = SensorRecord(
             stream=self.declaration.name,
             number=sensor.number,
             name=self._name(sensor),
             address=sensor.address,
-            since=self._clock(),
+            since=now,
+            listened_since=now,
+            gaps=self.store.arrivals.of(sensor.number),
             by_arrival=self.declaration.time is None,
         )
+        if (before := self._past.pop(sensor.number, None)) is not None:
+            record.go_on(_counts(before))
         return SensorTask(
             sensor,
             record,
@@ -176,9 +227,22 @@ class ManagedStream:
         return self._type()
 
     def _let_go(self, number: int, *, pause: bool) -> None:
-        task = asyncio.create_task(self._tasks.pop(number).stop(pause=pause))
+        leaving = self._tasks.pop(number)
+        self._keep(leaving.record)
+        task = asyncio.create_task(leaving.stop(pause=pause))
         self._leaving[number] = task
-        task.add_done_callback(lambda _: self._leaving.pop(number, None))
+
+        def left(_: object) -> None:
+            leaving.record.use(None)
+            self._leaving.pop(number, None)
+
+        task.add_done_callback(left)
+
+    def _keep(self, record: SensorRecord) -> None:
+        """Remember the counts of a sensor that is let go."""
+        self._past[record.number] = record
+        if len(self._past) > MOST_PAST:
+            del self._past[next(iter(self._past))]
 
     def _fail(self, number: int, message: str) -> None:
         if (task := self._tasks.get(number)) is not None:
@@ -205,3 +269,14 @@ class ManagedStream:
             delivered=self.store.keys.delivered(record.number),
             owner=owner,
         )
+
+
+def _counts(one: SensorCounts | SensorRecord) -> SensorCounts:
+    return one if isinstance(one, SensorCounts) else one.counts()
+
+
+def _behind(records: Iterable[SensorRecord]) -> int | None:
+    """How many readings wait at the other side, of the sensors of which that is known."""
+    told = [getattr(one.source, "behind", None) for one in records]
+    known = [one for one in told if one is not None]
+    return sum(known) if known else None

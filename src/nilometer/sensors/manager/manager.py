@@ -8,16 +8,21 @@ from collections.abc import Callable, Coroutine, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, TypeVar
 
 from nilometer.errors import InputError, InternalError
 from nilometer.log.clock import SteadyClock
+from nilometer.log.reader import LogReader
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.log_options import StreamOptions, read_stream_options
 from nilometer.sensors.manager.demand import Readers, live_conditions
+from nilometer.sensors.manager.kept_counts import StreamCounts, count_on, read_counts
+from nilometer.sensors.manager.kept_rates import EVERY as KEEP_EVERY
+from nilometer.sensors.manager.kept_rates import KeptRates
 from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sensors.manager.managed_stream import ManagedStream
 from nilometer.sensors.manager.settings import ManagerSettings
@@ -26,6 +31,7 @@ from nilometer.sensors.stream_type import StreamType
 
 _Result = TypeVar("_Result")
 _THREADS: Final = 16
+_MOST_FORGOTTEN: Final = 100
 _DEFAULTS: Final = ManagerSettings()
 
 
@@ -61,11 +67,17 @@ class StreamManager:
         """What readers in other processes are seen by."""
         self._settings = settings
         self._status_file = status_file
+        self._rates = KeptRates(status_file)
+        self._before = read_counts(status_file)
+        """What was counted in an earlier process, of streams that are not watched yet."""
+        self._forgotten: dict[str, StreamCounts] = {}
+        """By the ids of their logs: a stream that is altered is forgotten, and watched again."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="stream manager", daemon=True)
         self._threads = ThreadPoolExecutor(_THREADS, "log")
         self._watched: dict[str, _Watched] = {}
         self._duties: list[asyncio.Task[None]] = []
+        self._writing: set[asyncio.Future[None]] = set()
 
     @property
     def clock_ahead(self) -> int:
@@ -95,16 +107,21 @@ class StreamManager:
     def watch(self, declaration: Declaration) -> None:
         """Know a stream or sensor table, and make or open its log; an error if that fails."""
         options = read_stream_options(declaration.options, declaration.history)
-        store = LogStore(declaration, options, self._locate, self._settings, self._clock)
+        rates = self._rates.of(declaration.name)
+        store = LogStore(declaration, options, self._locate, self._settings, self._clock, rates)
         try:
-            self._call(self._watch(declaration, options, store))
+            before = self._counted_before(declaration, store)
+            self._call(self._watch(declaration, options, store, before))
         except BaseException:
             store.close()
             raise
 
-    def forget(self, name: str) -> None:
-        """Let its sensors go, and close its log."""
-        self._call(self._forget(name))
+    def forget(self, name: str, *, pause: bool = False) -> None:
+        """Let its sensors go, and close its log.
+
+        `pause`: sensors that can keep what comes meanwhile are asked to.
+        """
+        self._call(self._forget(name, pause))
 
     def changed(self, name: str) -> None:
         """The rows of its sensors have changed."""
@@ -141,13 +158,29 @@ class StreamManager:
         for duty in self._duties:
             duty.cancel()
         await asyncio.wait(self._duties)
+        if self._writing:  # a file that is written now must not take the place of a newer one
+            await asyncio.wait(self._writing)
         watched = list(self._watched.values())
         await asyncio.gather(*(one.stream.stop(pause=True, drain=drain) for one in watched))
-        await self._tell()
+        await self._keep_rates()
+        await self._tell(durable=True)
         self._watched.clear()
 
+    def _counted_before(self, declaration: Declaration, store: LogStore) -> StreamCounts | None:
+        """What was counted in an earlier process; None: nothing of this stream."""
+        earlier = self._before.pop(declaration.name, None)
+        before = self._forgotten.pop(store.writer.log_id, earlier)
+        if before is None or before.log != store.writer.log_id:
+            return None
+        only = None if declaration.is_sensor_table else declaration.only_sensor.number
+        return count_on(before, LogReader.open(store.location), store.writer.end, only)
+
     async def _watch(
-        self, declaration: Declaration, options: StreamOptions, store: LogStore
+        self,
+        declaration: Declaration,
+        options: StreamOptions,
+        store: LogStore,
+        before: StreamCounts | None,
     ) -> None:
         if declaration.name in self._watched:
             raise InputError(f"{declaration.name} is watched already")
@@ -161,13 +194,20 @@ class StreamManager:
             self._clock,
             self._wall,
             self._threads,
+            before,
         )
         readers = Readers(store.location, self._settings, self._wall)
         self._watched[declaration.name] = _Watched(stream, readers)
 
-    async def _forget(self, name: str) -> None:
+    async def _forget(self, name: str, pause: bool) -> None:
+        self._rates.forget(name)
+        self._before.pop(name, None)
         if (watched := self._watched.pop(name, None)) is not None:
-            await watched.stream.stop(pause=False, drain=True)
+            await watched.stream.stop(pause=pause, drain=True)
+            counts = watched.stream.counts()
+            self._forgotten[counts.log] = counts
+            if len(self._forgotten) > _MOST_FORGOTTEN:
+                del self._forgotten[next(iter(self._forgotten))]
 
     async def _look_for_ever(self) -> None:
         while True:
@@ -214,22 +254,39 @@ class StreamManager:
         return [one for one in sensors if one.number in numbers]
 
     async def _tell_for_ever(self) -> None:
-        """Keep rates, and the file of the status, up to date."""
+        """Keep rates, who is silent, and the files of both up to date."""
+        keep = monotonic() + KEEP_EVERY
         while True:
             await asyncio.sleep(self._settings.status_every)
             for watched in self._watched.values():
-                watched.stream.note_rates(self._settings.status_every)
+                watched.stream.look_at_sensors(self._settings.status_every)
             await self._tell()
+            if monotonic() >= keep:
+                keep = monotonic() + KEEP_EVERY
+                await self._keep_rates()
 
-    async def _tell(self) -> None:
+    async def _keep_rates(self) -> None:
+        known = {name: one.stream.store.arrivals.to_json() for name, one in self._watched.items()}
+        with suppress(OSError):  # a full disk: they are learned anew
+            await self._write(partial(self._rates.write, known))
+
+    async def _tell(self, *, durable: bool = False) -> None:
         if self._status_file is None:
             return
         streams = self.streams()
         sensors = [one for stream in streams for one in self.status(stream.name)]
+        watched = {name: one.stream.counts() for name, one in self._watched.items()}
+        kept = {**self._before, **watched}
+        write = partial(write_status, self._status_file, self._clock(), durable=durable)
         with suppress(OSError):  # a full disk is seen in the logs' own status
-            await asyncio.to_thread(
-                write_status, self._status_file, self._clock(), streams, sensors
-            )
+            await self._write(partial(write, streams, sensors, kept))
+
+    async def _write(self, write: Callable[[], None]) -> None:
+        """Write a file in a thread, which goes on though whoever waits for it is cancelled."""
+        writing = asyncio.ensure_future(asyncio.to_thread(write))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+        await asyncio.shield(writing)
 
 
 @dataclass

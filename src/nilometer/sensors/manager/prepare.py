@@ -117,6 +117,7 @@ class Preparation:
             return time, self._clock.admit(one.sensor.number, time, one.arrived)
         if declared:
             return 0, "has no time"
+        one.sensor.backlog += one.queued
         return self._clock.arrive(one.sensor.number, one.arrived), None
 
     def _take_batch(self, place: int, one: Received) -> None:
@@ -155,6 +156,7 @@ class Preparation:
         """The times of the rows, and whether they are to be judged."""
         if columns.times is None:
             if one.time is None:
+                one.sensor.backlog += size * one.queued
                 arrival = self._clock.arrive(one.sensor.number, one.arrived)
                 return np.full(size, arrival, np.int64), False
             return np.full(size, one.time, np.int64), True
@@ -176,6 +178,7 @@ class Preparation:
 
     def _refuse(self, one: Received, reason: str, value: object) -> None:
         one.sensor.dead_letters += 1
-        told, sent = shown_text(reason), shown_text(payload_text(value))
+        where = "" if one.origin is None else f" ({one.origin})"
+        told, sent = shown_text(reason + where), shown_text(payload_text(value))
         letter = DeadLetter(one.sensor.name, one.arrived, told, sent)
         self._letters.append(letter)

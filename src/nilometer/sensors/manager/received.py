@@ -35,8 +35,12 @@ class Received:
     time: int | None = None
     key: bytes | None = None
     stored: Callable[[], None] | None = None
+    queued: bool = False
+    """Whether the other side had kept it while nobody listened."""
+    origin: str | None = None
+    """Where the other side keeps it."""
     reason: str | None = None
-    """Why it is no reading."""
+    """Why it is not a reading."""
     rows: int = 0
     """How many rows of it are stored."""
 

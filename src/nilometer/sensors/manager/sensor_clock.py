@@ -9,6 +9,7 @@ watermark that was stored before it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,13 +43,16 @@ class SensorClock:
         max_ahead: int,
         watermark: int | None = None,
         ends: bool = False,
+        idle_of: Callable[[int], int] | None = None,
     ) -> None:
-        """`watermark`: what the log has; `ends`: nothing comes after its sensors have ended."""
+        """`watermark`: what the log has; `ends`: nothing comes after its sensors have ended;
+        `idle_of`: after how long each sensor is idle, where `idle` is only the least of that."""
         self.watermark = watermark
         self.held_by: int | None = None
         """The sensor that holds the watermark back."""
         self._lateness = lateness
         self._idle = idle
+        self._idle_of = idle_of
         self._max_ahead = max_ahead
         self._ends = ends
         self._sensors: dict[int, _Sensor] = {}
@@ -121,6 +125,21 @@ class SensorClock:
             self.watermark = bound
         return self.watermark
 
+    @property
+    def follows_clock(self) -> bool:
+        """Whether time goes on though nothing arrives."""
+        return self._clocked
+
+    def is_behind(self, number: int, by: int) -> bool:
+        """Whether a sensor is behind another one by more than this, or has not spoken as others
+        have; any thread may ask."""
+        others = [one.largest for n, one in list(self._sensors.items()) if n != number]
+        ahead = max((one for one in others if one is not None), default=None)
+        sensor = self._sensors.get(number)
+        if ahead is None or sensor is None:
+            return False
+        return sensor.largest is None or ahead - sensor.largest > by
+
     def _arrival_at(self, now: int) -> int:
         """The time of what arrives now.
 
@@ -163,11 +182,15 @@ class SensorClock:
         if self.held_by is None or number == self.held_by:
             self._stale = True
 
-    def _is_idle(self, sensor: _Sensor, now: int) -> bool:
-        return self._idle is not None and now - sensor.spoke >= self._idle
+    def _is_idle(self, number: int, sensor: _Sensor, now: int) -> bool:
+        silence = now - sensor.spoke
+        if self._idle is None or silence < self._idle:
+            return False
+        return self._idle_of is None or silence >= self._idle_of(number)
 
     def _holder_is_idle(self, now: int) -> bool:
-        return self.held_by is not None and self._is_idle(self._sensors[self.held_by], now)
+        by = self.held_by
+        return by is not None and self._is_idle(by, self._sensors[by], now)
 
     def _survey(self, now: int) -> None:
         """Find the sensor that holds the watermark back, and how far it lets it come."""
@@ -177,7 +200,7 @@ class SensorClock:
                 continue
             if sensor.by_arrival:
                 self._clocked = True
-            elif not self._is_idle(sensor, now):
+            elif not self._is_idle(number, sensor, now):
                 if sensor.largest is None:
                     self._lowest, self.held_by = None, number
                     return

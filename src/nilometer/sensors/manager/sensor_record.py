@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from nilometer.errors import in_one_line
 from nilometer.model.secrets import shown_address, shown_text
+from nilometer.sensors.manager.arrivals import Gaps
+from nilometer.sensors.manager.kept_counts import SensorCounts
 from nilometer.sensors.manager.status import SensorState, SensorStatus
 
 _SMOOTHING: Final = 0.2
@@ -35,10 +37,41 @@ class SensorRecord:
     last_value: Any = None
     last_time: int | None = None
     last_arrival: int | None = None
+    gaps: Gaps = field(default_factory=Gaps)
+    """When it spoke, from which one learns when it is to speak again."""
+    listened_since: int = 0
+    """Since when it could be heard."""
+    silent_since: int | None = None
+    """When it spoke last, if that is longer ago than expected; None: it is not."""
+    expected: int | None = None
+    """How often it is to speak, if that is known."""
+    backlog: int = 0
+    """Readings that the other side had kept, and that bear the time of their arrival."""
     rate: float = 0.0
+    duplicates: int = 0
+    """Of earlier objects of the stream type, as are these."""
+    lost: int = 0
+    """Readings that they had no room for."""
     source: Any = None
     """The stream type's object, which counts duplicates and losses of its own."""
     _counted: int = field(default=0, repr=False)
+
+    def use(self, source: Any) -> None:
+        """Another object of the stream type counts from now on; what the last one had stays."""
+        self.duplicates += getattr(self.source, "duplicates", 0)
+        self.lost += getattr(self.source, "dropped", 0)
+        self.source = source
+
+    def go_on(self, before: SensorCounts) -> None:
+        """Count on from what was counted before."""
+        for one in fields(SensorCounts):
+            setattr(self, one.name, getattr(before, one.name))
+        self._counted = self.readings
+
+    def counts(self) -> SensorCounts:
+        """What is to go on later."""
+        told = self.status(0)
+        return SensorCounts(**{one.name: getattr(told, one.name) for one in fields(SensorCounts)})
 
     def to(self, state: SensorState, now: int) -> None:
         """The sensor is in this state from now on."""
@@ -53,6 +86,7 @@ class SensorRecord:
     def seen(self, value: Any, time: int, arrived: int) -> None:
         """A reading that will be stored."""
         self.last_value, self.last_time, self.last_arrival = value, time, arrived
+        self.gaps.hear(arrived)
 
     def note_rate(self, seconds: float) -> None:
         """Smooth the rate; called every so many seconds."""
@@ -60,29 +94,35 @@ class SensorRecord:
         self.rate += (recent - self.rate) * (_SMOOTHING if self._counted else 1.0)
         self._counted = self.readings
 
-    def status(self) -> SensorStatus:
+    def status(self, now: int) -> SensorStatus:
         """The present state, for others to keep."""
-        lag = None
+        delay = None
         if self.last_arrival is not None and self.last_time is not None:
-            lag = self.last_arrival - self.last_time
+            delay = self.last_arrival - self.last_time
+        is_silent = self.silent_since is not None and self.state is SensorState.CONNECTED
         return SensorStatus(
             stream=self.stream,
             number=self.number,
             sensor=self.name,
             address=shown_address(self.address),
-            state=self.state,
-            since=self.since,
+            state=SensorState.SILENT if is_silent else self.state,
+            since=self.since if not is_silent else self.silent_since or self.since,
             readings=self.readings,
             rate=round(self.rate, 3),
             last_value=None if self.last_value is None else _reading_text(self.last_value),
             last_time=self.last_time,
             last_arrival=self.last_arrival,
-            lag=lag,
+            delay=delay,
+            lag=None if self.last_time is None else max(0, now - self.last_time),
+            expected=self.expected,
+            silent_since=self.silent_since,
             errors=self.errors,
             last_error=None if self.last_error is None else shown_text(self.last_error),
             dead_letters=self.dead_letters,
-            duplicates=getattr(self.source, "duplicates", 0),
-            dropped=self.dropped + getattr(self.source, "dropped", 0),
+            duplicates=self.duplicates + getattr(self.source, "duplicates", 0),
+            dropped=self.dropped + self.lost + getattr(self.source, "dropped", 0),
+            backlog=self.backlog,
+            behind=getattr(self.source, "behind", None),
         )
 
 

@@ -13,6 +13,7 @@ from nilometer.sensors.declaration import Sensor
 from nilometer.sensors.manager.appender import Appender
 from nilometer.sensors.manager.call_stream import StreamCalls
 from nilometer.sensors.manager.received import Event, Received
+from nilometer.sensors.manager.sensor_events import tell_closed, tell_lost, tell_regained
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import SensorState
@@ -55,6 +56,7 @@ class SensorTask:
         self._is_stopped = False
         self._pauses = False
         self._failure: str | None = None
+        self._told_lost = False
         self._task = asyncio.create_task(self._run())
 
     async def stop(self, *, pause: bool) -> None:
@@ -82,6 +84,7 @@ class SensorTask:
             pass  # stopped, or failed
         if self._failure is not None:
             self.record.note_error(self._failure)
+            tell_closed(self.record)
             self._to(SensorState.FAILED)
             self._put(Event.ENDED)
 
@@ -92,6 +95,8 @@ class SensorTask:
             await self._read_until_end()
         except Exception as error:  # a stream type may fail in any way
             self.record.note_error(error)
+            if not (self._is_stopped or self._failure):
+                self._told_lost = self._told_lost or tell_lost(self.record)
             after = error.after if isinstance(error, TryLaterError) else 0.0
         else:
             self._to(SensorState.ENDED)
@@ -107,8 +112,10 @@ class SensorTask:
 
     async def _read_until_end(self) -> None:
         self._to(SensorState.OPENING)
+        # Where reading goes on is known only when all that was read before is stored.
+        await self._appender.settled(self.record.number)
         calls = StreamCalls(self._make())
-        self.record.source = calls.stream
+        self.record.use(calls.stream)
         if not self._is_known:
             self.record.by_arrival &= not getattr(calls.stream, "tells_time", False)
             self._put(Event.OPENED)
@@ -118,6 +125,8 @@ class SensorTask:
             await calls.call("init_stream", self._address())
             is_open = True
             self.record.can_wait = calls.stream.can_wait
+            self._told_lost = self._told_lost and tell_regained(self.record)
+            self.record.gaps.ask(getattr(calls.stream, "every", 0.0))
             self._to(SensorState.CONNECTED)
             while not await self._read_once(calls):
                 pass
@@ -160,6 +169,8 @@ class SensorTask:
                     time=micros_of(time) if isinstance(time, datetime) else time,
                     key=reading.key,
                     stored=reading.stored,
+                    queued=reading.queued,
+                    origin=reading.origin,
                 )
         return status
 

@@ -98,6 +98,11 @@ class HttpStream:
         self._client: HttpClient | None = None
         self._requests: dict[str, _Request] = {}
 
+    @property
+    def every(self) -> float:
+        """Seconds from one request to the next."""
+        return float(self._chosen.get("interval", 0.0))
+
     async def init_stream(self, sensor: SensorAddress) -> None:
         """Find a time for the requests that is not everybody's."""
         self._chosen = read_options("http", self.options, sensor.options)

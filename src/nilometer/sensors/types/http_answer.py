@@ -79,7 +79,7 @@ class AnswerReader:
             self._length, self._is_chunked = 0, False
         elif (length := headers.get("content-length")) is not None and not self._is_chunked:
             if not length.isdecimal():
-                raise BadAnswerError("an answer whose length is no number")
+                raise BadAnswerError("an answer whose length is not a number")
             self._length = int(length)
             self._check(self._length)
 

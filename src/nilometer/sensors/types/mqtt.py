@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -15,20 +16,16 @@ from nilometer.model.options import Option, one_of, parse_size, seconds, whole
 from nilometer.model.options import yes_or_no as truth
 from nilometer.model.reach import reach_of
 from nilometer.sensors.stream_type import NEW_VALUE, BadReadingError, Reading, SensorAddress
-from nilometer.sensors.types.json_fields import (
-    check_columns,
-    field_reader,
-    parse_json,
-    read_fields,
-    read_names,
-)
+from nilometer.sensors.types.json_fields import check_columns, read_fields, read_names
 from nilometer.sensors.types.mqtt_connection import MqttConnection, shared_connection
 from nilometer.sensors.types.mqtt_packets import V3, V5
+from nilometer.sensors.types.mqtt_properties import read_properties, user_properties
 from nilometer.sensors.types.mqtt_session import Session, Tls
 from nilometer.sensors.types.mqtt_subscription import Message, Subscription
 from nilometer.sensors.types.mqtt_topics import check_filter, shape, wildcard_levels
 from nilometer.sensors.types.options import read_options
-from nilometer.sensors.types.text_cells import CsvLines, cell_reader
+from nilometer.sensors.types.payloads import FORMATS, by_column, payload_reader
+from nilometer.sensors.types.text_cells import cell_reader
 
 _AT_ONCE: Final = 2000
 _VERSIONS: Final = {"3.1.1": V3, "5": V5}
@@ -57,9 +54,10 @@ class MqttStream:
         Option("inflight", "how many messages may wait to be stored", whole(1, 65_535), 4000),
         Option("session", "how long the broker keeps messages for us (5)", seconds, 604_800.0),
         Option("retained", "whether a message that the broker has kept is a reading", truth, False),
-        Option("format", "of a message: json, csv or text", one_of("json", "csv", "text"), "json"),
+        Option("format", "of a message: json, csv or text", one_of(*FORMATS), "json"),
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option("levels", "columns that take the levels under wildcards, in order", read_names, ()),
+        Option("properties", "columns of user properties (5): 'ts=sent_at'", read_properties),
         Option("max_bytes", "the longest message", parse_size, 1 << 20),
     )
 
@@ -127,7 +125,8 @@ class MqttStream:
                 raise BadReadingError(
                     f"a message of more than {self._most} bytes", message.payload[:4096]
                 )
-            return Reading(NEW_VALUE, self._value(message), None, message.key, message.stored)
+            value, key = self._value(message), message.key
+            return Reading(NEW_VALUE, value, None, key, message.stored, message.queued)
         except BadReadingError as error:
             error.stored = message.stored
             return error
@@ -199,7 +198,12 @@ def _value_reader(
     columns, levels = sensor.columns, chosen["levels"]
     check_columns("fields", tuple(chosen["fields"] or ()), columns)
     check_columns("levels", levels, columns)
-    payload = _payload_reader(chosen, sensor)
+    others = pa.schema([one for one in columns if one.name not in levels])
+    payload = payload_reader(chosen["format"], chosen["fields"], others)
+    named = chosen["properties"] or {}
+    check_columns("properties", tuple(named), columns)
+    if named:
+        return _with_properties(chosen, topic, sensor, named)
     if not levels:
         return lambda message: payload(message.payload)
     wildcards = len(wildcard_levels(topic, topic))
@@ -210,14 +214,9 @@ def _value_reader(
             hint="+ and # in the topic stand for the levels that are named",
         )
     cells = [(name, cell_reader(columns.field(name))) for name in levels]
-    others = [name for name in columns.names if name not in levels]
 
     def read(message: Message) -> Any:
-        value = payload(message.payload)
-        if not isinstance(value, dict):
-            if len(others) != 1:
-                raise BadReadingError("not a JSON object", message.payload[:4096])
-            value = {others[0]: value}
+        value = by_column(payload(message.payload), others, message.payload)
         found = wildcard_levels(message.topic, topic)
         return value | {
             name: cell(level) for (name, cell), level in zip(cells, found, strict=False)
@@ -226,13 +225,18 @@ def _value_reader(
     return read
 
 
-def _payload_reader(chosen: Mapping[str, Any], sensor: SensorAddress) -> Callable[[bytes], Any]:
-    if chosen["format"] == "json":
-        fields = field_reader(chosen["fields"])
-        return lambda payload: fields(parse_json(payload))
-    others = [one for one in sensor.columns if one.name not in chosen["levels"]]
-    if chosen["format"] == "csv":
-        lines = CsvLines(pa.schema(others))
-        return lambda payload: lines.read(payload.decode(errors="replace").strip("\r\n"))
-    cell = cell_reader(others[0])
-    return lambda payload: cell(payload.decode(errors="replace"))
+def _with_properties(
+    chosen: Mapping[str, Any], topic: str, sensor: SensorAddress, named: Mapping[str, str]
+) -> Callable[[Message], Any]:
+    """The same with columns that take user properties; one that a message has not is NULL."""
+    others = pa.schema([one for one in sensor.columns if one.name not in named])
+    below = replace(sensor, columns=others)
+    read = _value_reader({**chosen, "properties": None}, topic, below)
+    cells = [(name, told, cell_reader(sensor.columns.field(name))) for name, told in named.items()]
+
+    def read_all(message: Message) -> Any:
+        value = by_column(read(message), others, message.payload)
+        found = user_properties(message.properties)
+        return value | {name: cell(found[told]) for name, told, cell in cells if told in found}
+
+    return read_all

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from nilometer.errors import InputError
 from nilometer.sensors.types import mqtt_packets as packets
+from nilometer.sensors.types.mqtt_backlog import Backlog
 from nilometer.sensors.types.mqtt_deliveries import Deliveries, Delivery, delivery_key
 from nilometer.sensors.types.mqtt_packets import Publish
 from nilometer.sensors.types.mqtt_session import Session
@@ -49,6 +50,7 @@ class MqttConnection:
         self._duplicates: Counter[str] = Counter()
         self._unread = 0
         self._kept = False
+        self._backlog = Backlog()
 
     @property
     def in_use(self) -> bool:
@@ -96,11 +98,16 @@ class MqttConnection:
             message, cut, delivery = one.unread.popleft()
             topic = message.topic.decode(errors="replace")
             if delivery is None:
-                found.append(Message(topic, message.payload, cut, None, None))
+                found.append(
+                    Message(topic, message.payload, cut, None, None, message.properties, False)
+                )
             else:
                 self._unread -= 1
                 stored = _Stored(self._deliveries, delivery)
-                found.append(Message(topic, message.payload, cut, delivery.key, stored))
+                key, queued = delivery.key, delivery.queued
+                found.append(
+                    Message(topic, message.payload, cut, key, stored, message.properties, queued)
+                )
         if self._unread <= self.session.inflight and self._wire is not None:
             self._wire.resume()
         return found
@@ -110,6 +117,7 @@ class MqttConnection:
     def connected(self, *, session: bool) -> None:
         self._kept = False
         self._deliveries.connected(session=session)
+        self._backlog.connected(asyncio.get_running_loop().time(), session=session)
 
     def receive(self, message: Publish, cut: bool) -> None:
         """Give a message to its sensors; one with QoS 1 or 2 at most once."""
@@ -128,12 +136,16 @@ class MqttConnection:
             if not sensors:
                 self._duplicates[own] += 1
             return
+        now = asyncio.get_running_loop().time()
+        queued = not message.retained and self._backlog.takes(now)
         if not sensors and not message.retained:
-            now = asyncio.get_running_loop().time()
-            held = _Unclaimed(now, message, cut, self._deliveries.take(message, key, 1))
+            delivery = self._deliveries.take(message, key, 1)
+            delivery.queued = queued
+            held = _Unclaimed(now, message, cut, delivery)
             self._unclaimed.setdefault(own, []).append(held)
             return
         delivery = self._deliveries.take(message, key, len(sensors))
+        delivery.queued = queued
         for one in sensors:
             self._hand_over(one, message, cut, delivery)
 

@@ -32,6 +32,8 @@ class Delivery:
     """Which connection it came by last: it can be acknowledged on that one alone."""
     waiting: int = 0
     """How many sensors have not stored it yet."""
+    queued: bool = False
+    """Whether the broker had kept it while nobody listened."""
 
 
 class Deliveries:

@@ -89,6 +89,8 @@ class Publish(NamedTuple):
     retained: bool
     number: int
     """The packet identifier; 0 with QoS 0."""
+    properties: bytes = b""
+    """Those of version 5, as they came."""
 
 
 class Connected(NamedTuple):
@@ -190,18 +192,20 @@ def read_publish(packet: Packet, version: int) -> Publish:
         place = 2 + (body[0] << 8 | body[1])
         topic = body[2:place]
         qos = first >> 1 & 3
-        number = 0
+        number, properties = 0, b""
         if qos:
             number = body[place] << 8 | body[place + 1]
             place += 2
         if version == V5:
             length, place = _varying(body, place)
+            properties = body[place : place + length]
             place += length
     except IndexError as error:
         raise MalformedPacketError("a message that ends too early") from error
     if qos > 2:
         raise MalformedPacketError("a message with QoS 3")
-    return Publish(topic, body[place:], qos, bool(first & 8), bool(first & 1), number)
+    again, retained = bool(first & 8), bool(first & 1)
+    return Publish(topic, body[place:], qos, again, retained, number, properties)
 
 
 def read_number(packet: Packet) -> int:

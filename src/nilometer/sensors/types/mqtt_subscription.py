@@ -24,6 +24,9 @@ class Message:
     cut: bool
     key: bytes | None
     stored: Callable[[], None] | None
+    properties: bytes
+    queued: bool
+    """Whether the broker had kept it while nobody listened."""
 
 
 class Subscription:

@@ -63,7 +63,7 @@ class PythonStream:
             self._source = _PlainSource(made)
         else:
             raise InputError(
-                f"{sensor.address} is no generator",
+                f"{sensor.address} is not a generator",
                 detail=f"it returned a {type(made).__name__}",
                 hint="write a function, plain or async, that yields readings",
             )

@@ -1,0 +1,41 @@
+"""Events that the log of a server tells: a sentence for people, and fields for programs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+_EVENT: Final = "nilometer_event"
+_FIELDS: Final = "nilometer_fields"
+_SPARE: Final = "nilometer_spare"
+
+
+def event(name: str, spare: str | None = None, **fields: Any) -> dict[str, Any]:
+    """What a log call gets as `extra`: the event's name, and its fields.
+
+    `spare`: of events with the same name and the same `spare`, a server tells only some a minute
+    and counts the others, so that nobody can fill its log.
+
+    >>> log = logging.getLogger("nilometer.example")
+    >>> log.debug("query %s failed", "q", extra=event("query_failed", query="q"))
+    """
+    return {_EVENT: name, _FIELDS: fields, _SPARE: spare}
+
+
+def event_of(record: logging.LogRecord) -> str | None:
+    """The name of the event that a record tells, if it has one."""
+    found: str | None = getattr(record, _EVENT, None)
+    return found
+
+
+def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
+    """The fields of the event that a record tells."""
+    found: Mapping[str, Any] = getattr(record, _FIELDS, {})
+    return found
+
+
+def spared_by(record: logging.LogRecord) -> str | None:
+    """By what records like this are counted; None: all of them are told."""
+    found: str | None = getattr(record, _SPARE, None)
+    return found

@@ -1,0 +1,129 @@
+"""Where the server of a database folder listens, as a file in that folder tells.
+
+Whoever finds the folder in use learns from it whom to ask. What it says is believed only if the
+server that wrote it still holds the folder, and if nobody else can have written it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from socket import gethostname
+from typing import Final
+from urllib.parse import urlsplit
+
+LOCK_FILE: Final = "lock"
+SERVER_FILE: Final = "server.json"
+_LONGEST: Final = 2000
+_OTHERS_WRITE: Final = 0o022
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses at which one listens, and those at which it is reached from here."""
+
+
+@dataclass(frozen=True)
+class ServedAt:
+    """A server that has a database open."""
+
+    address: str
+    """As http://127.0.0.1:8642."""
+    pid: int
+    host: str
+
+
+@contextmanager
+def told_where(folder: Path, address: str) -> Iterator[None]:
+    """Tell within this context, in the folder of a database, at which address it is served."""
+    file, aside = folder / SERVER_FILE, folder / f"{SERVER_FILE}.new"
+    with suppress(OSError):  # a full disk: the server works all the same
+        aside.unlink(missing_ok=True)
+        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="utf-8") as out:
+            json.dump(asdict(ServedAt(_reached_at(address), os.getpid(), gethostname())), out)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.replace(file)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def holder_of(folder: Path) -> str | None:
+    """Who has a database folder open, in words; None if nobody has.
+
+    It is asked for without waiting, and without changing anything.
+    """
+    try:
+        lock = os.open(folder / LOCK_FILE, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.read(lock, 300).decode(errors="replace").strip() or "another process"
+    finally:
+        os.close(lock)
+    return None
+
+
+def written_holder() -> str:
+    """What a process that takes a folder writes into its lock."""
+    return _holder(os.getpid(), gethostname())
+
+
+def find_server(folder: Path) -> ServedAt | None:
+    """The server that has a folder open; None if there is none, or none that can be trusted."""
+    holder = holder_of(folder)
+    told = None if holder is None else _read(folder / SERVER_FILE)
+    if told is None or holder != _holder(told.pid, told.host):
+        return None
+    return told
+
+
+def _holder(pid: int, host: str) -> str:
+    return f"process {pid} of {host}"
+
+
+def _read(file: Path) -> ServedAt | None:
+    """What a file says that only this user or root can have written: a token may go there."""
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as opened:
+            found = os.fstat(opened.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_mode & _OTHERS_WRITE:
+                return None
+            if found.st_uid not in (os.geteuid(), 0):
+                return None
+            told = json.loads(opened.read(_LONGEST))
+        address, pid, host = told["address"], told["pid"], told["host"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not (isinstance(address, str) and isinstance(pid, int) and isinstance(host, str)):
+        return None
+    return ServedAt(address, pid, host) if _is_address(address) else None
+
+
+def _is_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and address.isprintable()
+    except ValueError:
+        return False
+
+
+def _reached_at(address: str) -> str:
+    """An address at which this machine reaches a server that listens at all of its own.
+
+    >>> _reached_at("https://0.0.0.0:8642"), _reached_at("http://[::]:1")
+    ('https://127.0.0.1:8642', 'http://[::1]:1')
+    """
+    parts = urlsplit(address)
+    host = _EVERYWHERE.get(parts.hostname or "", parts.hostname or "")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}:{parts.port}"

@@ -1,0 +1,128 @@
+"""What changes of something that has a name, while it stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlalchemy import Connection, update
+
+from nilometer.sensors.catalog import (
+    stored_alerts,
+    stored_queries,
+    stored_readers,
+    stored_sensors,
+    stored_streams,
+    stored_views,
+)
+from nilometer.sensors.catalog.named_catalog import NamedCatalog
+from nilometer.sensors.catalog.schema import deliveries
+from nilometer.sensors.catalog.stored_names import (
+    drop_name,
+    mark_changed,
+    rename,
+    require_name,
+)
+from nilometer.sensors.catalog.stored_queries import KNOWN, READER, REPLACES
+from nilometer.sensors.declaration import Declaration
+from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.query_text import names_read
+from nilometer.sql.statements import read_query
+
+StreamChange = Callable[[Declaration, int], Declaration]
+"""A stream as it is to be, given what it is and a number that no other change has."""
+
+
+class AlteredCatalog(NamedCatalog):
+    """Streams, sensor tables and queries that change; each change is one transaction."""
+
+    alterations: int = 0
+    """How many changes of columns there were here; counted before each is seen by others."""
+
+    def alter(self, kind: Kind, name: str, change: StreamChange) -> tuple[Declaration, Declaration]:
+        """Change a stream or sensor table: what it was, and what it is now.
+
+        Queries that read it go on with the columns that they know.
+        """
+        with self._changing() as (connection, number):
+            found = require_name(connection, name, kind)
+            before = stored_streams.read_declaration(connection, found.name)
+            assert before is not None
+            after = change(before, number)
+            stored_streams.change_declaration(connection, found.id, after)
+            if before.static is not None:
+                stored_sensors.fit_sensors(connection, found.id, before.static, after)
+            if after.in_files - before.in_files:
+                _keep_known(connection, found.name, found.key, before)
+            self.alterations += 1
+            mark_changed(connection, found, number)
+        return before, after
+
+    def rename(self, kind: Kind, name: str, to: str) -> str:
+        """Give something another name; the name that it had."""
+        with self._changing() as (connection, number):
+            found = require_name(connection, name, kind)
+            rename(connection, found, to, number)
+            stored_readers.forget_readers(connection, found.name)
+            if kind is Kind.QUERY:
+                _keep_reader(connection, to, found.name)
+                moved = update(deliveries).where(deliveries.c.query == found.name)
+                connection.execute(moved.values(query=to))
+            stored_alerts.move_alerts(connection, found.name, to)
+        self._forget_keys()
+        return found.name
+
+    def replace_query(self, name: str, by: str) -> None:
+        """Drop a query, and give its name to another one."""
+        with self._changing() as (connection, number):
+            old = require_name(connection, name, Kind.QUERY)
+            new = require_name(connection, by, Kind.QUERY)
+            for one in (old, new):
+                stored_readers.forget_readers(connection, one.name)
+            drop_name(connection, old)
+            rename(connection, new, old.name, number)
+            _keep_reader(connection, old.name, new.name)
+            _set_option(connection, old.name, REPLACES, None)
+        self._forget_keys()
+
+
+def readers_of(name: str, texts: Mapping[str, str]) -> set[str]:
+    """What reads something, itself or through others; texts by name."""
+    read = {one: names_read(read_query(text)) for one, text in texts.items()}
+    found, todo = set[str](), {name.lower()}
+    while todo:
+        wanted = todo.pop()
+        for one, names in read.items():
+            if wanted in names and one not in found:
+                found.add(one)
+                todo.add(one.lower())
+    return found
+
+
+def _keep_known(connection: Connection, name: str, key: str, before: Declaration) -> None:
+    """Let queries know the columns that a stream had, and no others."""
+    known = stored_queries.read_queries(connection)
+    texts = {one.name: one.text for one in known}
+    texts |= {one.name: one.text for one in stored_views.read_views(connection)}
+    reading = readers_of(name, texts)
+    for one in known:
+        columns = dict(one.options.get(KNOWN, {}))
+        if one.name in reading and key not in columns:
+            columns[key] = sorted(before.in_files)
+            _set_option(connection, one.name, KNOWN, columns)
+
+
+def _keep_reader(connection: Connection, name: str, before: str) -> None:
+    """Let logs know a query by the name by which they knew it before."""
+    query = stored_queries.read_query(connection, name)
+    assert query is not None
+    if READER not in query.options:
+        _set_option(connection, name, READER, before)
+
+
+def _set_option(connection: Connection, name: str, option: str, value: object) -> None:
+    query = stored_queries.read_query(connection, name)
+    found = require_name(connection, name, Kind.QUERY)
+    assert query is not None
+    options = {**query.options, option: value}
+    kept = {one: said for one, said in options.items() if said is not None}
+    stored_queries.set_options(connection, found.id, kept)

@@ -1,0 +1,88 @@
+"""Dashboards: of each its title and its panels, which are found by a name in any case."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from nilometer.errors import ChangedError, LimitError, NotFoundError
+from nilometer.model.dashboard import Dashboard, Panel
+from nilometer.model.names import nearest
+from nilometer.sensors.catalog.schema import dashboards
+
+MOST: Final = 1000
+"""So many dashboards a database has."""
+
+
+def store_dashboard(
+    connection: Connection, given: Dashboard, now: int, expected: int | None
+) -> Dashboard:
+    """Keep a dashboard in the place of what has its name.
+
+    `expected` is the version that it was made of, 0 for a new one; None: whatever is there.
+    """
+    before = read_dashboard(connection, given.name)
+    found = 0 if before is None else before.version
+    if expected is not None and expected != found:
+        raise _changed(given.name, expected, before)
+    panels = json.dumps([one.to_json() for one in given.panels])
+    row: dict[str, Any] = {"title": given.title, "panels": panels}
+    row |= {"version": found + 1, "changed": now}
+    if before is None:
+        _require_room(connection)
+        row |= {"folded": given.name.lower(), "name": given.name, "created": now}
+        connection.execute(insert(dashboards).values(row))
+        return Dashboard(given.name, given.title, given.panels, 1, now, now)
+    here = dashboards.c.folded == given.name.lower()
+    connection.execute(update(dashboards).where(here).values(row))
+    return Dashboard(before.name, given.title, given.panels, found + 1, before.created, now)
+
+
+def read_dashboard(connection: Connection, name: str) -> Dashboard | None:
+    wanted = select(dashboards).where(dashboards.c.folded == name.lower())
+    row = connection.execute(wanted).one_or_none()
+    return None if row is None else _dashboard(row)
+
+
+def require_dashboard(connection: Connection, name: str) -> Dashboard:
+    """The dashboard of this name; otherwise a kind refusal."""
+    found = read_dashboard(connection, name)
+    if found is None:
+        known = [one.name for one in read_dashboards(connection)]
+        raise NotFoundError(f"there is no dashboard {name}", hint=nearest(name, known))
+    return found
+
+
+def read_dashboards(connection: Connection) -> list[Dashboard]:
+    """All of them, by name."""
+    found = connection.execute(select(dashboards).order_by(dashboards.c.folded))
+    return [_dashboard(row) for row in found]
+
+
+def remove_dashboard(connection: Connection, name: str) -> None:
+    require_dashboard(connection, name)
+    connection.execute(delete(dashboards).where(dashboards.c.folded == name.lower()))
+
+
+def _require_room(connection: Connection) -> None:
+    if connection.execute(select(func.count()).select_from(dashboards)).scalar_one() >= MOST:
+        raise LimitError(f"there are {MOST} dashboards already", hint="delete one of them")
+
+
+def _changed(name: str, expected: int, before: Dashboard | None) -> ChangedError:
+    if not expected:
+        return ChangedError(f"there is a dashboard {name} already", hint="choose another name")
+    if before is None:
+        return ChangedError(f"the dashboard {name} was deleted meanwhile")
+    return ChangedError(
+        f"somebody has changed the dashboard {name} meanwhile",
+        detail=f"it has version {before.version}, not {expected}",
+        hint="load it anew, and make your change again",
+    )
+
+
+def _dashboard(row: Row[Any]) -> Dashboard:
+    panels = tuple(Panel.from_json(one) for one in json.loads(row.panels))
+    return Dashboard(row.name, row.title, panels, row.version, row.created, row.changed)

@@ -1,0 +1,105 @@
+"""Counts of sensors and streams go on after a restart: they stand in the file of the status."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from nilometer.errors import LogError
+from nilometer.log.layout import SENSOR
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.sensors.manager.status import read_status
+
+_LOG: Final = logging.getLogger("nilometer.sensors")
+MOST_PAST: Final = 50_000
+"""Of so many sensors that nobody needs now, counts are kept for each stream."""
+
+
+@dataclass(frozen=True)
+class SensorCounts:
+    """What was counted of a sensor, and seen of it last."""
+
+    readings: int = 0
+    errors: int = 0
+    dead_letters: int = 0
+    duplicates: int = 0
+    dropped: int = 0
+    backlog: int = 0
+    last_error: str | None = None
+    last_value: str | None = None
+    last_time: int | None = None
+    last_arrival: int | None = None
+
+
+@dataclass(frozen=True)
+class StreamCounts:
+    """What was counted of a stream, and of its sensors by their numbers."""
+
+    log: str
+    """The id of its log: a stream that was dropped and made anew has another one."""
+    end: dict[str, Any]
+    """Up to where in its log readings were counted."""
+    dropped: int = 0
+    sensors: Mapping[int, SensorCounts] = field(default_factory=dict)
+
+
+def read_counts(path: Path | None) -> dict[str, StreamCounts]:
+    """What was counted when the status was written last, by stream; nothing if there is none."""
+    found = None if path is None or not path.exists() else read_status(path)
+    try:
+        return {} if found is None else _counts(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        _LOG.warning("counts begin again: %s cannot be read: %s", path, error)
+        return {}
+
+
+def _counts(found: Mapping[str, Any]) -> dict[str, StreamCounts]:
+    made = {}
+    for name, kept in found.get("kept", {}).items():
+        sensors = {int(number): _sensor(one) for number, one in kept["sensors"].items()}
+        now = {
+            int(one["number"]): _sensor(one) for one in found["sensors"] if one["stream"] == name
+        }
+        end, dropped = Position.from_json(kept["end"]).to_json(), int(kept["dropped"])
+        made[name] = StreamCounts(str(kept["log"]), end, dropped, {**sensors, **now})
+    return made
+
+
+def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | None) -> StreamCounts:
+    """The same, with readings that were stored after the status was written last.
+
+    `end` is that of the writer, which may have found more than was published. `only` is the number
+    of a stream's only sensor; None: it stands in every row.
+    """
+    more: Counter[int] = Counter()
+    start = Position.from_json(before.end)
+    if start.row >= end.row:  # nothing came, or a power failure has taken it
+        return before
+    try:
+        for frame in log.read(start, end):
+            if only is None:
+                more.update(frame.rows[SENSOR].to_pylist())
+            else:
+                more[only] += len(frame.rows)
+    except LogError:  # it was trimmed, or is damaged: that must not keep the stream from going on
+        return before
+    sensors = dict(before.sensors)
+    for number, rows in more.items():
+        found = sensors.get(number, SensorCounts())
+        sensors[number] = replace(found, readings=found.readings + rows)
+    return replace(before, sensors=sensors)
+
+
+def _sensor(found: Mapping[str, Any]) -> SensorCounts:
+    given = {one.name: found[one.name] for one in fields(SensorCounts)}
+    for name, value in given.items():
+        is_text = name in ("last_error", "last_value")
+        is_fine = isinstance(value, str if is_text else int)
+        if not (is_fine or (value is None and name.startswith("last_"))):
+            raise ValueError(f"{name} is {value!r}")
+    return SensorCounts(**given)

@@ -1,0 +1,106 @@
+"""What the log tells of sensors and their streams."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from nilometer.model.events import event
+from nilometer.model.names import count
+from nilometer.model.time import format_duration
+from nilometer.sensors.manager.sensor_record import SensorRecord
+
+TELL_EVERY: Final = 60.0
+"""What may come with every reading is told once in so many seconds."""
+_SECOND: Final = 1_000_000
+_LOG: Final = logging.getLogger("nilometer.sensors")
+
+
+def tell_lost(sensor: SensorRecord) -> bool:
+    """A sensor cannot be reached, or is reached no more; True: it has been told."""
+    told = event("sensor_lost", sensor.stream, **_about(sensor), reason=sensor.last_error)
+    words = "sensor %s of %s is lost, and is tried again and again: %s"
+    _LOG.warning(words, sensor.name, sensor.stream, sensor.last_error, extra=told)
+    return True
+
+
+def tell_regained(sensor: SensorRecord) -> bool:
+    """A sensor that was lost is there again; False: it is lost no more."""
+    told = event("sensor_regained", sensor.stream, **_about(sensor))
+    _LOG.info("sensor %s of %s is there again", sensor.name, sensor.stream, extra=told)
+    return False
+
+
+def tell_closed(sensor: SensorRecord) -> None:
+    """A sensor was closed for good."""
+    told = event("sensor_closed", sensor.stream, **_about(sensor), reason=sensor.last_error)
+    words = "sensor %s of %s was closed: %s"
+    _LOG.error(words, sensor.name, sensor.stream, sensor.last_error, extra=told)
+
+
+def tell_silent(sensor: SensorRecord, now: int) -> None:
+    """A sensor has not spoken for longer than expected."""
+    silence = now - (sensor.silent_since or now)
+    told = event("sensor_silent", sensor.stream, **_about(sensor), seconds=silence / 1e6)
+    what = "sent nothing" if sensor.gaps.heard is None else "been silent"
+    expected = "" if sensor.expected is None else f", expected every {_span(sensor.expected)}"
+    words = "sensor %s of %s has %s for %s%s"
+    _LOG.warning(words, sensor.name, sensor.stream, what, _span(silence), expected, extra=told)
+
+
+def tell_speaks(sensor: SensorRecord) -> None:
+    """A sensor that was silent speaks again."""
+    told = event("sensor_speaks", sensor.stream, **_about(sensor))
+    _LOG.info("sensor %s of %s speaks again", sensor.name, sensor.stream, extra=told)
+
+
+def tell_more_silent(stream: str, more: int) -> None:
+    """Sensors fell silent that are not named."""
+    told = event("sensor_silent", stream, stream=stream, count=more)
+    _LOG.warning("and %d other sensors of %s are silent", more, stream, extra=told)
+
+
+def tell_backlog(stream: str, rows: int) -> None:
+    """Readings that the other side had kept were stored with the time of their arrival."""
+    told = event("backlog", stream, stream=stream, count=rows)
+    words = (
+        "%s got about %s that had been kept while nobody listened, and that bear the time of their "
+        "arrival: declare a column with the time at which they were taken"
+    )
+    _LOG.warning(words, stream, count(rows, "reading"), extra=told)
+
+
+def tell_dead_letters(stream: str, letters: int, reason: str) -> None:
+    """Readings could not be stored."""
+    told = event("dead_letters", stream=stream, count=letters, reason=reason)
+    words = "%s got %s that could not be stored, the last because %s"
+    _LOG.warning(words, stream, count(letters, "reading"), reason, extra=told)
+
+
+def tell_trouble(stream: str, reason: str) -> None:
+    """Readings cannot be appended at present."""
+    told = event("append_failed", stream, stream=stream, reason=reason)
+    _LOG.error("the log of %s cannot be written: %s", stream, reason, extra=told)
+
+
+def tell_dropped(stream: str, rows: int) -> None:
+    """Readings were dropped for want of room."""
+    told = event("readings_dropped", stream, stream=stream, count=rows)
+    _LOG.warning(
+        "%s of %s were dropped for want of room", count(rows, "reading"), stream, extra=told
+    )
+
+
+def tell_appending(stream: str) -> None:
+    """Readings can be appended again."""
+    told = event("append_works", stream, stream=stream)
+    _LOG.info("the log of %s can be written again", stream, extra=told)
+
+
+def _span(micros: int) -> str:
+    """A length of time, to the second where it is long."""
+    return format_duration(micros if micros < _SECOND else micros // _SECOND * _SECOND)
+
+
+def _about(sensor: SensorRecord) -> dict[str, Any]:
+    return {"stream": sensor.stream, "sensor": sensor.name, "errors": sensor.errors}

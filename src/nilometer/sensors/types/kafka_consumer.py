@@ -1,0 +1,166 @@
+"""A consumer of all partitions of some topics, which is told where to begin with each."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from nilometer.errors import InputError
+from nilometer.model.kafka import (
+    check_brokers,
+    client_settings,
+    reach_of_cluster,
+    read_servers,
+    uses_tls,
+)
+from nilometer.sensors.types.kafka_positions import Held, Place
+
+_LOG: Final = logging.getLogger("nilometer.kafka")
+_SETTINGS: Final = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+    "isolation.level": "read_committed",
+    "queued.min.messages": 10_000,
+    "queued.max.messages.kbytes": 16_384,
+    "max.poll.interval.ms": 86_400_000,
+    "fetch.error.backoff.ms": 100,
+}
+_ENDED: Final = frozenset(
+    {KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._FATAL}
+)
+"""Errors of the whole client: it is given up, and another one begins."""
+_COUNT_EVERY: Final = 1.0
+_Found = TypeVar("_Found")
+
+
+class TopicConsumer:
+    """Nothing that it reads is committed to the cluster: positions are kept by whoever stores."""
+
+    def __init__(self, chosen: Mapping[str, Any], group: str) -> None:
+        """`chosen` are the options of the stream type; `group` is a name for the cluster's log."""
+        servers = read_servers(chosen["servers"], tls=uses_tls(chosen))
+        self._reach = reach_of_cluster(servers, private=chosen["private"])
+        self._topics: tuple[str, ...] = chosen["topic"]
+        self._timeout: float = chosen["timeout"]
+        self._where = chosen["servers"]
+        self._trouble: Exception | None = None
+        """Why it cannot go on, which is told once what has come before is taken."""
+        self._count_after = 0.0
+        self._behind: int | None = None
+        settings = {**client_settings(servers, chosen), **_SETTINGS, "group.id": group}
+        try:
+            self._consumer = Consumer(settings | {"error_cb": self._note}, logger=_LOG)
+        except KafkaException as error:
+            raise InputError(
+                "the options do not make a client of Kafka", detail=_words(error)
+            ) from error
+
+    def cluster(self) -> str | None:
+        """The id of the cluster; raises if it cannot be reached, or leads where it must not."""
+        cluster: str | None = self._about(self._topics[0]).cluster_id
+        return cluster
+
+    def places(self) -> list[Place]:
+        """All partitions that the topics have now."""
+        found: list[Place] = []
+        for topic in self._topics:
+            about = self._about(topic).topics[topic]
+            if about.error is not None:
+                raise LookupError(
+                    f"topic {topic} cannot be read at {self._where}: {about.error.str()}"
+                )
+            found += [Place(topic, number) for number in sorted(about.partitions)]
+        return found
+
+    def held(self, place: Place) -> Held:
+        """The offsets that a partition holds now."""
+        of = TopicPartition(place.topic, place.partition)
+        return Held(*self._ask(lambda: self._consumer.get_watermark_offsets(of, self._timeout)))
+
+    def offset_at(self, place: Place, micros: int, held: Held) -> int:
+        """The offset of the first message at an instant or later; the end if there is none."""
+        asked = [TopicPartition(place.topic, place.partition, -(-micros // 1000))]
+        (found,) = self._ask(lambda: self._consumer.offsets_for_times(asked, self._timeout))
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return held.high if found.offset < 0 else int(found.offset)
+
+    def read(self, positions: Mapping[Place, int]) -> None:
+        """Read these partitions from now on, from these offsets on."""
+        self._consumer.assign(
+            [TopicPartition(*place, offset) for place, offset in positions.items()]
+        )
+
+    def take(self, most: int, wait: float) -> list[Message]:
+        """The messages that are there; waits for the first one."""
+        if self._trouble is not None:
+            raise self._trouble
+        first = self._consumer.poll(wait)
+        found = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
+        for message in found:
+            if (error := message.error()) is not None:
+                self._trouble = _explained(message, error)
+        good = [one for one in found if one.error() is None]
+        if self._trouble is not None and not good:
+            raise self._trouble
+        return good
+
+    def behind(self, positions: Mapping[Place, int]) -> int | None:
+        """How many messages have not been read yet, as far as the cluster has told."""
+        if time.monotonic() >= self._count_after:
+            self._count_after = time.monotonic() + _COUNT_EVERY
+            self._behind = sum(self._wait_at(place, at) for place, at in positions.items())
+        return self._behind
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _about(self, topic: str) -> Any:
+        """What the cluster says of itself and a topic."""
+        found = self._ask(lambda: self._consumer.list_topics(topic, self._timeout))
+        check_brokers(((one.host, one.port) for one in found.brokers.values()), self._reach)
+        return found
+
+    def _wait_at(self, place: Place, position: int) -> int:
+        of = TopicPartition(place.topic, place.partition)
+        told = self._consumer.get_watermark_offsets(of, cached=True)
+        return 0 if told is None else max(0, int(told[1]) - position)
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() in _ENDED or error.fatal():
+            self._trouble = ConnectionError(f"{self._where}: {error.str()}")
+
+    def _ask(self, question: Callable[[], _Found]) -> _Found:
+        """An answer of the cluster, or a reason that says who did not answer."""
+        try:
+            return question()
+        except KafkaException as error:
+            self._consumer.poll(0)  # tells what went wrong underneath, if anything is known
+            raise self._trouble or ConnectionError(f"{self._where}: {_words(error)}") from error
+
+
+def _explained(message: Message, error: KafkaError) -> Exception:
+    place = f"{message.topic()}/{message.partition()}"
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:
+        return LookupError(
+            f"offset {message.offset()} of {place} is not there any more: the topic is looked at "
+            "again"
+        )
+    return ConnectionError(f"{place}: {error.str()}")
+
+
+def _words(error: KafkaException) -> str:
+    told = error.args[0]
+    return str(told.str()) if isinstance(told, KafkaError) else str(told)

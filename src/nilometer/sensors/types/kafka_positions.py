@@ -1,0 +1,127 @@
+"""Where reading a topic goes on: positions as they are kept in the log, and what became of them.
+
+A position is the offset of the next message of a partition. Each row is stored with its own
+position, and the last row of each poll with those of all partitions: whatever was stored before
+a crash, the greatest position of each partition is among the keys that a log gives back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple, TypeAlias
+
+from nilometer.errors import InputError
+
+FROM_START: Final = "start"
+FROM_NOW: Final = "now"
+FAIL: Final = "fail"
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+Positions: TypeAlias = Mapping[Place, int]
+
+
+class Held(NamedTuple):
+    """The offsets that a partition holds: from `low`, before `high`."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Where to begin with a partition."""
+
+    place: Place
+    offset: int
+    kept: int
+    """Messages before this offset had been kept while nobody listened."""
+    gone: int = 0
+    """How many offsets before it are not there any more."""
+
+    @property
+    def reason(self) -> str:
+        """Why something is missing, in words."""
+        return (
+            f"offsets {self.offset - self.gone} to {self.offset - 1} of {self.place} were removed "
+            "by the retention of the topic before they were read"
+        )
+
+
+def cluster_mark(cluster: str | None) -> str:
+    """What tells the positions in one cluster from those in another."""
+    return blake2b((cluster or "").encode(), digest_size=4).hexdigest()
+
+
+def spell(mark: str, positions: Iterable[tuple[Place, int]]) -> bytes:
+    """Positions as a key of the log.
+
+    >>> spell("0011aabb", [(Place("plant", 0), 17), (Place("plant", 1), 4)])
+    b'0011aabb plant/0:17,plant/1:4'
+    """
+    return f"{mark} {','.join(f'{place}:{offset}' for place, offset in positions)}".encode()
+
+
+def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
+    """The greatest position of every partition of a cluster, of all that was stored.
+
+    >>> read_positions("0011aabb", [b"0011aabb plant/0:17,plant/1:4", b"0011aabb plant/0:18"])
+    {Place(topic='plant', partition=0): 18, Place(topic='plant', partition=1): 4}
+    """
+    found: dict[Place, int] = {}
+    for key in sorted(keys):
+        of, _, listed = key.decode(errors="replace").partition(" ")
+        for part in listed.split(",") if of == mark else ():
+            name, _, offset = part.rpartition(":")
+            topic, _, partition = name.rpartition("/")
+            if topic and partition.isdecimal() and offset.isdecimal():
+                place = Place(topic, int(partition))
+                found[place] = max(found.get(place, 0), int(offset))
+    return found
+
+
+def begin(
+    held: Mapping[Place, Held],
+    known: Positions,
+    start: Callable[[Place, Held], int],
+    when_reset: str,
+) -> list[Begin]:
+    """Where to begin with partitions: after what was stored, or as `start` says of a new topic.
+
+    A partition that was added to a topic is read from its first message on.
+    """
+    topics = {place.topic for place in known}
+    return [
+        _resume(place, found, known.get(place, 0), when_reset)
+        if place.topic in topics
+        else Begin(place, start(place, found), found.high)
+        for place, found in held.items()
+    ]
+
+
+def _resume(place: Place, held: Held, position: int, when_reset: str) -> Begin:
+    if position < held.low:
+        return Begin(place, held.low, held.high, held.low - position)
+    if position <= held.high:
+        return Begin(place, position, held.high)
+    if when_reset == FAIL:
+        raise InputError(
+            f"{place} ends before offset {position}, with which reading was to go on",
+            detail=f"it holds offsets {held.low} to {held.high}: the topic was made anew, or the "
+            "cluster has lost messages",
+            hint="ALTER STREAM … SET (when_reset = 'start') reads what is there from the start, "
+            "'now' what comes from now on",
+        )
+    offset = held.low if when_reset == FROM_START else held.high
+    return Begin(place, offset, held.high)

@@ -1,0 +1,41 @@
+"""What a message holds, as the value of a reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.sensors.stream_type import BadReadingError
+from nilometer.sensors.types.json_fields import FieldPaths, field_reader, parse_json
+from nilometer.sensors.types.text_cells import CsvLines, cell_reader
+
+FORMATS: Final = ("json", "csv", "text")
+
+
+def payload_reader(
+    form: str, fields: FieldPaths | None, columns: pa.Schema
+) -> Callable[[bytes], Any]:
+    """A function from what a message holds to the values of these columns.
+
+    >>> payload_reader("csv", None, pa.schema([("a", pa.int32()), ("b", pa.string())]))(b"1,x")
+    {'a': 1, 'b': 'x'}
+    """
+    if form == "json":
+        found = field_reader(fields)
+        return lambda payload: found(parse_json(payload))
+    if form == "csv":
+        lines = CsvLines(columns)
+        return lambda payload: lines.read(payload.decode(errors="replace").strip("\r\n"))
+    cell = cell_reader(columns.field(0))
+    return lambda payload: cell(payload.decode(errors="replace"))
+
+
+def by_column(value: Any, columns: pa.Schema, payload: bytes) -> dict[str, Any]:
+    """A value by the names of its columns; one that has no names is that of the only column."""
+    if isinstance(value, dict):
+        return value
+    if len(columns) != 1:
+        raise BadReadingError("not a JSON object", payload[:4096])
+    return {columns.names[0]: value}
