@@ -17,24 +17,38 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from nilometer.alerts.kept import Told
+from nilometer.alerts.status import AlertStatus
 from nilometer.database.at_exit import close_at_exit
+from nilometer.database.dashboards import Dashboards
 from nilometer.database.home import Home
-from nilometer.database.known import Known, Reading, everything_known
+from nilometer.database.known import Known, Reading, columns_known, everything_known
 from nilometer.database.lifecycle import RunSettings
 from nilometer.database.limits import filled, owner_of
+from nilometer.database.measures import Measures, measure
 from nilometer.database.named_frames import NamedFrames
+from nilometer.database.past import Past
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
 from nilometer.database.running import LimitChange, RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query, run_statement
+from nilometer.database.try_sensor import (
+    Tried,
+    choose_sensor,
+    declared_aside,
+    read_aside,
+    required_trial,
+)
 from nilometer.database.units import Units
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
+    AmbiguousNameError,
     ContradictionError,
     InputError,
     NilometerError,
+    SqlError,
     SqlSyntaxError,
     SqlWindowError,
     UnknownNameError,
@@ -47,6 +61,7 @@ from nilometer.model.time import Duration
 from nilometer.model.time_forms import EpochTimes, read_unit
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.log_options import StreamDefaults
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.spark.complete_frame import answer_question
 from nilometer.spark.describe import given_frame
@@ -63,6 +78,7 @@ from nilometer.sql.catalog import Catalog, Function, Relation
 from nilometer.sql.changes_plan import ChangesPlan, Plan
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.ddl.nodes import (
+    CreateAlert,
     CreateDelivery,
     CreateQuery,
     CreateSensorTable,
@@ -71,6 +87,7 @@ from nilometer.sql.ddl.nodes import (
     CreateView,
     DatabaseStatement,
     Kind,
+    Rename,
 )
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
 from nilometer.sql.execution import choose_execution
@@ -88,10 +105,12 @@ from nilometer.sql.statements import (
     require_last_query,
     told_number,
 )
+from nilometer.upkeep.backup import BackupMade
 
 _LOG: Final = logging.getLogger("nilometer.database")
 _CREATES: Final = (
     *(CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateView, CreateDelivery),
+    CreateAlert,
 )
 
 OUTCOME: Final = "outcome"
@@ -111,21 +130,24 @@ class Database:
         execution: str,
         heartbeat: Duration,
         limits: QueryLimits | None = None,
-        most_queries: int | None = None,
+        max_queries: int | None = None,
         delivery_folders: Sequence[str | Path] = (),
+        stream_defaults: StreamDefaults | None = None,
     ) -> None:
         self.spark = spark
         self.lost: NilometerError | None = None
         """Why it was closed though nobody asked for that, if it was."""
         self._units = Units()
         self._delivery_folders = [Path(one) for one in delivery_folders]
-        self._run_settings = RunSettings(spark, limits or QueryLimits(), most_queries)
+        self._run_settings = RunSettings(spark, limits or QueryLimits(), max_queries)
+        self._stream_defaults = stream_defaults or StreamDefaults()
         self._execution = choose_execution(execution)
         self._beats = beats_per_second(heartbeat)
         self._named = NamedFrames()
         self._functions: dict[str, Function] = {}
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
+        self._past: Past | None = None
         self._is_closed = False
         self._changing = threading.RLock()
 
@@ -223,12 +245,22 @@ class Database:
         """How the deliveries of queries' results are doing, by name."""
         return self._stored()[0].deliveries.statuses()
 
+    def alerts(self) -> list[AlertStatus]:
+        """How the alerts on streams and queries are doing, by name."""
+        return self._stored()[0].alerts.statuses()
+
+    def alert_history(self, name: str, *, most: int = 100) -> list[Told]:
+        """What an alert told last, the newest first."""
+        return self._stored()[0].alerts.history(name, most)
+
     def drop(self, name: str) -> None:
         """Forget the name of a DataFrame; queries that run keep running."""
         stored = None if self._home is None else self._home.catalog.find(name)
         if stored is not None and name not in self._named:
             hint = f'db.sql("DROP {stored.kind} {stored.name}")'
-            raise InputError(f"{stored.name} is no DataFrame but kept", hint=hint)
+            raise InputError(
+                f"{stored.name} is stored in the database and is not a DataFrame", hint=hint
+            )
         self._named.drop(name)
 
     @property
@@ -272,10 +304,10 @@ class Database:
         asked = f"{statement}{given.values or ''}"
         name = reader or f"query {sha256(asked.encode()).hexdigest()[:12]}"
         reading = Reading(name, reader is not None, read.from_start)
-        question, known = self._question(read, reading, buckets, "at" if at is not None else None)
         if read.explain is not None:
-            text = _explained(question, known, read.explain)
+            text = self._explain(statement, read, reading, buckets, read.explain, given.values)
             return self.spark.createDataFrame([(text,)], "plan STRING")
+        question, known = self._question(read, reading, buckets, "at" if at is not None else None)
         return answer_question(question, known.frames, self._beats, at)
 
     def execute(
@@ -286,7 +318,7 @@ class Database:
         parameters: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> Outcome:
-        """Do what a statement says that is no query; without Spark unless it needs it.
+        """Do what a statement says that is not a query; without Spark unless it needs it.
 
         Of several statements it is the last that is told of, as in `sql`.
 
@@ -320,7 +352,7 @@ class Database:
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
         read = read_query(statement, merged(parameters, values))
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
-        return _explained(*self._question(read, Reading(), buckets), chosen)
+        return self._explain(statement, read, Reading(), buckets, chosen, parameters)
 
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.
@@ -335,6 +367,39 @@ class Database:
             if isinstance(error.__cause__, ContradictionError):
                 return picture_contradiction(error.__cause__)
             raise
+
+    @property
+    def past(self) -> Past:
+        """What is stored, to be asked once."""
+        self._stored()
+        assert self._past is not None
+        return self._past
+
+    @property
+    def dashboards(self) -> Dashboards:
+        """What the console shows."""
+        return Dashboards(self._stored()[0].catalog)
+
+    def asks_past(self, statement: str, parameters: Mapping[str, Any] | None = None) -> bool:
+        """Whether a query asks for what is stored, and does not go on: `select` answers it."""
+        if self._home is None:
+            return False
+        read = read_query(statement, merged(parameters, {}))
+        return read.explain is None and self.past.is_asked(read)
+
+    def select(
+        self, statement: str, *, parameters: Mapping[str, Any] | None = None, **values: Any
+    ) -> pa.Table:
+        """The answer to a query over what is stored now: streams and results of queries are
+        tables of their rows, so no window is needed. It is answered in this process.
+
+        `FROM q FOR SYSTEM_TIME AS OF '…'` is the answer of a query as it was at an instant.
+
+        parameters, values  what `:name` stands for in the statement, by its name.
+
+        >>> db.select("SELECT COUNT(*) AS n FROM Readings WHERE v > :v", v=20)  # doctest: +SKIP
+        """
+        return self.past.select(statement, merged(parameters, values).values)
 
     def history(
         self, name: str, *, start: str | datetime | None = None, end: str | datetime | None = None
@@ -371,6 +436,32 @@ class Database:
             with suppress(UnknownNameError):  # dropped meanwhile
                 found.append((one, home.sensors(one.name)))
         return found
+
+    def try_statements(self, statements: str, *, seconds: float = 5.0, most: int = 5) -> Tried:
+        """What the first sensor sends that statements would declare; nothing of it is kept.
+
+        They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
+
+        >>> db.try_statements("CREATE STREAM S (…) FROM http WITH (…)")  # doctest: +SKIP
+        """
+        home, _ = self._stored()
+        trial = required_trial(read_statements(statements))
+        find = home.units.find
+        with declared_aside(trial, home.catalog.declaration, find) as (declared, sensor):
+            return read_aside(declared, sensor, find, seconds=seconds, most=most, enough=most)
+
+    def try_sensor(
+        self, name: str, sensor: str | None = None, *, seconds: float = 5.0, most: int = 5
+    ) -> Tried:
+        """What a sensor of a stream or sensor table sends at present; nothing of it is kept.
+
+        >>> db.try_sensor("Farm", "barn").readings  # doctest: +SKIP
+        """
+        home, _ = self._stored()
+        declared = home.catalog.require_declaration(name)
+        chosen = choose_sensor(declared, home.sensors(declared.name), sensor)
+        find = home.units.find
+        return read_aside(declared, chosen, find, seconds=seconds, most=most, enough=most)
 
     def is_declared(self, name: str) -> bool:
         """Whether a stream or sensor table has this name, in any case, read by a query or not."""
@@ -455,6 +546,15 @@ class Database:
         """How one named query is doing."""
         return self._stored()[1].status(name)
 
+    def last_samples(self) -> dict[str, HealthSample]:
+        """The newest sample of each query that has some, by name."""
+        return self._stored()[1].last_samples()
+
+    def measures(self) -> Measures:
+        """How the database is doing as a whole."""
+        home, queries = self._stored()
+        return measure(home, self.spark, queries.engine_status, queries.failures)
+
     def query_health(self, name: str) -> list[HealthSample]:
         """A query after each micro-batch of the last ten minutes, oldest first."""
         return self._stored()[1].health(name)
@@ -463,15 +563,25 @@ class Database:
         """Start the named queries again that ran when the database was closed; their names.
 
         Those that could not be started are tried again if that may help; the error names them.
-        Deliveries go on, too.
+        Deliveries and alerts go on, too.
         """
         home, queries = self._stored()
         home.deliveries.resume()
+        home.alerts.resume()
         return queries.resume()
 
     def warm_up(self) -> None:
         """Have the engine of named queries ready before the first of them comes."""
         self._stored()[1].warm_up()
+
+    def back_up(self, destination: str) -> BackupMade:
+        """Add a backup of all that is kept to a folder, or a URI; queries run on meanwhile.
+
+        >>> db.back_up("/mnt/backups").manifest.name  # doctest: +SKIP
+        '20260131T120000Z'
+        """
+        home, _ = self._stored()
+        return home.back_up(destination)
 
     def forget_reader(self, reader: str) -> None:
         """Let logs no longer keep rows for a reader (`sql(…, reader=…)`) that has stopped."""
@@ -482,9 +592,11 @@ class Database:
     def close(self) -> None:
         """Stop named queries, store what sensors have sent, and let them go."""
         with self._changing:
-            home, queries = self._home, self._queries
+            home, queries, past = self._home, self._queries, self._past
             self._is_closed = self._is_closed or home is not None
-            self._home, self._queries = None, None
+            self._home, self._queries, self._past = None, None, None
+        if past is not None:
+            past.close()
         if queries is not None:
             queries.close()
         if home is not None:
@@ -503,6 +615,7 @@ class Database:
             path, catalog, logs, self._select, self._units, self._delivery_folders, self._lose
         )
         self._queries = RunningQueries(self._home, self._plan, self._beats, self._run_settings)
+        self._past = Past(self._home)
         close_at_exit(self)
         if self.lost is not None:  # already, while it was being opened
             raise self.lost
@@ -545,6 +658,8 @@ class Database:
 
     def _run(self, statement: DatabaseStatement, owner: str | None = None) -> Outcome:
         self._refuse_taken(statement)
+        if isinstance(statement, CreateStream | CreateSensorTable):
+            statement = replace(statement, stream=self._stream_defaults.fill(statement.stream))
         return run_statement(statement, *self._stored(), owner)
 
     def _select(self, rows: pa.Table, where: str) -> set[int]:
@@ -554,7 +669,7 @@ class Database:
         self, statement: Statement, reading: Reading, buckets: int | None = None
     ) -> tuple[Plan, Known]:
         """The plan of a query that goes on, whatever it reads."""
-        known, catalog, number = self._to_compile(reading, buckets)
+        known, catalog, number = self._to_compile(statement, reading, buckets)
         plan = self._executed(compile_statement(statement, catalog, number))
         return plan, known.with_inline_rows(plan, self.spark)
 
@@ -566,16 +681,44 @@ class Database:
         at_instant: str | None = None,
     ) -> tuple[Question, Known]:
         """How a statement is answered here and now."""
-        known, catalog, number = self._to_compile(reading, buckets)
+        known, catalog, number = self._to_compile(statement, reading, buckets)
         question = compile_question(statement, catalog, number, at_instant=at_instant)
         question = replace(question, plan=self._executed(question.plan))
         return question, known.with_inline_rows(question.plan, self.spark)
 
-    def _to_compile(self, reading: Reading, buckets: int | None) -> tuple[Known, Catalog, int]:
+    def _explain(
+        self,
+        text: str,
+        read: Statement,
+        reading: Reading,
+        buckets: int | None,
+        form: ExplainFormat,
+        values: Mapping[str, Any] | None,
+    ) -> str:
+        """What a statement will do if it goes on, and if it is asked once."""
+        is_past = self._home is not None and form is ExplainFormat.TEXT and self.past.is_asked(read)
+        if not is_past:
+            return _explained(*self._question(read, reading, buckets), form)
+        try:
+            going_on = _explained(*self._question(read, reading, buckets), form)
+        except (UnknownNameError, AmbiguousNameError):
+            raise
+        except SqlError:  # it cannot go on
+            return self.past.explain(text, values)
+        try:
+            once = self.past.explain(text, values)
+        except SqlError as error:
+            once = f"asked once, it cannot be answered: {error.message}"
+        return f"{going_on}\n{once}"
+
+    def _to_compile(
+        self, statement: Statement, reading: Reading, buckets: int | None
+    ) -> tuple[Known, Catalog, int]:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
         use_here(self.spark)
-        known = self._everything(reading)
+        columns = columns_known(statement, self._home, reading.columns)
+        known = self._everything(replace(reading, columns=columns))
         engine = SparkEngine(known.frames)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)
         return known, catalog, buckets or shuffle_partitions(self.spark)
@@ -596,6 +739,9 @@ class Database:
         if isinstance(statement, _CREATES):
             with placed(statement.place):
                 self._named.refuse(statement.name)
+        elif isinstance(statement, Rename):
+            with placed(statement.to_place):
+                self._named.refuse(statement.to)
 
     def _require_new(self, name: object, frame: object) -> None:
         self._named.require_new(name, frame)
@@ -626,8 +772,9 @@ def connect(
     execution: str = "auto",
     heartbeat: Duration = "1s",
     limits: QueryLimits | None = None,
-    most_queries: int | None = None,
+    max_queries: int | None = None,
     delivery_folders: Sequence[str | Path] = (),
+    stream_defaults: StreamDefaults | None = None,
 ) -> Database:
     """A Database on a Spark session, classic or Spark Connect.
 
@@ -640,13 +787,16 @@ def connect(
     heartbeat  how often answers over arrival times (or with idle streams) are brought up to
                date though nothing arrives: at most a second.
     limits     what named queries may take that say nothing else; by default all they want.
-    most_queries  how many named queries may run at one time; None: any number.
+    max_queries  how many named queries may run at one time; None: any number.
     delivery_folders  below which deliveries may write files, instead of `deliveries` in the folder.
+    stream_defaults  how long, and how much, streams keep that say nothing of it.
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
     require_supported(spark.version)
-    database = Database(spark, execution, heartbeat, limits, most_queries, delivery_folders)
+    database = Database(
+        spark, execution, heartbeat, limits, max_queries, delivery_folders, stream_defaults
+    )
     if path is not None or catalog is not None or logs is not None:
         database._open(None if path is None else Path(path), catalog, logs)
     return database

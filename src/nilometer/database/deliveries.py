@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from nilometer.alerts.kept import SILENCED
 from nilometer.database.units import Units
 from nilometer.deliveries.delivery import Delivery, DeliverySettings
 from nilometer.deliveries.find_units import (
@@ -21,6 +22,7 @@ from nilometer.deliveries.find_units import (
 from nilometer.deliveries.reading import begin, end, read_progress, rows_behind
 from nilometer.deliveries.status import DeliveryState, DeliveryStatus
 from nilometer.deliveries.unit import DeliveryUnit, UnitSetting
+from nilometer.deliveries.unsilenced import Unsilenced
 from nilometer.errors import InputError, SqlError
 from nilometer.log.clock import now_micros
 from nilometer.log.layout import TIMESTAMP
@@ -76,7 +78,7 @@ class Deliveries:
         given = {option: one.value for option, one in statement.options.items()}
         with self._changing:
             with placed(statement.query_place):
-                query = self._catalog.require(statement.query, Kind.QUERY).name
+                query = self._catalog.require(statement.query, Kind.QUERY, Kind.ALERT).name
             options = self._read(statement, query, given)
             with placed(statement.place):
                 made = self._catalog.create_delivery(
@@ -118,6 +120,13 @@ class Deliveries:
             self._halt(kept.name)
             end(self._log_of(kept.query), kept.name)
             self._catalog.drop(Kind.DELIVERY, kept.name)
+
+    def query_renamed(self, query: str) -> None:
+        """Go on with the deliveries of a query that has this name from now on."""
+        with self._changing:
+            for name in self.of_query(query):
+                if self._halt(name):
+                    self._start(self._require(name))
 
     def of_query(self, query: str) -> list[str]:
         """The deliveries, running or not, of a query's results."""
@@ -207,7 +216,7 @@ class Deliveries:
     def _make_unit(self, kept: StoredDelivery) -> DeliveryUnit:
         options = read_unit_options(kept.unit, kept.options)
         made: DeliveryUnit = unit_class(kept.unit)(self._setting(kept.name, kept.query, options))
-        return made
+        return made if self._catalog.alert(kept.query) is None else Unsilenced(made, SILENCED)
 
     def _setting(self, name: str, query: str, options: Mapping[str, Any]) -> UnitSetting:
         return UnitSetting(name, query, options, self._folders, self._units.find)
@@ -240,6 +249,8 @@ class Deliveries:
             lost=0 if progress is None else progress.lost,
             last_error=kept.error if running is None else running.last_error,
             next_try=None if running is None else running.next_try,
+            retries=0 if running is None else running.retries,
+            last_success=None if progress is None else progress.last,
         )
 
     def _require(self, name: str) -> StoredDelivery:

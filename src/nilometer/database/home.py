@@ -6,30 +6,46 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from socket import gethostname
 from typing import Final
-from urllib.parse import quote
-from uuid import uuid4
 
 import pyarrow as pa
 
+from nilometer.database.alerts import Alerts
 from nilometer.database.deliveries import Deliveries
 from nilometer.database.lease import Lease
+from nilometer.database.storage_watch import StorageWatch
 from nilometer.database.units import Units
-from nilometer.errors import CatalogError, InputError, LogError, NilometerError
-from nilometer.log.dead_letters import dead_letter_log
+from nilometer.errors import (
+    BackupError,
+    CatalogError,
+    InputError,
+    InUseError,
+    LogError,
+    NilometerError,
+)
+from nilometer.log.dead_letters import DEAD, dead_letter_log
 from nilometer.log.delete import delete_log
 from nilometer.log.location import inside
+from nilometer.model.served_at import LOCK_FILE, written_holder
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.log_options import read_stream_options
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.upkeep.backup import BackupMade, make_backup
+from nilometer.upkeep.format import read_format, write_format
+from nilometer.upkeep.identity import take_identity
+from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, LOGS, file_name
 
 STATUS_FILE: Final = "status.json"
-CATALOG_FILE: Final = "catalog.sqlite"
+_TRIES: Final = 5
+_LOOKED_AT_SECONDS: Final = 0.02
 
 Selector = Callable[[pa.Table, str], set[int]]
 """The versions in a table of sensor rows that satisfy a condition."""
@@ -53,68 +69,115 @@ class Home:
         `lost` is told if the catalog is lost to another database, or out of reach for long.
         """
         self.is_temporary = path is None
-        self.folder = (path or Path(tempfile.mkdtemp(prefix="nilometer-"))).expanduser().absolute()
+        self.folder = _place(path or Path(tempfile.mkdtemp(prefix="nilometer-")))
         _make(self.folder)
-        self._logs = _absolute(logs or str(self.folder / "logs"))
+        self.logs = _absolute(logs or str(self.folder / LOGS))
         self._select = select
         self.units = units or Units()
         self.broken: dict[str, LogError] = {}
         """Streams whose logs cannot be used, and why: the others are not to suffer."""
+        self._altering = threading.Lock()
         self._closing = ExitStack()
         with ExitStack() as opening:
             if self.is_temporary:
                 opening.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            opening.callback(os.close, _take(self.folder / "lock", f"the database {self.folder}"))
+            opening.callback(
+                os.close, _take(self.folder / LOCK_FILE, f"the database {self.folder}")
+            )
+            read_format(self.folder)  # a newer one is refused before anything is changed
+            identity = take_identity(self.folder)
             opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
             self.catalog = opening.enter_context(opened)
             if (file := self.catalog.file) is not None:
-                lock = file.with_name(f"{file.name}.lock")
-                opening.callback(os.close, _take(lock, f"the catalog {file}"))
+                beside = file.with_name(f"{file.name}.lock")
+                opening.callback(os.close, _take(beside, f"the catalog {file}"))
             else:
-                lease = Lease(self.catalog, _holder(self.folder), lost)
+                lease = Lease(self.catalog, _holder(self.folder, identity), lost)
                 opening.callback(_release, lease)
             self.manager = StreamManager(
                 self.log_of,
                 self.sensors,
                 self._selected,
                 find_unit=self.units.find,
-                settings=ManagerSettings(identity=_identity(self.folder)),
+                settings=ManagerSettings(identity=identity),
                 status_file=self.folder / STATUS_FILE,
             )
             self.manager.start()
             opening.callback(self.manager.stop)
             for declaration in self.catalog.declarations():
                 self._watch(declaration)
+            self.alerts = Alerts(self.catalog, self.log_of)
+            opening.callback(self.alerts.close)
             folders = [one.expanduser().absolute() for one in delivery_folders]
             self.deliveries = Deliveries(
-                self.catalog, self.log_of, self.units, folders or [self.folder / "deliveries"]
+                self.catalog, self.log_of, self.units, folders or [self.folder / DELIVERIES]
             )
             opening.callback(self.deliveries.close)
+            self.storage = StorageWatch(self)
+            self.storage.start()
+            opening.callback(self.storage.stop)
+            with suppress(OSError):  # a full disk: it is said the next time
+                write_format(self.folder)
             self._closing = opening.pop_all()
 
     def log_of(self, name: str) -> str:
         """Where the log of a stream, a sensor table or a query's results lies."""
-        return inside(self._logs, quote(name.lower(), safe=""))
+        owner = name.lower().removesuffix(DEAD)
+        key = self.catalog.key(owner) + (DEAD if owner != name.lower() else "")
+        return inside(self.logs, file_name(key))
 
     def checkpoint_of(self, query: str) -> Path:
         """Where a query keeps how far it has come."""
-        return self.folder / "checkpoints" / quote(query.lower(), safe="")
+        return self.folder / CHECKPOINTS / file_name(self.catalog.key(query))
 
     def add_stream(self, declaration: Declaration) -> None:
         """Begin with a new stream or sensor table, and not with what another one has left."""
-        self._delete_logs(declaration.name)  # a process may have ended between the steps of DROP
+        self.delete(self.files_of(declaration.name))  # DROP may have ended between its steps
         self.manager.watch(declaration)
 
-    def remove_stream(self, name: str) -> None:
+    def change_stream(self, name: str, before: Declaration) -> None:
+        """Go on with a stream or sensor table that is altered; `before`: what it was."""
+        with self._altering:  # whoever comes last goes on with the last change
+            declared = self.catalog.require_declaration(name)
+            is_same = (declared.name, _of_type(declared)) == (before.name, _of_type(before))
+            self.manager.forget(before.name, pause=is_same)
+            self.broken.pop(before.name, None)
+            try:
+                self.manager.watch(declared)
+                self.alerts.source_changed(declared.name)
+            except LogError as error:
+                self.broken[declared.name] = error
+                raise
+
+    def files_of(self, name: str) -> list[str]:
+        """Where all lies that belongs to something that has a name."""
+        logs = [self.log_of(name), self.log_of(dead_letter_log(name))]
+        return [*logs, str(self.checkpoint_of(name))]
+
+    def remove_stream(self, name: str, files: Sequence[str]) -> None:
         """Delete what is left of a stream or sensor table that was dropped."""
         self.manager.forget(name)
         self.broken.pop(name, None)
-        self._delete_logs(name)
+        self.delete(files)
 
-    def remove_query(self, name: str) -> None:
-        """Delete what is left of a query that was dropped."""
-        self._delete_logs(name)
-        shutil.rmtree(self.checkpoint_of(name), ignore_errors=True)
+    def delete(self, files: Sequence[str]) -> None:
+        """Delete what is left of something that was dropped."""
+        *logs, checkpoint = files
+        for log in logs:
+            delete_log(log)
+        shutil.rmtree(checkpoint, ignore_errors=True)
+
+    def back_up(self, destination: str) -> BackupMade:
+        """Add a backup of the folder to a destination."""
+        own = (self.folder / CATALOG_FILE).resolve()
+        if self.catalog.file != own or "://" in self.logs:
+            raise BackupError(
+                "only a database that is wholly in files can be backed up",
+                detail="its catalog or its logs lie elsewhere",
+                hint="back up PostgreSQL, and object stores, by their own means, and the folder "
+                "while nobody has it open",
+            )
+        return make_backup(self.folder, destination, Path(self.logs))
 
     def close(self) -> None:
         """Store what was read, let all sensors go, and let others have the folder."""
@@ -133,10 +196,6 @@ class Home:
         except LogError as error:
             self.broken[declaration.name] = error
 
-    def _delete_logs(self, name: str) -> None:
-        for log in (name, dead_letter_log(name)):
-            delete_log(self.log_of(log))
-
     def _selected(self, declaration: Declaration, where: str | None) -> set[int]:
         """The numbers of the sensors that satisfy a condition."""
         sensors = self.catalog.sensors(declaration.name)
@@ -145,6 +204,17 @@ class Home:
         rows = self.catalog.sensor_rows(declaration.name)
         versions = self._select(rows, where)
         return {one.number for one in sensors if one.version in versions}
+
+
+def _place(path: Path) -> Path:
+    """The folder, wherever this process works; `..` goes by links, which Spark does not know."""
+    found = path.expanduser().absolute()
+    return found.resolve() if ".." in found.parts else found
+
+
+def _of_type(declared: Declaration) -> object:
+    """With which options its sensors are contacted."""
+    return read_stream_options(declared.options).of_type
 
 
 def _absolute(logs: str) -> str:
@@ -156,7 +226,7 @@ def _make(folder: Path) -> None:
     """Make a folder into which only this user can look, unless there is one to write to."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / "lock").touch()
+        (folder / LOCK_FILE).touch()
     except OSError as error:
         raise InputError(
             f"the database {folder} cannot be opened",
@@ -172,39 +242,38 @@ def _take(file: Path, what: str) -> int:
     except OSError as error:
         hint = "it needs a folder that this user may write to"
         raise InputError(f"{what} cannot be opened", detail=str(error), hint=hint) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not _locked(lock):
         holder = os.read(lock, 300).decode(errors="replace").strip()
         os.close(lock)
-        raise InputError(
+        raise InUseError(
             f"{what} is in use",
             detail=f"{holder or 'another process'} has it open",
             hint="close it there, or use another one",
-        ) from None
+        )
     os.ftruncate(lock, 0)
     with suppress(OSError):  # a full disk: who has it is for people alone
-        os.pwrite(lock, f"process {os.getpid()} of {gethostname()}".encode(), 0)
+        os.pwrite(lock, written_holder().encode(), 0)
     return lock
 
 
-def _holder(folder: Path) -> str:
+def _locked(lock: int) -> bool:
+    """Lock a file; somebody who only looks whether it is held has it for a moment."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            time.sleep(_LOOKED_AT_SECONDS)
+    return False
+
+
+def _holder(folder: Path, identity: str) -> str:
     """As whom a folder takes a catalog: it finds its own lease again, a copy of it does not."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     place = folder.stat()
-    return f"{_identity(folder)} of {gethostname()} {boot} {place.st_dev}:{place.st_ino}"
+    return f"{identity} of {gethostname()} {boot} {place.st_dev}:{place.st_ino}"
 
 
 def _release(lease: Lease) -> None:
     with suppress(CatalogError):  # it ends by itself
         lease.close()
-
-
-def _identity(folder: Path) -> str:
-    """A name that is this database's alone, and stays."""
-    file = folder / "identity"
-    if not file.exists():
-        aside = folder / "identity.new"
-        aside.write_text(f"nilometer-{uuid4().hex[:12]}")
-        aside.replace(file)  # whole or not at all: an empty name would be others', too
-    return file.read_text().strip()

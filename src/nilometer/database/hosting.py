@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -19,12 +18,12 @@ from nilometer.log.options import Fsync
 from nilometer.log.writer import make_log
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.spark.engine import Engine, HostedQuery
+from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.host_query import engine_plan, host_plan
 from nilometer.spark.start_query import Destination
 from nilometer.sql.changes_plan import Plan
 from nilometer.sql.compile_scalar import NotInSubsetError
-
-_FOLDER: Final = "engine"
+from nilometer.upkeep.places import ENGINE
 
 
 class Hosting:
@@ -43,8 +42,8 @@ class Hosting:
             if self._engine is None:
                 ids = {hosted_id(one) for one in self._home.catalog.queries()}
                 known = {one for one in ids if one is not None}
-                folder = self._home.folder / _FOLDER
-                self._engine = Engine(self._session, folder, self._beats, known)
+                folder = self._home.folder / ENGINE
+                self._engine = Engine(self._session, folder, self._beats, known, self._home.logs)
             return self._engine
 
     def plan(self, plan: Plan, known: Known) -> EnginePlan | str:
@@ -81,13 +80,20 @@ class Hosting:
             logs=[(one.log, one.name) for one in hosted.feeds],
             needs_now=plan.needs_now,
         )
-        return self.engine.host(name, hosted, entry)
+        made = self.engine.host(name, hosted, entry)
+        made.name = query.name
+        return made
 
     def drop(self, query: NamedQuery) -> None:
         """Forget what the engine keeps of a query."""
         name = hosted_id(query)
         if name is not None:
             self.engine.drop(name)
+
+    @property
+    def status(self) -> EngineStatus:
+        """How the engine is doing, if there is one."""
+        return EngineStatus() if self._engine is None else self._engine.status
 
     def warm_up(self) -> None:
         """Have the engine ready before the first query comes."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 import pyarrow as pa
@@ -11,15 +11,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nilometer.database.home import Home
 from nilometer.errors import LogError, UnknownNameError
+from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
-from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sensors.catalog.stored_queries import KNOWN, NamedQuery
 from nilometer.sensors.declaration import Declaration
 from nilometer.spark.log_cursor import EARLIEST, LATEST
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
 from nilometer.sql.catalog import Relation, SensorColumns, rows_name
 from nilometer.sql.changes_plan import Plan
+from nilometer.sql.query_text import Statement, names_read
 from nilometer.sql.questions import sources_of
+from nilometer.sql.statements import read_query
 
 APPEND = "append"
 CHANGELOG = "changelog"
@@ -78,6 +81,17 @@ class Reading:
     """Whether it begins at the oldest row that is kept, not at the end."""
     begins_now: bool = False
     """Whether it is started at once, and so begins with what comes from now on."""
+    columns: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The columns, by their names in files, that it knows of some streams, by their keys."""
+    instead: Declaration | None = None
+    """A stream as it would be, in the place of the one of that name."""
+
+    def sees(self, declared: Declaration, key: str) -> Declaration:
+        """A stream as this statement knows it."""
+        if self.instead is not None and self.instead.name == declared.name:
+            declared = self.instead
+        known = self.columns.get(key)
+        return declared if known is None else declared.only(known)
 
 
 def everything_known(
@@ -94,9 +108,10 @@ def everything_known(
     }
     queries: dict[str, str] = {}
     if home is not None:
-        for declared in home.catalog.declarations():
+        for stored in home.catalog.declarations():
+            declared = reading.sees(stored, home.catalog.key(stored.name))
             relations[declared.name] = relation_of(declared)
-            makers[declared.name] = partial(_stream, home, spark, declared.name, reading)
+            makers[declared.name] = partial(_stream, home, spark, declared, reading)
             if declared.is_sensor_table:
                 makers[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
         for name, schema in home.catalog.tables().items():
@@ -112,11 +127,45 @@ def everything_known(
     return Known(relations, Frames(makers), queries)
 
 
+def columns_known(
+    statement: Statement, home: Home | None, own: Mapping[str, Collection[str]]
+) -> Mapping[str, Collection[str]]:
+    """The columns that a statement knows of streams.
+
+    The texts of queries whose answers change become part of it, and mean what they did.
+    """
+    queries = [] if home is None else home.catalog.queries()
+    changing = [one for one in queries if one.kind == CHANGELOG and one.options.get(KNOWN)]
+    if home is None or not changing:
+        return own
+    texts = {one.name.lower(): one.text for one in queries}
+    texts |= {one.name.lower(): one.text for one in home.catalog.views()}
+    todo, seen = names_read(statement), set[str]()
+    while todo:
+        seen.add(name := todo.pop())
+        todo |= names_read(read_query(texts[name])) - seen if name in texts else set()
+    found = dict(own)
+    for query in changing:
+        for key, columns in query.options[KNOWN].items() if query.name.lower() in seen else ():
+            found[key] = set(found.get(key, columns)) & set(columns)
+    return found
+
+
+def columns_read(plan: Plan) -> list[tuple[str, list[str]]]:
+    """What a plan reads of each of its sources."""
+    return [
+        (one.relation.name, [f"{c.ref.sql} {c.kind}" for c in one.carried])
+        for one in sources_of(plan)
+    ]
+
+
 def relation_of(declared: Declaration) -> Relation:
     """A stream or sensor table as statements see it."""
     relation = describe_log(declared.name, declared.layout)
     implicit = declared.time is None or declared.is_sensor_table
-    relation = replace(relation, has_implicit_time=implicit)
+    idle = declared.shown_idle
+    waits = "" if idle is None else f"idle {'' if idle == 'never' else 'after '}{idle}"
+    relation = replace(relation, has_implicit_time=implicit, waits=waits)
     if declared.end is not None:
         inside = () if declared.column is None else (declared.column,)
         relation = replace(relation, end=(*inside, declared.end))
@@ -164,18 +213,21 @@ def _sensor_rows(home: Home, spark: SparkSession, declared: Declaration) -> Data
     return spark.createDataFrame(rows)
 
 
-def _stream(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStream:
+def _stream(home: Home, spark: SparkSession, declared: Declaration, reading: Reading) -> LogStream:
     """The log of a stream, which nobody fills if it is broken: then it is not to be read."""
+    name = declared.name
     if (why := home.broken.get(name)) is not None:
         raise LogError(
             f"the log of {name} cannot be used",
             detail=f"{why.message}: {why.detail}",
             hint="restore its files and open the database again, or DROP it",
         )
-    return _log(home, spark, name, reading)
+    return _log(home, spark, name, reading, declared.layout)
 
 
-def _log(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStream:
+def _log(
+    home: Home, spark: SparkSession, name: str, reading: Reading, layout: LogLayout | None = None
+) -> LogStream:
     return LogStream(
         spark,
         home.log_of(name),
@@ -183,4 +235,5 @@ def _log(home: Home, spark: SparkSession, name: str, reading: Reading) -> LogStr
         reader=reading.reader,
         is_named=reading.is_named,
         begins_now=reading.begins_now,
+        known=layout,
     )

@@ -21,20 +21,38 @@ from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.hosting import Hosting
 from nilometer.database.known import Known, Reading
-from nilometer.database.limits import buckets_of, hosted_id, limits_of, results_error, state_error
+from nilometer.database.limits import (
+    begins_at_start,
+    buckets_of,
+    hosted_id,
+    limits_of,
+    replaces,
+    results_error,
+    state_error,
+)
+from nilometer.database.query_events import (
+    tell_begun,
+    tell_dead_letters,
+    tell_failed,
+    tell_well,
+)
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
 from nilometer.database.run_table import RunTable
+from nilometer.database.stalls import Progress
 from nilometer.database.supervisor import EVERY
 from nilometer.engine.plan import EnginePlan
 from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import dead_letter_log
 from nilometer.log.options import LogOptions
-from nilometer.log.registrations import forget, hold_readers, readers_of, release
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import find_reader, forget, hold_readers, readers_of, release
 from nilometer.model.time import FOREVER
-from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.sensors.catalog.stored_queries import KNOWN, NamedQuery, QueryState
+from nilometer.sensors.declaration import Declaration
 from nilometer.spark.engine import HostedQuery
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.idle_monitors import end_idle_monitors
@@ -43,9 +61,11 @@ from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.changes_plan import Plan
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement
+from nilometer.sql.questions import sources_of
 from nilometer.sql.statements import read_query
 
 _STOP_WITHIN: Final = 30
+_BEGIN: Final = Position(0, 0)
 _TIDY_AFTER: Final = 20
 MOST_OWN: Final = 32
 """So many queries may have a streaming query of Spark each, where their number is limited."""
@@ -88,6 +108,8 @@ class QueryLifecycle:
         self._settings = settings
         self._runs = runs
         self._stops = 0
+        self.failures = 0
+        """How often queries have failed."""
         session = settings.session
         self.hosting = None if session is None else Hosting(home, session, beats)
         """The engine that queries share; None: there is no Spark."""
@@ -99,23 +121,29 @@ class QueryLifecycle:
             raise unknown_query(name)
         return found
 
-    def plan(self, name: str, statement: Statement, buckets: int | None = None) -> Planned:
-        """The plan of a query of this name."""
-        reading = Reading(name, True, statement.from_start, begins_now=True)
+    def plan(self, reader: str, statement: Statement, buckets: int | None = None) -> Planned:
+        """The plan of a query that logs know by this name."""
+        reading = Reading(reader, True, statement.from_start, begins_now=True)
         return self._plan(statement, reading, buckets)
-
-    def plan_text(self, name: str, text: str, buckets: int | None = None) -> Planned:
-        """Plan a new query from its text alone, as every start does: its state belongs to that."""
-        return self.plan(name, read_query(text), buckets)
 
     def plan_for_engine(self, planned: Planned) -> EnginePlan | str:
         """A plan that was made for one bucket, for the database's engine, or why not."""
         assert self.hosting is not None
         return self.hosting.plan(*planned)
 
-    def plan_again(self, query: NamedQuery) -> Planned:
-        """Plan a query as it was planned when it began, whatever machine this is."""
-        return self.plan(query.name, read_query(query.text), buckets_of(query))
+    def plan_again(self, query: NamedQuery, instead: Declaration | None = None) -> Planned:
+        """Plan a query as it was planned when it began, whatever machine this is.
+
+        `instead`: with a stream as it would be.
+        """
+        statement, columns = read_query(query.text), query.options.get(KNOWN, {})
+        starts = begins_at_start(query) or statement.from_start
+        reading = Reading(query.reader, True, starts, instead is None, columns, instead)
+        return self._plan(statement, reading, buckets_of(query))
+
+    def plan_with(self, statement: Statement, instead: Declaration | None) -> Planned:
+        """The plan of a text, with a stream as it would be."""
+        return self._plan(statement, Reading(instead=instead), 1)
 
     def begin(
         self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
@@ -135,9 +163,13 @@ class QueryLifecycle:
             with started_in_pool(self._settings.session, f"query {run.place}"):
                 run.handle = start_query(plan, known.frames, destination, self._beats)
         run.has_worked = False
+        run.replaces = replaces(query)
+        if run.replaces is not None and not run.ends:
+            run.ends = {log: LogReader.open(log).end for log, _ in self._readers_of(run)}
+        run.progress = Progress(_inputs(plan))
         run.health.size = result_size(location)
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
-        self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=run.state.error)
+        self._keep_state(query.name, QueryState.RUNNING, run.state)
 
     def _require_room(self, run: QueryRun) -> None:
         """Refuse one more query of Spark's where the number of queries is limited."""
@@ -174,7 +206,11 @@ class QueryLifecycle:
         query = self.require(run.name)
         try:
             self._runs.take_place(run)
-            self.begin(run, query, self.plan_again(query), run.state)
+            before = run.state or RunState(
+                QueryPhase.WAITING, error=query.error, failures=query.failures
+            )
+            self.begin(run, query, self.plan_again(query), before)
+            tell_begun(run.name, run.state)
         except LimitError as error:
             return error
         except Exception as error:
@@ -208,6 +244,7 @@ class QueryLifecycle:
         run.look_after = now + _LOOK_PAUSE * max(0, len(self._runs) - _FEW)
         reports = handle.recentProgress if run.health.wants_all(last) else [last]
         size = result_size(self._home.log_of(run.name))
+        tell_dead_letters(run.name, size.dead_letters - run.health.size.dead_letters)
         for sample in run.health.add(reports, size, now, _BUDGET):
             run.has_worked = True
             if (error := state_error(run.name, sample.state_bytes, run.limits)) is not None:
@@ -215,6 +252,7 @@ class QueryLifecycle:
                 return
         assert run.state is not None
         if run.state.is_well_again(now, run.has_worked, self._settings.back_off):
+            tell_well(run.name, run.state.failures)
             run.state = RunState(QueryPhase.RUNNING, run.state.started)
             self._home.catalog.set_query_state(run.name, QueryState.RUNNING)
 
@@ -223,29 +261,57 @@ class QueryLifecycle:
         query, settings = self.require(run.name), self._settings
         error = results_error(query.name, error, run.limits)
         why, now = in_one_line(error), settings.clock()
-        before = run.state or RunState(QueryPhase.WAITING)
+        self.failures += 1
+        before = run.state or RunState(QueryPhase.WAITING, failures=query.failures)
         if may_be_cured(error):
             run.state = before.failed(why, now, settings.back_off, settings.chance())
+            tell_failed(query.name, run.state, now)
             self._stop_in_spark(run)
             with suppress(OSError, LogError):  # on a full disk the readers stay as they were
-                self._hold(query.name)
-            self._home.catalog.set_query_state(query.name, QueryState.RUNNING, error=why)
+                self._hold(query.reader)
+            self._keep_state(query.name, QueryState.RUNNING, run.state)
         else:
+            tell_failed(query.name, before.given_up(why), now)
             try:
                 self.halt(run)
             finally:  # a full disk may keep it from that, but does not let the query run
                 run.state = before.given_up(why)
-            self._home.catalog.set_query_state(query.name, QueryState.FAILED, error=why)
+            self._keep_state(query.name, QueryState.FAILED, run.state)
+
+    def _keep_state(self, name: str, state: QueryState, run: RunState) -> None:
+        """Let the catalog know, for the next start."""
+        self._home.catalog.set_query_state(name, state, error=run.error, failures=run.failures)
+
+    def has_caught_up(self, run: QueryRun) -> bool:
+        """Whether a query has worked through what its logs held when it began."""
+        if not run.is_active or not run.ends:
+            return False
+        read = [(log, find_reader(log, reader)) for log, reader in self._readers_of(run)]
+        return all(
+            one is not None and one.position >= run.ends.get(log, _BEGIN) for log, one in read
+        )
+
+    def let_go(self, run: QueryRun) -> None:
+        """Stop a query in whose place another one will be, and let logs forget it."""
+        readers = self._readers_of(run)
+        self.halt(run)
+        for log, reader in readers:
+            forget(log, reader)
+
+    def drop_state(self, query: NamedQuery) -> None:
+        """Forget what the engine keeps of a query."""
+        if self.hosting is not None:
+            self.hosting.drop(query)
 
     def remove(self, run: QueryRun) -> None:
         """Stop a query, and delete its results and all that it has kept."""
         query, readers = self._home.catalog.query(run.name), self._readers_of(run)
-        if query is not None and self.hosting is not None:
-            self.hosting.drop(query)
+        if query is not None:
+            self.drop_state(query)
         self._stop_in_spark(run)
         for log, reader in readers:
             forget(log, reader)
-        self._home.remove_query(run.name)
+        self._home.delete(self._home.files_of(run.name))
         self._home.catalog.drop(Kind.QUERY, run.name)
         self._runs.forget(run)
 
@@ -262,8 +328,10 @@ class QueryLifecycle:
         """The readers of a query, each with its log."""
         if isinstance(run.handle, HostedQuery) and run.handle.logs:
             return list(run.handle.logs)
+        query = self._home.catalog.query(run.name)
+        known = run.name if query is None else query.reader
         logs = [self._home.log_of(named.name) for named in self._home.catalog.names()]
-        return [(log, reader) for log in logs for reader in readers_of(log, run.name)]
+        return [(log, reader) for log in logs for reader in readers_of(log, known)]
 
     def _stop_in_spark(self, run: QueryRun) -> None:
         handle, run.handle = run.handle, None
@@ -280,10 +348,16 @@ class QueryLifecycle:
             with suppress(Exception):  # it reaches into Spark, and nothing depends on it
                 end_idle_monitors(session)
 
-    def _hold(self, name: str) -> None:
+    def _hold(self, reader: str) -> None:
         """Keep the sensors of a query that waits to be tried again."""
         for named in self._home.catalog.names():
-            hold_readers(self._home.log_of(named.name), name, now=now_micros())
+            hold_readers(self._home.log_of(named.name), reader, now=now_micros())
+
+
+def _inputs(plan: Plan) -> tuple[str, ...]:
+    """The streams and queries that a plan reads, each once."""
+    streams = (one.relation for one in sources_of(plan) if not one.is_table)
+    return tuple(dict.fromkeys(one.name for one in streams if one.rows is None))
 
 
 def unknown_query(name: str) -> InputError:

@@ -19,10 +19,11 @@ from nilometer.errors import (
 from nilometer.model.names import nearest
 from nilometer.model.options import parse_size
 from nilometer.model.time import format_duration, parse_duration
-from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sensors.catalog.stored_queries import HOSTED, READER, REPLACES, NamedQuery
 from nilometer.sql.ddl.nodes import GivenOption
 
 TEMPORARY: Final = "temporary"
+CHANGES_KEPT: Final = 86_400_000_000
 _BUCKETS: Final = "buckets"
 _OWNER: Final = "owner"
 NO_LIMIT: Final = "none"
@@ -34,7 +35,7 @@ _READ: Final[Mapping[str, Callable[[str], int]]] = {
 }
 _ON_ERROR: Final = "on_error"
 _ENGINE: Final = "engine"
-_HOSTED: Final = "hosted"
+_FROM_START: Final = "from start"
 
 
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
@@ -87,14 +88,14 @@ def _length(name: str, option: GivenOption) -> int:
     return found
 
 
-def require_possible(limits: QueryLimits, emits: str) -> None:
-    """Refuse to forget changes: an answer is made up of all of them."""
-    if limits.history is not None and emits == CHANGELOG:
-        raise InputError(
-            "the results of this query are changes, and all of them are needed",
-            detail="its answer is made up of all changes since it began",
-            hint="leave out history; `results` limits how much it keeps",
-        )
+def usual_for(kind: str, usual: QueryLimits) -> QueryLimits:
+    """The limits that a new query has by default; changes are kept for a day.
+
+    Older ones become the base of the answer, which loses nothing.
+    """
+    if kind != CHANGELOG or usual.history is not None:
+        return usual
+    return replace(usual, history=CHANGES_KEPT)
 
 
 def stored_options(
@@ -104,13 +105,18 @@ def stored_options(
     buckets: int,
     owner: str | None,
     hosted: str | None = None,
+    reader: str | None = None,
+    replaces: str | None = None,
 ) -> dict[str, Any]:
     """What the catalog keeps of a new query beside its text."""
     found = {
         _BUCKETS: buckets,
         TEMPORARY: is_temporary or None,
         _OWNER: owner,
-        _HOSTED: hosted,
+        HOSTED: hosted,
+        READER: reader,
+        REPLACES: replaces,
+        _FROM_START: replaces and True,
     }
     return _without_nothing({**asdict(limits), **found})
 
@@ -157,7 +163,22 @@ def buckets_of(query: NamedQuery) -> int | None:
 
 def hosted_id(query: NamedQuery) -> str | None:
     """Under which id the database's engine knows a query; None: it runs in one of its own."""
-    return query.options.get(_HOSTED)
+    return query.options.get(HOSTED)
+
+
+def begins_at_start(query: NamedQuery) -> bool:
+    """Whether it began with all that its streams kept, though its text does not say so."""
+    return bool(query.options.get(_FROM_START, False))
+
+
+def replaces(query: NamedQuery) -> str | None:
+    """The query in whose place it will be once it has caught up; None: it is its own."""
+    return query.options.get(REPLACES)
+
+
+def replacement_of(name: str) -> str:
+    """What a query is called that will be in the place of another."""
+    return f"{name} (new)"
 
 
 def owner_of(query: NamedQuery) -> str | None:

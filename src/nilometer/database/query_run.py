@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -11,6 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.database.back_off import BackOff
 from nilometer.database.health import HealthHistory
 from nilometer.database.query_status import QueryLimits, QueryPhase
+from nilometer.database.stalls import Progress
+from nilometer.log.position import Position
 from nilometer.spark.engine import HostedQuery
 
 QueryHandle: TypeAlias = StreamingQuery | HostedQuery
@@ -65,11 +68,16 @@ class QueryRun:
     handle: QueryHandle | None = None
     place: int | None = None
     """Its place among those that run, while it has one: from 0, the lowest that was free."""
+    progress: Progress = field(default_factory=Progress)
     health: HealthHistory = field(default_factory=HealthHistory)
     limits: QueryLimits = field(default_factory=QueryLimits)
     """Those with which it was started."""
     look_after: int = 0
     """When to look at it again."""
+    replaces: str | None = None
+    """The query in whose place it will be once it has caught up, and"""
+    ends: Mapping[str, Position] = field(default_factory=dict)
+    """where the logs that it reads ended when it began."""
     has_worked: bool = False
     """Whether its present run has finished a micro-batch."""
 

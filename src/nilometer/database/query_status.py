@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from nilometer.model.time import format_instant
 from nilometer.operators.metrics import StreamMetrics
 
 
@@ -14,6 +15,8 @@ class QueryPhase(StrEnum):
     """Where a named query is."""
 
     RUNNING = "running"
+    STALLED = "stalled"
+    """It runs, but does not get on: nothing comes, or what came waits for something."""
     RESTARTING = "restarting"
     """It has failed; another attempt follows, later after every failure."""
     WAITING = "to be resumed"
@@ -22,6 +25,49 @@ class QueryPhase(StrEnum):
     """Somebody stopped it."""
     FAILED = "failed"
     """It has failed in a way that another attempt would not cure, such as a limit."""
+
+
+class StallReason(StrEnum):
+    """Why a query does not get on."""
+
+    NO_INPUT = "no input"
+    """Nothing that it reads arrives."""
+    HELD = "held"
+    """Something arrives, but the watermark waits for a stream, or a sensor of one."""
+    ENGINE = "engine"
+    """Rows are there, and nobody computes them."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Who keeps a query from getting on."""
+
+    reason: StallReason
+    stream: str
+    """The stream or query that it reads; several, where nothing comes of any."""
+    sensor: str | None
+    since: int | None
+    """Microseconds since 1970; None: that is not known."""
+    detail: str | None = None
+
+    @property
+    def cause(self) -> str:
+        """In words.
+
+        >>> Stall(StallReason.HELD, "Rooms", "roof", 0).cause
+        'the watermark waits for the sensor roof of Rooms, silent since 1970-01-01 00:00:00 UTC'
+        """
+        since = "" if self.since is None else f" since {format_instant(self.since)[:19]} UTC"
+        more = "" if self.detail is None else f": {self.detail}"
+        if self.reason is StallReason.ENGINE:
+            return f"rows of {self.stream} have not been computed{since}{more}"
+        if self.reason is StallReason.NO_INPUT:
+            return f"nothing has come of {self.stream}{since}{more}"
+        who = self.stream
+        if self.sensor is not None and self.sensor != self.stream:
+            who = f"the sensor {self.sensor} of {self.stream}"
+        silent = f", silent{since}" if self.detail is None else f"{since}{more}"
+        return f"the watermark waits for {who}{silent}"
 
 
 class OnError(StrEnum):
@@ -91,6 +137,12 @@ class QueryStatus:
     """Rows left out so far, because something of them could not be computed."""
     engine: str = EngineChoice.OWN
     """Where it runs: "shared", "own", or "moved" if it was moved there since others had to wait."""
+    lag: int | None = None
+    """How far its watermark was behind the clock when this was asked (microseconds)."""
+    rows_behind: int | None = None
+    """How many rows that are there it has not read; None: that is not known."""
+    stalled: Stall | None = None
+    """Why it does not get on, if it runs and does not."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nilometer.log.dead_letters import count_dead_letters, dead_letter_log
 from nilometer.log.location import storage_at
-from nilometer.log.published import as_watermark, read_head, segment_sizes
+from nilometer.log.published import as_watermark, read_head, stored_bytes
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,6 @@ def result_size(location: str) -> ResultSize:
     head = read_head(storage)
     if head is None:
         return ResultSize()
-    stored = sum(segment_sizes(storage).values())
+    stored = stored_bytes(storage)
     dead = count_dead_letters(dead_letter_log(location))
     return ResultSize(head.end.row, stored, as_watermark(head.watermark), dead)

@@ -84,6 +84,14 @@ class RunTable:
             if self._runs.get(run.name.lower()) is run:
                 del self._runs[run.name.lower()]
 
+    def rename(self, run: QueryRun, to: str) -> None:
+        """Know a run by another name, in the place of one that has it."""
+        with self._guard:
+            if self._runs.get(run.name.lower()) is run:
+                del self._runs[run.name.lower()]
+            run.name, run.replaces = to, None
+            self._runs[to.lower()] = run
+
     def close(self) -> list[QueryRun]:
         """Let nothing be changed from now on; the runs that there are."""
         with self._guard:

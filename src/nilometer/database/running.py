@@ -12,7 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 from nilometer.database.home import Home
-from nilometer.database.known import APPEND, CHANGELOG
+from nilometer.database.known import APPEND, CHANGELOG, columns_read
 from nilometer.database.lifecycle import (
     Planned,
     Planner,
@@ -24,8 +24,10 @@ from nilometer.database.limits import (
     altered_options,
     is_temporary,
     limits_of,
-    require_possible,
+    replacement_of,
+    replaces,
     stored_options,
+    usual_for,
 )
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import (
@@ -38,10 +40,13 @@ from nilometer.database.query_status import (
 from nilometer.database.run_table import RunTable
 from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
-from nilometer.errors import InputError, NilometerError, in_one_line
-from nilometer.sensors.catalog.stored_queries import QueryState
+from nilometer.errors import InputError, NilometerError, NoStreamError, SqlError, in_one_line
+from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.sensors.declaration import Declaration
 from nilometer.spark.engine import HostedQuery
-from nilometer.sql.changes_plan import emits_changes
+from nilometer.spark.engine_status import EngineStatus
+from nilometer.sql.changes_plan import Plan, emits_changes
+from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement, names_read
 from nilometer.sql.sensor_conditions import reads_streams
 from nilometer.sql.statements import read_query
@@ -63,7 +68,9 @@ class RunningQueries:
         self._settings = settings or RunSettings()
         self._runs = RunTable(self._settings.most)
         self._lifecycle = QueryLifecycle(home, plan, beats, self._settings, self._runs)
-        self._statuses = QueryStatuses(home.catalog, self._runs, home.log_of)
+        self._statuses = QueryStatuses(
+            home.catalog, self._runs, home.log_of, home.manager.streams, self._settings.clock
+        )
         self._supervisor = Supervisor(self.look, self._settings.look_every)
 
     @property
@@ -72,7 +79,7 @@ class RunningQueries:
         return {run.name: run.handle for run in self._runs if run.handle is not None}
 
     def statuses(self) -> list[QueryStatus]:
-        """How all queries were doing when they were looked at last; Spark is not asked."""
+        """How all queries are doing, as far as is known without asking Spark."""
         return self._statuses.all()
 
     def status(self, name: str) -> QueryStatus:
@@ -87,6 +94,22 @@ class RunningQueries:
         run = self._runs.find(self._lifecycle.require(name).name)
         return [] if run is None else run.health.recent(self._settings.clock())
 
+    def last_samples(self) -> dict[str, HealthSample]:
+        """The newest sample of each query that has some, by name."""
+        found = ((run.name, run.health.samples) for run in self._runs)
+        return {name: samples[-1] for name, samples in found if samples}
+
+    @property
+    def engine_status(self) -> EngineStatus:
+        """How the engine is doing that queries share."""
+        hosting = self._lifecycle.hosting
+        return EngineStatus() if hosting is None else hosting.status
+
+    @property
+    def failures(self) -> int:
+        """How often queries have failed here."""
+        return self._lifecycle.failures
+
     def create(
         self,
         name: str,
@@ -97,20 +120,29 @@ class RunningQueries:
         limits: LimitChange | None = None,
         temporary: bool = False,
         owner: str | None = None,
+        in_place_of: str | None = None,
     ) -> bool:
-        """Keep a query and start it; False if it is there and that may be."""
-        planned = self._planned(name, text, statement, 1 if self._lifecycle.hosting else None)
+        """Keep a query and start it; False if it is there and that may be.
+
+        `in_place_of`: a query in whose place it will be once it has caught up; so it begins at the
+        oldest rows.
+        """
+        reader, alterations = self._free_reader(name), self._home.catalog.alterations
+        given = replace(statement, from_start=statement.from_start or in_place_of is not None)
+        planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         found = self._limits(kind, limits)
         hosted = self._choose_engine(planned, found.engine)
         if hosted is None and self._lifecycle.hosting is not None:
-            planned = self._planned(name, text, statement)
+            planned = self._planned(reader, text, given)
         options = stored_options(
             found,
             is_temporary=temporary,
             buckets=planned[0].buckets,
             owner=owner,
             hosted=hosted,
+            reader=None if reader == name else reader,
+            replaces=in_place_of,
         )
         catalog = self._home.catalog
         with self._runs.alone(name) as run:
@@ -119,6 +151,9 @@ class RunningQueries:
             self._runs.take_place(run)
             catalog.create_query(name, text, kind, options=options)
             try:
+                if catalog.alterations != alterations:
+                    self._require_same(self._lifecycle.require(name), planned[0])
+                self._home.delete(self._home.files_of(name))  # another's, that ended in between
                 self._lifecycle.begin_now(run, self._lifecycle.require(name), planned)
             except BaseException:
                 with suppress(Exception):
@@ -127,9 +162,65 @@ class RunningQueries:
         self._supervisor.start()
         return True
 
+    def _require_same(self, query: NamedQuery, plan: Plan) -> None:
+        """Refuse a query that was planned for what a stream was before it was altered."""
+        if columns_read(self._lifecycle.plan_again(query)[0]) != columns_read(plan):
+            raise InputError(
+                f"a stream that {query.name} reads was altered meanwhile", hint="try it once more"
+            )
+
     def check(self, name: str, statement: Statement) -> None:
         """Refuse a query that could not run."""
         self._lifecycle.plan(name, statement)
+
+    def check_with(self, statement: Statement, instead: Declaration | None) -> None:
+        """The same, with a stream as it would be."""
+        self._lifecycle.plan_with(statement, instead)
+
+    def would_change(self, query: NamedQuery, after: Declaration) -> bool:
+        """Whether a query would be another one with a stream as it would be."""
+        try:
+            before = self._lifecycle.plan_again(query)
+        except NilometerError:
+            return False  # it cannot be planned as it is
+        try:
+            return columns_read(before[0]) != columns_read(
+                self._lifecycle.plan_again(query, after)[0]
+            )
+        except SqlError:
+            return True
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a query another name; one that runs goes on, as nothing of it knows its name."""
+        with self._runs.alone(self._lifecycle.require(name).name) as run:
+            query = self._lifecycle.require(name)
+            if self._home.catalog.query(replacement_of(query.name)) is not None:
+                raise InputError(
+                    f"query {query.name} is being replaced", hint="wait until that is done"
+                )
+            self._home.catalog.rename(Kind.QUERY, name, to)
+            self._runs.rename(run, to)
+        self._home.deliveries.query_renamed(to)
+        self._home.alerts.source_changed(to)
+
+    def replace(self, name: str, by: str) -> bool:
+        """Let a query that has caught up be in the place of another; False if it has not yet."""
+        with self._runs.alone(name) as old, self._runs.alone(by) as new:
+            if not self._lifecycle.has_caught_up(new):
+                return False
+            query = self._lifecycle.require(name)
+            files = self._home.files_of(name)
+            self._lifecycle.let_go(old)
+            self._home.catalog.replace_query(name, by)
+            self._runs.rename(new, query.name)
+            self._lifecycle.drop_state(query)
+            self._home.delete(files)
+            return True
+
+    def replacements(self) -> list[tuple[str, str]]:
+        """The queries that are being replaced, each with the one that will be in its place."""
+        found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
+        return [(old, new) for old, new in found if old is not None]
 
     def _choose_engine(self, planned: Planned, choice: EngineChoice | None) -> str | None:
         """An id in the database's engine for a query that can run there; None: it cannot."""
@@ -144,25 +235,30 @@ class RunningQueries:
             )
         return None
 
+    def _free_reader(self, name: str) -> str:
+        """By which name logs will know a new query: its own, unless they know another by that."""
+        known = {one.reader.lower() for one in self._home.catalog.queries()}
+        return name if name.lower() not in known else f"{name}+{uuid4().hex[:8]}"
+
     def _planned(
-        self, name: str, text: str, statement: Statement, buckets: int | None = None
+        self, reader: str, text: str, statement: Statement, buckets: int | None = None
     ) -> Planned:
         """The plan of a text that stands in a statement, where errors have their places."""
-        planned = self._lifecycle.plan(name, statement, buckets)
+        planned = self._lifecycle.plan(reader, statement, buckets)
         if not reads_streams(planned[0]):
-            raise InputError(
+            raise NoStreamError(
                 "this query reads no stream, so there is nothing to continue",
                 hint="run it as it is: SELECT …",
             )
-        return planned if statement.sql == text else self._lifecycle.plan_text(name, text, buckets)
+        if statement.sql == text:
+            return planned
+        alone = replace(read_query(text), from_start=statement.from_start)
+        return self._lifecycle.plan(reader, alone, buckets)
 
     def _limits(self, kind: str, change: LimitChange | None) -> QueryLimits:
         """The limits of a new query."""
-        usual = self._settings.limits
-        usual = replace(usual, history=None) if kind == CHANGELOG else usual
-        found = usual if change is None else change(usual)
-        require_possible(found, kind)
-        return found
+        usual = usual_for(kind, self._settings.limits)
+        return usual if change is None else change(usual)
 
     def start(self, name: str) -> bool:
         """Start a query that is stopped, or that waits to be tried again; False if it runs."""
@@ -193,6 +289,8 @@ class RunningQueries:
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             self._lifecycle.require(name)
             self._lifecycle.remove(run)
+        if self._home.catalog.query(replacement_of(name)) is not None:
+            self.drop(replacement_of(name))
 
     def alter(self, name: str, change: LimitChange) -> None:
         """Change the limits of a query; one that runs goes on with the new ones."""
@@ -205,7 +303,6 @@ class RunningQueries:
                     "where a query runs cannot be changed",
                     hint=f"drop {query.name}, and create it WITH (engine = '{limits.engine}')",
                 )
-            require_possible(limits, query.kind)
             self._home.catalog.set_query_options(query.name, altered_options(query, limits))
             if run.handle is not None and run.handle.isActive:
                 self._lifecycle.halt(run)
@@ -277,6 +374,8 @@ class RunningQueries:
         if self._lifecycle.hosting is not None:
             self._lifecycle.hosting.look()
         for run in self._runs:
+            if run.replaces is not None and run.is_active:
+                self._supervisor.soon(partial(self._try_replacing, run.replaces, run.name))
             if run.lock.acquire(blocking=False):
                 try:
                     if run.is_active and self._lifecycle.look_at(run):
@@ -285,6 +384,12 @@ class RunningQueries:
                     _LOG.debug("the query %s could not be looked at", run.name, exc_info=True)
                 finally:
                     run.lock.release()
+        self._statuses.look()
+
+    def _try_replacing(self, name: str, by: str) -> None:
+        with suppress(NilometerError):  # one of them was dropped
+            if (name, by) in self.replacements():
+                self.replace(name, by)
 
     def _try_again(self, run: QueryRun) -> None:
         with suppress(InputError), self._runs.alone(run.name) as found:

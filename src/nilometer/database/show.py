@@ -15,13 +15,14 @@ from nilometer.log.layout import TIMESTAMP
 from nilometer.log.registrations import registrations
 from nilometer.model.names import count
 from nilometer.model.secrets import shown_address
+from nilometer.model.time import format_duration
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.status import SensorStatus
 from nilometer.sql.ddl.nodes import Kind, Show
 
-_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
 
 _QUERIES: Final = pa.schema(
     {
@@ -34,6 +35,11 @@ _QUERIES: Final = pa.schema(
         "limits": pa.string(),
         "rows": pa.int64(),
         "dead_letters": pa.int64(),
+        "watermark": TIMESTAMP,
+        "lag": pa.duration("us"),
+        "rows_behind": pa.int64(),
+        "stalled_by": pa.string(),
+        "stalled_since": TIMESTAMP,
     }
 )
 _SENSORS: Final = pa.schema(
@@ -46,9 +52,12 @@ _SENSORS: Final = pa.schema(
         "rate": pa.float64(),
         "last_reading": pa.string(),
         "last_time": TIMESTAMP,
+        "silent_since": TIMESTAMP,
+        "expected": pa.string(),
         "errors": pa.int64(),
         "dead_letters": pa.int64(),
         "dropped": pa.int64(),
+        "behind": pa.int64(),
         "last_error": pa.string(),
     }
 )
@@ -79,6 +88,11 @@ def show_queries(queries: RunningQueries) -> Outcome:
             shown_limits(one.limits),
             one.result_rows,
             one.dead_letters,
+            one.watermark,
+            one.lag,
+            one.rows_behind,
+            None if one.stalled is None else one.stalled.cause,
+            None if one.stalled is None else one.stalled.since,
         )
         for one in found
     ]
@@ -102,16 +116,19 @@ def _sensors_of(declared: Declaration, home: Home) -> Iterator[tuple[Any, ...]]:
 
 def _doing(one: SensorStatus | None) -> tuple[Any, ...]:
     if one is None:
-        return ("not needed", *(None,) * 8)
+        return ("not needed", *(None,) * 11)
     return (
         str(one.state),
         one.readings,
         round(one.rate, 1),
         one.last_value,
         one.last_time,
+        one.silent_since,
+        None if one.expected is None else f"every {format_duration(one.expected)}",
         one.errors,
         one.dead_letters,
         one.dropped,
+        one.behind,
         one.last_error,
     )
 

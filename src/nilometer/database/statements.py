@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from nilometer.database.alert_statements import create_alert, drop_alert
+from nilometer.database.alter import alter_stream, rename
 from nilometer.database.home import Home
 from nilometer.database.limits import is_temporary, read_limits
+from nilometer.database.replace import replace_query
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
 from nilometer.database.show_streams import show_streams
@@ -14,7 +17,10 @@ from nilometer.errors import InputError
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sql.ddl.nodes import (
+    AlterAlert,
     AlterQuery,
+    AlterStream,
+    CreateAlert,
     CreateDelivery,
     CreateQuery,
     CreateSensorTable,
@@ -24,6 +30,7 @@ from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
     Kind,
+    Rename,
     Show,
     Shown,
     StartDelivery,
@@ -41,6 +48,8 @@ def run_statement(
     """Do what a statement says, wholly or not at all; `owner` has what is made."""
     match statement:
         case CreateQuery():
+            if statement.or_replace and home.catalog.query(statement.name) is not None:
+                return replace_query(statement, home, queries, owner)
             return _create_query(statement, queries, owner)
         case StartQuery():
             with placed(statement.place):
@@ -61,20 +70,36 @@ def run_statement(
             return _told(execute(home.catalog, statement), home)
         case CreateDelivery():
             return _create_delivery(statement, home)
+        case CreateAlert():
+            return create_alert(statement, home)
+        case AlterAlert():
+            return home.alerts.alter(statement)
+        case Drop(kind=Kind.ALERT):
+            return drop_alert(statement, home)
         case StartDelivery() | StopDelivery() | Drop(kind=Kind.DELIVERY):
             return _change_delivery(statement, home)
         case Drop(kind=Kind.QUERY):
             return _drop_query(statement, home, queries)
+        case AlterStream():
+            return alter_stream(statement, home, queries)
+        case Rename():
+            return rename(statement, home, queries)
         case Drop():
             with placed(statement.place):
                 _refuse_if_read(statement.name, statement.kind, home, queries)
-            return _told(execute(home.catalog, statement), home)
+            return _dropped(statement, home)
         case Show(what=Shown.QUERIES):
             return show_queries(queries)
+        case Show(what=Shown.STORAGE):
+            return home.storage.show()
         case Show(what=Shown.DELIVERIES):
             return home.deliveries.show()
-        case Describe() if _is_delivery(statement.name, home):
+        case Show(what=Shown.ALERTS):
+            return home.alerts.show()
+        case Describe() if _is_a(Kind.DELIVERY, statement.name, home):
             return home.deliveries.describe(statement.name)
+        case Describe() if _is_a(Kind.ALERT, statement.name, home):
+            return home.alerts.describe(statement.name)
         case Show(what=Shown.STREAMS):
             return show_streams(statement, home)
         case Show(what=Shown.SENSORS):
@@ -100,10 +125,17 @@ def _told(outcome: Outcome, home: Home) -> Outcome:
                     raise
             elif action is Action.ROWS_CHANGED:
                 home.manager.changed(name)
-            else:
-                home.remove_stream(name)
         case _:
             pass
+    return outcome
+
+
+def _dropped(statement: Drop, home: Home) -> Outcome:
+    """Forget something, and delete what it has kept."""
+    files = home.files_of(statement.name)
+    outcome = execute(home.catalog, statement)
+    if outcome.change is not None and outcome.change.kind in _STREAMS:
+        home.remove_stream(outcome.change.name, files)
     return outcome
 
 
@@ -143,9 +175,9 @@ def _change_delivery(statement: StartDelivery | StopDelivery | Drop, home: Home)
     return Outcome(f"delivery {name} {did}")
 
 
-def _is_delivery(name: str, home: Home) -> bool:
+def _is_a(kind: Kind, name: str, home: Home) -> bool:
     found = home.catalog.find(name)
-    return found is not None and found.kind is Kind.DELIVERY
+    return found is not None and found.kind is kind
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | None) -> Outcome:
@@ -198,3 +230,5 @@ def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) 
             f"delivery {delivery} delivers the results of {found.name}",
             hint=f"first DROP DELIVERY {delivery}",
         )
+    for alert in home.alerts.on(found.name):
+        raise InputError(f"alert {alert} looks at {found.name}", hint=f"first DROP ALERT {alert}")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nilometer.database.limits import hosted_id, is_temporary, limits_of
+from nilometer.database.query_events import tell_gets_on, tell_stalled
 from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus
 from nilometer.database.result_size import ResultSize, result_size
 from nilometer.database.run_table import RunTable
+from nilometer.database.stalls import Input, find_stall
 from nilometer.errors import LogError, NilometerError, in_one_line
+from nilometer.model.time import EARLIEST
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
+from nilometer.sensors.manager.status import StreamStatus
 from nilometer.spark.engine import HostedQuery
 
 _PHASES: Final = {
@@ -22,23 +26,88 @@ _PHASES: Final = {
     QueryState.FAILED: QueryPhase.FAILED,
 }
 """Of a query about which nothing was done here yet."""
+_DAY: Final = 86_400_000_000
+_UP: Final = (QueryPhase.RUNNING, QueryPhase.STALLED)
 
 
 class QueryStatuses:
     """Snapshots from the catalog, read again when it has changed, and from the runs."""
 
     def __init__(
-        self, catalog: SensorCatalog, runs: RunTable, log_of: Callable[[str], str]
+        self,
+        catalog: SensorCatalog,
+        runs: RunTable,
+        log_of: Callable[[str], str],
+        streams: Callable[[], Sequence[StreamStatus]],
+        clock: Callable[[], int],
     ) -> None:
         self._catalog = catalog
         self._runs = runs
         self._log_of = log_of
+        self._streams = streams
+        self._clock = clock
         self._known: tuple[int, list[NamedQuery]] = (-1, [])
         self._sizes: dict[tuple[str, int], ResultSize] = {}
 
     def all(self) -> list[QueryStatus]:
         """All queries, by name."""
-        return [self._status(query) for query in self._queries()]
+        looking = _Look(
+            {one.name: one for one in self._streams()},
+            {one.name: one for one in self._queries()},
+            self._clock(),
+        )
+        return [self._complete(name, looking) for name in looking.queries]
+
+    def look(self) -> None:
+        """See who gets on, and tell who does not any more."""
+        for run in self._runs:
+            _note_read(run, self._log_of)
+        found = self.all()
+        streams, now = {one.name: one for one in self._streams()}, self._clock()
+        queries = {one.name: one for one in found}
+        for one in found:
+            seen = self._runs.find(one.name)
+            if seen is None or seen.state is None or one.phase not in _UP:
+                continue
+            began = seen.health.last_time if seen.has_worked else seen.state.started
+            inputs = [
+                _input(name, streams.get(name), queries.get(name)) for name in seen.progress.inputs
+            ]
+            seen.progress.look(inputs, began, now)
+            if one.stalled is not None and not seen.progress.is_told:
+                tell_stalled(one.name, one.stalled)
+            elif one.stalled is None and seen.progress.is_told:
+                tell_gets_on(one.name)
+            seen.progress.is_told = one.stalled is not None
+
+    def _complete(self, name: str, looking: _Look) -> QueryStatus:
+        """A query with what depends on those that it reads."""
+        if name in looking.found:
+            return looking.found[name]
+        status = self._status(looking.queries[name])
+        run = self._runs.find(name)
+        if run is not None and run.is_active and _has_begun(status.watermark):
+            status = replace(status, lag=max(0, looking.now - (status.watermark or 0)))
+        if run is not None and status.phase is QueryPhase.RUNNING:
+            progress = run.progress
+            inputs = [
+                _input(
+                    one,
+                    looking.streams.get(one),
+                    self._complete(one, looking) if one in looking.queries else None,
+                )
+                for one in progress.inputs
+                if one != name
+            ]
+            stall = find_stall(inputs, progress.waiting_since, status.started, looking.now)
+            status = replace(
+                status,
+                phase=status.phase if stall is None else QueryPhase.STALLED,
+                rows_behind=progress.behind(inputs),
+                stalled=stall,
+            )
+        looking.found[name] = status
+        return status
 
     def _queries(self) -> list[NamedQuery]:
         generation = self._catalog.generation()
@@ -57,7 +126,7 @@ class QueryStatuses:
         state = None if run is None else run.state
         if run is None or state is None:
             size, sample = self._stored_size(query), None
-            state = RunState(_PHASES[query.state], error=query.error)
+            state = RunState(_PHASES[query.state], error=query.error, failures=query.failures)
         else:
             size = run.health.size
             sample = run.health.samples[-1] if run.health.samples else None
@@ -93,6 +162,41 @@ class QueryStatuses:
             except (LogError, OSError):
                 return ResultSize()
         return found
+
+
+@dataclass
+class _Look:
+    """What is known at one instant."""
+
+    streams: Mapping[str, StreamStatus]
+    queries: Mapping[str, NamedQuery]
+    now: int
+    found: dict[str, QueryStatus] = field(default_factory=dict)
+
+
+def _has_begun(watermark: int | None) -> bool:
+    """Whether a watermark has left the beginning of time, where answers of ever stand."""
+    return watermark is not None and watermark - EARLIEST > _DAY
+
+
+def _input(name: str, stream: StreamStatus | None, query: QueryStatus | None) -> Input:
+    if stream is not None:
+        return Input(name, stream.rows, stream)
+    return Input(name, 0 if query is None else query.result_rows, None, query)
+
+
+def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
+    """Take in how far a query has read; Spark does not say that of those of its own."""
+    handle = run.handle
+    if not isinstance(handle, HostedQuery) or not handle.positions:
+        run.progress.read = {}
+        return
+    names = {log_of(name): name for name in run.progress.inputs}
+    found: dict[str, int] = {}
+    for (log, _), position in zip(handle.logs, handle.positions, strict=False):
+        if (name := names.get(log)) is not None:
+            found[name] = min(found.get(name, position.row), position.row)
+    run.progress.read = found
 
 
 def _trouble_of(run: QueryRun | None) -> NilometerError | None:

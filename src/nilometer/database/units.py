@@ -26,7 +26,7 @@ class Units:
             raise InputError("a unit needs a name", detail=f"got {name!r}")
         if not callable(function):
             raise InputError(
-                f"unit {name} is no function",
+                f"unit {name} is not a function",
                 detail=f"got {type(function).__name__}",
                 hint="give a function, or a class whose objects can be called",
             )

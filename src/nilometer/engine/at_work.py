@@ -22,6 +22,10 @@ class AtWork:
         self._has_deaths = (folder / _DEATHS).exists()
         self._file = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
     def begin(self, query: str) -> None:
         """Say that the work on a query begins."""
         os.pwrite(self._file, query.encode().ljust(_LENGTH), 0)

@@ -88,7 +88,7 @@ class Bucket:
         self._number = number
         self._files = BucketFolder(self._plans.bucket(number))
         self._at_work = AtWork(self._files.folder)
-        self._most_seconds = MOST_SECONDS if number < APART else None
+        self._max_seconds = MOST_SECONDS if number < APART else None
         self._clock = clock
         self._logs = OpenLogs()
         self._set = PlanSet()
@@ -207,7 +207,7 @@ class Bucket:
     def _watch(self, begun: float) -> Callable[[], None]:
         def check() -> None:
             taken = self._clock() - begun
-            if self._most_seconds is not None and taken > self._most_seconds:
+            if self._max_seconds is not None and taken > self._max_seconds:
                 raise SlowQueryError(
                     "the query takes more than its share of a micro-batch",
                     detail=f"it was given up after {taken:.0f} s",
@@ -224,7 +224,7 @@ class Bucket:
         if one.plan not in self._hosted:
             self._hosted[one.plan] = pickle.loads(self._plans.plan(one.plan))
         chunks = HeldChunks(self._fetch(one.query)) if held is None else held.run.chunks
-        chunks.forget_changes()
+        chunks.forget_changes(() if kept is None else kept.chunks)
         run = QueryRun(self._hosted[one.plan], chunks)
         if kept is None or kept.state is None:
             run.begin()
@@ -277,7 +277,13 @@ class Bucket:
         is_whole = self._is_whole_due()
         listed = self._all_entries(entries) if is_whole else entries
         revision = max(self._set.revision, self._followed)
-        batch = self._files.write(number, revision, now, listed, is_whole=is_whole)
+        try:
+            batch = self._files.write(number, revision, now, listed, is_whole=is_whole)
+        except LogError:
+            # What this one had still to read is gone if another one was faster, and has swept.
+            if max(self._files.numbers(), default=-1) < number:
+                raise
+            batch = None
         if batch is None:
             self._held.clear()
             return False

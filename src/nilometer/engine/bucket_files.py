@@ -121,18 +121,12 @@ class BucketFolder:
     ) -> BatchFile | None:
         """Make the file of a micro-batch; None if another process has made it already."""
         blobs = _Blobs(self, number)
-        listed = [
-            {
-                "query": one.query,
-                "state": blobs.put(one.state),
-                "about": blobs.put(one.about),
-                "chunks": {key: blobs.put(value) for key, value in one.chunks.items()},
-                "gone": one.gone,
-                "frames": [blobs.put_here(frame) for frame in one.frames],
-                "told": one.told,
-            }
-            for one in entries
-        ]
+        try:
+            listed = [blobs.listed(one) for one in entries]
+        except LogError:
+            if not (self.folder / _name(number)).exists():
+                raise
+            return None  # the one that was faster has deleted what it replaces
         header = {"whole": is_whole, "revision": revision, "now": now, "entries": listed}
         head = json.dumps(header, separators=(",", ":")).encode()
         aside = self.folder / f".{number:0{_DIGITS}d}-{uuid4().hex}"
@@ -222,6 +216,18 @@ class _Blobs:
         self._number = number
         self._end = 0
         self.contents: list[bytes] = []
+
+    def listed(self, one: Entry) -> dict[str, Any]:
+        """An entry as the header tells of it."""
+        return {
+            "query": one.query,
+            "state": self.put(one.state),
+            "about": self.put(one.about),
+            "chunks": {key: self.put(value) for key, value in one.chunks.items()},
+            "gone": one.gone,
+            "frames": [self.put_here(frame) for frame in one.frames],
+            "told": one.told,
+        }
 
     def put(self, content: bytes | Extent | None) -> list[Any] | None:
         """Where some bytes lie: where they are already, in this file, or in one of their own."""

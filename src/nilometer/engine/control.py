@@ -13,6 +13,7 @@ from typing import Any, Final
 from nilometer.engine.bucket_files import BucketFolder, Entry, KeptQuery, batches_after
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.log.clock import now_micros
+from nilometer.log.location import inside, parent
 
 _TOGETHER: Final = 2.0
 """So long (seconds) changes that are made together may wait."""
@@ -43,9 +44,10 @@ class EngineControl:
         self._written = 0.0
         self._set = PlanSet()
 
-    def open(self, queries: set[str]) -> None:
+    def open(self, queries: set[str], logs: str) -> None:
         """Begin with what these queries have kept; nothing runs yet. What others kept is dropped.
 
+        `logs` is where all logs lie by now: they may have been moved, or copied, with the rest.
         Old plans are deleted: a plan is made anew from its statement whenever an engine starts.
         """
         with self._lock:
@@ -56,7 +58,7 @@ class EngineControl:
                 self._followed[number] = followed
                 kept |= {query: PlanEntry(query, number, None) for query in found & queries}
             known = {query: one for query, one in before.entries.items() if query in queries}
-            kept |= {query: replace(one, plan=None) for query, one in known.items()}
+            kept |= {query: _moved(replace(one, plan=None), logs) for query, one in known.items()}
             self._set = PlanSet(before.revision + 1, kept)
             self._plans.write(self._set)
             self._plans.keep_plans(set())
@@ -213,3 +215,14 @@ class EngineControl:
             self._plans.write(plans)
             self._written = time.monotonic()
         self._set = plans
+
+
+def _moved(entry: PlanEntry, folder: str) -> PlanEntry:
+    """A query whose logs lie in this folder, under the names that they had."""
+
+    def there(log: str) -> str:
+        return inside(folder, parent(log)[1]) if log else log
+
+    letters = None if entry.dead_letters is None else there(entry.dead_letters)
+    logs = [(there(log), name) for log, name in entry.logs]
+    return replace(entry, results=there(entry.results), dead_letters=letters, logs=logs)

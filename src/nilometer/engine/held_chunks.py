@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from uuid import uuid4
 
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
@@ -21,12 +21,15 @@ class HeldChunks:
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
+        self._prefix = f"{uuid4().hex}-"
+        self._count = 0
         self._chunks: dict[str, Chunk] = {}
         self._new: set[str] = set()
         self._gone: set[str] = set()
 
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
-        name = uuid4().hex
+        self._count += 1
+        name = f"{self._prefix}{self._count:x}"
         self._chunks[name] = chunk
         self._new.add(name)
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, chunk.rows.nbytes, 0)
@@ -55,9 +58,8 @@ class HeldChunks:
         self._new.clear()
         self._gone.clear()
 
-    def forget_changes(self) -> None:
-        """Be as what was saved last says."""
-        for name in self._new:
-            self._chunks.pop(name, None)
+    def forget_changes(self, saved: Container[str]) -> None:
+        """Be as what was saved last says, maybe by another process: only these are left."""
+        self._chunks = {name: one for name, one in self._chunks.items() if name in saved}
         self._new.clear()
         self._gone.clear()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from nilometer.local.shown_rows import ShownRows
+from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.operators.stage import concat
@@ -16,6 +17,8 @@ from nilometer.operators.stage import concat
 MOST_ROWS: Final = 200_000
 """A query gets at most so many rows of a log in a micro-batch: one that catches up does not
 hold back the others."""
+_Start: TypeAlias = tuple[str, str, Position]
+"""A log, in which layout it is read, and from where on."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +36,21 @@ class OpenLogs:
     """Logs that this process has read, and how their rows are shown."""
 
     def __init__(self) -> None:
-        self._readers: dict[str, LogReader] = {}
-        self._shown: dict[tuple[str, str | None], ShownRows] = {}
+        self._readers: dict[tuple[str, str], LogReader] = {}
+        self._shown: dict[tuple[str, str, str | None], ShownRows] = {}
 
-    def reader(self, log: str) -> LogReader:
+    def reader(self, log: str, layout: LogLayout) -> LogReader:
         """Raises LogError if there is no such log."""
-        if log not in self._readers:
-            self._readers[log] = LogReader.open(log)
-        return self._readers[log]
-
-    def shown(self, log: str, where: str | None) -> ShownRows:
-        """What makes stored rows of a log those that a reader sees."""
-        found = self._shown.get((log, where))
+        found = self._readers.get((log, layout.key))
         if found is None:
-            found = self._shown[log, where] = ShownRows(log, self.reader(log).layout, where)
+            found = self._readers[log, layout.key] = LogReader.open(log, layout)
+        return found
+
+    def shown(self, log: str, layout: LogLayout, where: str | None) -> ShownRows:
+        """What makes stored rows of a log those that a reader sees."""
+        found = self._shown.get((log, layout.key, where))
+        if found is None:
+            found = self._shown[log, layout.key, where] = ShownRows(log, layout, where)
         return found
 
     def forget(self) -> None:
@@ -59,51 +63,55 @@ class LogReads:
     """The logs as they are in one micro-batch."""
 
     def __init__(
-        self, logs: OpenLogs, ends: Mapping[str, Position], most_rows: int = MOST_ROWS
+        self, logs: OpenLogs, ends: Mapping[str, Position], max_rows: int = MOST_ROWS
     ) -> None:
         """Logs are read up to these ends; others, up to where they are now."""
         self._logs = logs
-        self._most_rows = most_rows
+        self._max_rows = max_rows
         self._ends = dict(ends)
         self._ranges: dict[tuple[str, Position], tuple[Position, bool]] = {}
-        self._read: dict[tuple[str, Position], tuple[pa.RecordBatch | None, int | None]] = {}
-        self._shown: dict[tuple[str, Position, str | None], pa.RecordBatch] = {}
+        self._read: dict[_Start, tuple[pa.RecordBatch | None, int | None]] = {}
+        self._shown: dict[tuple[_Start, str | None], pa.RecordBatch] = {}
 
-    def rows(self, log: str, start: Position, where: str | None) -> LogRows | None:
-        """What a log has from here on; None if that is nothing."""
-        stop, is_behind = self._range(log, start)
+    def rows(
+        self, log: str, layout: LogLayout, start: Position, where: str | None
+    ) -> LogRows | None:
+        """What a log has from here on, in this layout; None if that is nothing."""
+        reader = self._logs.reader(log, layout)
+        stop, is_behind = self._range(log, reader, start)
         if stop <= start:
             return None
-        stored, watermark = self._stored(log, start, stop)
+        begin = (log, layout.key, start)
+        stored, watermark = self._stored(begin, reader, stop)
         if stored is None:
             return LogRows(None, watermark, stop, is_behind)
-        key = (log, start, where)
+        key = (begin, where)
         if key not in self._shown:
-            self._shown[key] = self._logs.shown(log, where).show(stored)
+            self._shown[key] = self._logs.shown(log, layout, where).show(stored)
         return LogRows(self._shown[key], watermark, stop, is_behind)
 
-    def _range(self, log: str, start: Position) -> tuple[Position, bool]:
+    def _range(self, log: str, reader: LogReader, start: Position) -> tuple[Position, bool]:
         """Up to where to read, and whether there is more."""
         if log not in self._ends:
-            self._ends[log] = self._logs.reader(log).end
+            self._ends[log] = reader.end
         found = self._ranges.get((log, start))
         if found is None:
             end = self._ends[log]
             found = (end, False)
-            if end.row - start.row > self._most_rows:
-                found = (min(end, self._logs.reader(log).limit(start, self._most_rows)), True)
+            if end.row - start.row > self._max_rows:
+                found = (min(end, reader.limit(start, self._max_rows)), True)
             self._ranges[log, start] = found
         return found
 
     def _stored(
-        self, log: str, start: Position, stop: Position
+        self, begin: _Start, reader: LogReader, stop: Position
     ) -> tuple[pa.RecordBatch | None, int | None]:
-        found = self._read.get((log, start))
+        found = self._read.get(begin)
         if found is None:
-            reader = self._logs.reader(log)
+            start = begin[-1]
             frames = list(reader.read(start, stop))
             told = [one.watermark for one in frames if one.watermark is not None]
             some = [one.rows for one in frames if len(one.rows)]
             rows = concat(some, reader.layout.stored) if some else None
-            found = self._read[log, start] = (rows, told[-1] if told else None)
+            found = self._read[begin] = (rows, told[-1] if told else None)
         return found

@@ -80,6 +80,8 @@ class OpenedFeed:
     start: Position
     name: str
     """Under which the log knows how far it has been read."""
+    layout: LogLayout
+    """The columns that the plan knows; the log may have others by now."""
 
 
 @dataclass(frozen=True)

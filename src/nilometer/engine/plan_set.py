@@ -15,8 +15,9 @@ from uuid import uuid4
 
 from nilometer.errors import LogError
 from nilometer.log.local_storage import sync_folder
+from nilometer.log.sealed import seal, unseal
 
-_SET: Final = "plans.json"
+PLANS_FILE: Final = "plans.json"
 _PLANS: Final = "plans"
 BUCKETS: Final = "buckets"
 APART: Final = 1000
@@ -87,23 +88,20 @@ class PlanFolder:
     def stamp(self) -> tuple[int, int]:
         """Something else for another set."""
         try:
-            status = (self.folder / _SET).stat()
+            status = (self.folder / PLANS_FILE).stat()
         except FileNotFoundError:
             return (0, 0)
         return (status.st_ino, status.st_mtime_ns)
 
     def read(self) -> PlanSet:
         """The set as it is; an empty one if none was ever written."""
-        path = self.folder / _SET
+        path = self.folder / PLANS_FILE
         try:
-            content: dict[str, Any] = json.loads(path.read_bytes())
+            return read_plan_set(path.read_bytes())
         except FileNotFoundError:
             return PlanSet()
         except ValueError as error:
             raise LogError("the set of plans is damaged", detail=f"{path}: {error}") from None
-        entries = [PlanEntry(**one) for one in content["entries"]]
-        by_id = {one.query: one for one in entries}
-        return PlanSet(content["revision"], by_id)
 
     def write(self, plans: PlanSet) -> None:
         """Replace the set."""
@@ -112,12 +110,12 @@ class PlanFolder:
             "revision": plans.revision,
             "entries": [vars(one) for one in plans.entries.values()],
         }
-        aside = self.folder / f".{_SET}.{uuid4().hex}"
+        aside = self.folder / f".{PLANS_FILE}.{uuid4().hex}"
         with open(aside, "wb") as file:
-            file.write(json.dumps(content).encode())
+            file.write(seal(json.dumps(content).encode()))
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(self.folder / _SET)
+        aside.replace(self.folder / PLANS_FILE)
         sync_folder(self.folder)
 
     def add_plan(self, content: bytes) -> str:
@@ -138,3 +136,13 @@ class PlanFolder:
         for one in folder.iterdir() if folder.is_dir() else ():
             if one.name not in names:
                 one.unlink(missing_ok=True)
+
+
+def read_plan_set(content: bytes) -> PlanSet:
+    """A set as it was written; ValueError if these bytes are none."""
+    try:
+        found: dict[str, Any] = json.loads(unseal(content))
+        entries = [PlanEntry(**one) for one in found["entries"]]
+        return PlanSet(int(found["revision"]), {one.query: one for one in entries})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"this is not a set of plans: {error}") from None

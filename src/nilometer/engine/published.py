@@ -7,20 +7,31 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from nilometer.log.sealed import seal, unseal
+
 _NAME: Final = "published-{}.json"
 
 
 def read_published(folder: Path, bucket: int) -> int:
     """The last file of a bucket whose results are all durable in their logs; -1: none."""
     try:
-        return int(json.loads((folder / _NAME.format(bucket)).read_bytes())["durable"])
-    except (FileNotFoundError, ValueError):  # written in part: all is published once more
+        return read_published_file(folder, bucket)
+    except ValueError:  # written in part: all is published once more
         return -1
+
+
+def read_published_file(folder: Path, bucket: int) -> int:
+    """The same; ValueError if what was written is damaged."""
+    try:
+        content = (folder / _NAME.format(bucket)).read_bytes()
+    except FileNotFoundError:
+        return -1
+    return int(json.loads(unseal(content))["durable"])
 
 
 def write_published(folder: Path, bucket: int, durable: int) -> None:
     """Remember it."""
     path = folder / _NAME.format(bucket)
     aside = path.with_name(f".{path.name}.{uuid4().hex}")
-    aside.write_text(json.dumps({"durable": durable}))
+    aside.write_bytes(seal(json.dumps({"durable": durable}).encode()))
     aside.replace(path)

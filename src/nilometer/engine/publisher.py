@@ -21,6 +21,7 @@ from nilometer.engine.failure import describe_failure
 from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet, is_together
 from nilometer.engine.published import read_published, write_published
 from nilometer.errors import LogError
+from nilometer.kernels.net_changes import net_changes
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import DeadLetter, append_batch
@@ -31,11 +32,12 @@ from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.position import Position
 from nilometer.log.published import read_layout
 from nilometer.log.registrations import commit_all
+from nilometer.log.sealed import seal, unseal
 from nilometer.log.writer import LogWriter
 
 DURABLE_EVERY: Final = 10.0
 _TRIM_EVERY: Final = 30.0
-_STUCK: Final = "stuck"
+STUCK: Final = "stuck"
 _SHOWN: Final = "shown-{}"
 _RETRY_EVERY: Final = 2.0
 _TAKE_OVER: Final = 30.0
@@ -234,7 +236,7 @@ class Publisher:
             options = LogOptions(
                 fsync=Fsync(known.fsync), memory=0, disk=known.disk, history=known.history
             )
-            writer = LogWriter.open(known.results, layout[0], options)
+            writer = LogWriter.open(known.results, layout[0], options, net=net_changes)
             found = self._open[known.query] = _Results(writer, self.clock())
         return found
 
@@ -246,12 +248,12 @@ class Publisher:
         error: Exception | None = None,
     ) -> None:
         """Keep results apart that cannot be appended, so that the bucket's files can go."""
-        folder = self.folder / _STUCK / known.query
+        folder = self.folder / STUCK / known.query
         folder.mkdir(parents=True, exist_ok=True)
         told = {**told, "sizes": [len(one) for one in frames]}
         head = json.dumps(told).encode()
         aside = folder / f".{told['key']:012d}"
-        aside.write_bytes(len(head).to_bytes(8, "little") + head + b"".join(frames))
+        aside.write_bytes(seal(len(head).to_bytes(8, "little") + head + b"".join(frames)))
         aside.replace(folder / f"{told['key']:012d}")
         if error is not None:
             self._waits(known.query, error)
@@ -261,27 +263,20 @@ class Publisher:
         self._waiting[query] = self.clock() + _RETRY_EVERY
         if _is_held(error) and self.clock() - self._begun < _TAKE_OVER:
             return  # an earlier publisher is about to end
-        path = self.folder / _STUCK / query / ".why"
+        path = self.folder / STUCK / query / ".why"
         path.write_text(json.dumps(describe_failure(error)))
         sync_folder(path.parent)
 
     def _try_again(self, query: str) -> None:
         """Append what waits, oldest first."""
-        folder, known = self.folder / _STUCK / query, self._set.entries.get(query)
+        folder, known = self.folder / STUCK / query, self._set.entries.get(query)
         if known is not None and not is_together(known.bucket, self.bucket):
             del self._waiting[query]
             return
         for path in sorted(one for one in folder.iterdir() if not one.name.startswith(".")):
             if known is not None:
-                content = path.read_bytes()
-                size = int.from_bytes(content[:8], "little")
-                told, body = json.loads(content[8 : 8 + size]), content[8 + size :]
-                frames, start = [], 0
-                for length in told["sizes"]:
-                    frames.append(body[start : start + length])
-                    start += length
                 try:
-                    self._append(known, told, frames)
+                    self._append(known, *read_stuck(path.read_bytes()))
                 except Exception as error:
                     self._waits(query, error)
                     return
@@ -301,10 +296,27 @@ class Publisher:
             commit_all(log, readers, now=now_micros())
 
 
+def read_stuck(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """Results that were put aside, and what is told of them; LogError if they are damaged."""
+    try:
+        content = unseal(content)
+        size = int.from_bytes(content[:8], "little")
+        told: dict[str, Any] = json.loads(content[8 : 8 + size])
+        frames, start = [], 8 + size
+        for length in told["sizes"]:
+            frames.append(content[start : start + length])
+            start += length
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogError("results that wait for their log are damaged", detail=str(error)) from None
+    if start != len(content):
+        raise LogError("results that wait for their log are damaged", detail="they end too early")
+    return told, frames
+
+
 def stuck_queries(folder: Path) -> list[str]:
     """The queries whose results cannot be appended at present."""
     try:
-        return os.listdir(folder / _STUCK)
+        return os.listdir(folder / STUCK)
     except FileNotFoundError:
         return []
 
@@ -320,7 +332,7 @@ def shown_up_to(folder: Path, bucket: int) -> int:
 def stuck_results(folder: Path, query: str) -> dict[str, Any] | None:
     """Why the results of a query cannot be appended to their log, if they cannot."""
     try:
-        found: dict[str, Any] = json.loads((folder / _STUCK / query / ".why").read_bytes())
+        found: dict[str, Any] = json.loads((folder / STUCK / query / ".why").read_bytes())
     except (FileNotFoundError, ValueError):
         return None
     return found

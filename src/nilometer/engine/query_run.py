@@ -73,7 +73,8 @@ class QueryRun:
         came = is_behind = False
         numbers = [n for n, part in enumerate(self._hosted.plan.parts) for _ in part.feeds]
         for place, (number, opened) in enumerate(zip(numbers, self._hosted.feeds, strict=True)):
-            found = reads.rows(opened.log, self.positions[place], opened.feed.where)
+            at = self.positions[place]
+            found = reads.rows(opened.log, opened.layout, at, opened.feed.where)
             if found is None:
                 continue
             came, is_behind = True, is_behind or found.is_behind

@@ -100,7 +100,7 @@ def result_layout(schema: pa.Schema, plan: Plan) -> LogLayout:
     _require_distinct(schema.names)
     if schema.field(TIME).type != TIMESTAMP:
         raise InputError(
-            f"a column of the results is named {TIME} and is no time", hint="rename it with AS"
+            f"a column of the results is named {TIME} and is not a time", hint="rename it with AS"
         )
     return LogLayout(schema, TIME, changes=emits_changes(plan))
 

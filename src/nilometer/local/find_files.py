@@ -98,7 +98,7 @@ def find_files(name: str, path: Path) -> Files:
 
 
 def require_folder(name: str, path: Path) -> None:
-    """Refuse to follow what is no folder."""
+    """Refuse to follow what is not a folder."""
     if not path.is_dir():
         raise InputError(
             f"there is no folder {path} for {name}",

@@ -49,7 +49,7 @@ class ShownRows:
         return int(versions.max()) < len(self._known) and bool(self._known[versions].all())
 
     def _read_static_rows(self) -> None:
-        static = read_static_rows(self._location)
+        static = read_static_rows(self._location, self._layout.sensors)
         versions = np.asarray(static.column(SENSOR), dtype=np.int64)
         size = int(versions.max()) + 1 if len(versions) else 0
         self._static = static

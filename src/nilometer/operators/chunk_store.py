@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
@@ -21,7 +21,15 @@ class ChunkRef:
     checksum: int
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "id": self.id,
+            "rows": self.rows,
+            "first": self.first,
+            "last": self.last,
+            "level": self.level,
+            "size": self.size,
+            "checksum": self.checksum,
+        }
 
 
 class ChunkStore(Protocol):

@@ -29,7 +29,7 @@ class Pending:
         self._types = tuple(types)
         self._layout = RowLayout(len(types), ())
         self._frontier = NEVER
-        self.buffer = StreamBuffer(self._layout, Kernel.MERGE, store, most_rows=_MOST_ROWS)
+        self.buffer = StreamBuffer(self._layout, Kernel.MERGE, store, max_rows=_MOST_ROWS)
 
     def take(self, new: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
         """All changes strictly before a new frontier, of these and of those kept; keep the rest."""

@@ -58,4 +58,4 @@ class SourceReader:
         instant = EARLIEST if self.is_table else now
         if instant is None:
             return pa.nulls(size, TIMESTAMP)
-        return pa.array(np.full(size, instant), pa.int64()).cast(TIMESTAMP)
+        return pa.array(np.full(size, instant)).view(TIMESTAMP)

@@ -30,10 +30,10 @@ class StreamBuffer:
     """The chunks of one stream, oldest first."""
 
     def __init__(
-        self, layout: RowLayout, kernel: Kernel, store: ChunkStore, most_rows: int = FOREVER
+        self, layout: RowLayout, kernel: Kernel, store: ChunkStore, max_rows: int = FOREVER
     ) -> None:
         """An empty buffer; chunks of so many rows are merged no more."""
-        self._most_rows = most_rows
+        self._max_rows = max_rows
         self.refs: list[ChunkRef] = []
         self._layout = layout
         self._kernel = kernel
@@ -98,7 +98,7 @@ class StreamBuffer:
             dead.update({ref.id: 0 for ref in self.refs if ref.id not in dead})
 
     def _full_level(self) -> list[ChunkRef] | None:
-        small = [ref for ref in self.refs if ref.size < MOST_BYTES and ref.rows < self._most_rows]
+        small = [ref for ref in self.refs if ref.size < MOST_BYTES and ref.rows < self._max_rows]
         for level in {ref.level for ref in small}:
             group = [ref for ref in small if ref.level == level]
             if len(group) >= FANOUT:

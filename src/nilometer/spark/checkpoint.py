@@ -20,7 +20,8 @@ from zipfile import BadZipFile, ZipFile
 
 from nilometer.errors import CheckpointError
 from nilometer.log.storage import Storage
-from nilometer.log.stored_json import read_json
+from nilometer.log.stored_json import json_bytes, read_json
+from nilometer.spark.state_paths import point_state_here
 
 _KEPT: Final = "planned.json"
 _FORMAT: Final = 1
@@ -93,7 +94,7 @@ class Checkpoint:
             "synced": now,
             "planned": {number: planned[number] for number in newest},
         }
-        storage.write(_KEPT, [json.dumps(content).encode()])
+        storage.write(_KEPT, [json_bytes(content)])
 
     def mend(self, storage: Storage, last: tuple[str, int] | None) -> None:
         """Put right what a power cut has left, given the micro-batch that the log took in last.
@@ -111,6 +112,7 @@ class Checkpoint:
             )
         if not self._folder.is_dir():
             return
+        point_state_here(self._folder)
         self._mend_metadata(last)
         self._mend_offsets(kept, last)
         self._mend_commits()

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +27,9 @@ from nilometer.log.clock import now_micros
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import release_all
+from nilometer.spark.engine_events import tell_moved, tell_restart
 from nilometer.spark.engine_source import NAME, EngineSource
+from nilometer.spark.engine_status import EngineStatus, last_seconds, progress_of
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.register_source import register_source
@@ -62,13 +63,19 @@ class Engine:
     waiting is moved to a bucket with a streaming query of its own.
     """
 
-    def __init__(self, session: SparkSession, folder: Path, beats: float, known: set[str]) -> None:
-        """`known` are the ids of the queries that may have state here."""
+    def __init__(
+        self, session: SparkSession, folder: Path, beats: float, known: set[str], logs: str
+    ) -> None:
+        """`known` are the ids of the queries that may have state here; `logs`, where those lie."""
         self._session = session
+        self._run = uuid4().hex
+        """What workers remember of a folder is for this engine alone: another may follow there."""
         self._folder = folder
         self._beats = beats
         self._lock = threading.RLock()
         self._looking = threading.Lock()
+        self.restarts = 0
+        """How often a streaming query of Spark has ended and was to be started again."""
         self._hosted: dict[str, HostedQuery] = {}
         self._running: dict[int, StreamingQuery] = {}
         """Spark's queries, by the first of their buckets."""
@@ -76,7 +83,7 @@ class Engine:
         """Why they have ended, if they have, until they work again."""
         cores = session.sparkContext.defaultParallelism if hasattr(session, "_sc") else 2
         self._control = EngineControl(folder, max(1, min(_MOST_BUCKETS, cores)))
-        self._control.open(known)
+        self._control.open(known, logs)
         shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
     def host(self, query: str, plan: HostedPlan, entry: PlanEntry) -> HostedQuery:
@@ -135,6 +142,14 @@ class Engine:
                     move = partial(self._move_apart, query, hosted)
                     threading.Thread(target=move, name="move", daemon=True).start()
 
+    @property
+    def status(self) -> EngineStatus:
+        """How many queries it has, and how long their last micro-batches took."""
+        hosted = [one for one in list(self._hosted.values()) if one.isActive]
+        apart = sum(one.is_apart for one in hosted)
+        running = list(self._running.values())
+        return EngineStatus(len(hosted) - apart, apart, self.restarts, last_seconds(running))
+
     def _take_reports(self) -> None:
         with self._looking:
             for report in self._control.reports():
@@ -173,6 +188,8 @@ class Engine:
         told = SessionError("the engine was stopped") if error is None else explain_failure(error)
         pause = min(_LONGEST_PAUSE, 0.25 * 2**failures)
         self._troubles[bucket] = _Trouble(told, failures, time.monotonic() + pause)
+        self.restarts += 1
+        tell_restart(bucket, told, failures)
 
     def trouble(self, query: str) -> NilometerError | None:
         """Why the engine of a query does not work at present, if it does not."""
@@ -201,6 +218,7 @@ class Engine:
             .option("folder", str(self._folder))
             .option("beats", str(self._beats))
             .option("bucket", str(bucket))
+            .option("run", self._run)
             .load()
         )
         place = f"engine of {self._folder.parent.name}"
@@ -222,6 +240,7 @@ class Engine:
                 return  # somebody has stopped it meanwhile
             if is_free:
                 self._start(self._control.move_apart(query, before.plan))
+                tell_moved(hosted.name or query)
             else:  # its bucket is at work on it still, and must not be while it is moved
                 self._control.go_on(query, before.plan)
                 hosted.is_slow = True
@@ -374,7 +393,7 @@ class HostedQuery:
             else:
                 self.fail(error)
         elif "metrics" in told:
-            self._progress.append(_progress(report))
+            self._progress.append(progress_of(report))
             slow = told["millis"] > _SLOW_MILLIS and report.bucket < APART
             self._slow_batches = self._slow_batches + 1 if slow else 0
             self.is_slow |= self._slow_batches >= _SLOW_BATCHES
@@ -383,16 +402,3 @@ class HostedQuery:
         """It cannot go on."""
         if self.isActive:
             self._error = error
-
-
-def _progress(report: Report) -> dict[str, Any]:
-    """A report in the form of Spark's."""
-    told = report.told
-    observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(told["metrics"])}
-    began = datetime.fromtimestamp(report.time / 1_000_000, UTC)
-    return {
-        "batchId": report.number,
-        "timestamp": began.isoformat(),
-        "durationMs": {"addBatch": told["millis"], "triggerExecution": told["millis"]},
-        "observedMetrics": observed,
-    }

@@ -29,13 +29,14 @@ NAME: Final = "nilometer-engine"
 _WAIT: Final = 0.5
 """For so long (seconds) Spark is kept waiting for something to do."""
 _PUBLISH_EVERY: Final = 0.01
+_TELL_EVERY: Final = 60.0
 _END_WITHIN: Final = 10
 _LOG: Final = logging.getLogger("nilometer.engine")
 
 
 class EngineSource(DataSource):
-    """All queries of an engine. Options: `folder`, how many `beats` a second there are, and a
-    `bucket`: it is run, and all that are run together with it."""
+    """All queries of an engine. Options: `folder`, how many `beats` a second there are, a
+    `bucket` (it is run, and all that are run together with it), and the `run` of the engine."""
 
     @classmethod
     def name(cls) -> str:
@@ -46,16 +47,18 @@ class EngineSource(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         options = self.options
-        return _Reader(Path(options["folder"]), float(options["beats"]), int(options["bucket"]))
+        bucket, run = int(options["bucket"]), options["run"]
+        return _Reader(Path(options["folder"]), float(options["beats"]), bucket, run)
 
 
 class _Reader(StreamReader):
     """Decides when buckets have something to do."""
 
-    def __init__(self, folder: Path, beats: float, bucket: int) -> None:
+    def __init__(self, folder: Path, beats: float, bucket: int, run: str) -> None:
         self._folder = folder
         self._beats = beats
         self._bucket = bucket
+        self._run = run
         self._number = 0
         self._tasks: dict[int, Tasks] = {}
         """What the buckets are to do, by the number of the micro-batch."""
@@ -77,7 +80,7 @@ class _Reader(StreamReader):
     def hold(self, start: Offset) -> None:
         """Nothing is deleted that a query has not read: logs know its readers."""
 
-    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+    def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
         return last
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
@@ -85,13 +88,14 @@ class _Reader(StreamReader):
         self._tasks = {number: one for number, one in self._tasks.items() if number > first}
         found = [self._tasks[number] for number in sorted(self._tasks) if number <= last]
         tasks = {bucket: task for one in found for bucket, task in one.items()}
-        return [InputPartition((str(self._folder), bucket, task)) for bucket, task in tasks.items()]
+        place = (self._run, str(self._folder))
+        return [InputPartition((*place, bucket, task)) for bucket, task in tasks.items()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        folder, bucket, task = partition.value
+        run, folder, bucket, task = partition.value
         ends = {log: Position.from_json(end) for log, end in task["ends"].items()}
         given = MicroBatchTask(task["revision"], ends, task["now"])
-        _bucket(folder, bucket).run(given)
+        _bucket(run, folder, bucket).run(given)
         yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32())], ["bucket"])
 
     def commit(self, end: Offset) -> None:
@@ -123,11 +127,14 @@ class _Work:
         return {}
 
     def _publish(self) -> None:
+        tell_after = 0.0
         while not self._ended.is_set():
             try:
                 found = self._publisher.step()
             except Exception:  # such as a full disk: it is tried again
-                _LOG.warning("results could not be published", exc_info=True)
+                if time.monotonic() >= tell_after:
+                    tell_after = time.monotonic() + _TELL_EVERY
+                    _LOG.warning("results could not be published", exc_info=True)
                 found = False
             self._ended.wait(0 if found else _PUBLISH_EVERY)
         with suppress(Exception):
@@ -139,13 +146,13 @@ class _Work:
 
 
 _BUCKETS: dict[tuple[str, int], Bucket] = {}
-"""Those of this worker process."""
+"""Those of this worker process, by the run of their engine and their numbers."""
 
 
-def _bucket(folder: str, number: int) -> Bucket:
-    key = (folder, number)
+def _bucket(run: str, folder: str, number: int) -> Bucket:
+    key = (run, number)
     if key not in _BUCKETS:
-        for other in [one for one in _BUCKETS if one[0] != folder]:
+        for other in [one for one in _BUCKETS if one[0] != run]:
             del _BUCKETS[other]
         _BUCKETS[key] = Bucket(Path(folder), number)
     return _BUCKETS[key]

@@ -79,7 +79,7 @@ def open_feeds(plan: EnginePlan, frames: Mapping[str, StreamFrame]) -> tuple[Ope
             raise InputError("a query of an engine must have a name")
         given = replace(log, begins_now=False).range_for(name, feed.where, feed.needs)
         start = LogCursor(given).initial()
-        found.append(OpenedFeed(feed, log.location, start, name))
+        found.append(OpenedFeed(feed, log.location, start, name, log.layout))
     return tuple(found)
 
 

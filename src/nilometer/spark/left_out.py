@@ -113,7 +113,7 @@ def rows_without_time(answer: DataFrame) -> dict[str, int]:
     left_out = getattr(answer, _ATTRIBUTE, None)
     if not isinstance(left_out, LeftOut):
         raise InputError(
-            "this is no batch answer of db.sql",
+            "this is not a batch answer of db.sql",
             hint="pass the DataFrame as db.sql gave it; of a streaming query nm.metrics tells",
         )
     return left_out.counts()

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from nilometer.errors import InputError
+from nilometer.errors import InputError, LogGapError
+from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import QUERY, WHERE, commit, free_name, register, release, touch
@@ -37,6 +38,8 @@ class LogRange:
     """Whether the log keeps what it has not read until the reader is forgotten."""
     may_lose: bool = False
     """Whether to go on where rows have been deleted before they were read."""
+    layout: LogLayout | None = None
+    """The columns that are wanted; None: those that the log has when it is read."""
 
 
 class LogCursor:
@@ -81,7 +84,7 @@ class LogCursor:
             self._told = _now()
             touch(self._given.location, self._reader, now=self._told)
 
-    def advance(self, start: Position, last: Position, most_rows: int | None) -> Position:
+    def advance(self, start: Position, last: Position, max_rows: int | None) -> Position:
         """How far to read in one micro-batch: to `last`, or at most so many rows.
 
         Spark asks once the micro-batch is done that ends at `start`, so that is committed: it
@@ -92,9 +95,9 @@ class LogCursor:
         start = self._kept(start)
         if last <= start:
             return start
-        if most_rows is None or last.row - start.row <= most_rows:
+        if max_rows is None or last.row - start.row <= max_rows:
             return last
-        return min(last, self._log.limit(start, most_rows))
+        return min(last, self._log.limit(start, max_rows))
 
     def split(self, start: Position, end: Position, parts: int) -> list[tuple[Position, Position]]:
         """At most so many ranges that make up one, of about equal work."""
@@ -114,9 +117,12 @@ class LogCursor:
 
     def _kept(self, start: Position) -> Position:
         """The same place, or, where that may be, the first that is still there."""
-        if self._given.may_lose:
-            return max(start, self._log.start)
-        self._log.check(start)
+        try:
+            self._log.check(start)
+        except LogGapError:
+            if not self._given.may_lose:
+                raise
+            return self._log.start
         return start
 
     def _register(self, position: Position, anew: bool = False) -> Position:

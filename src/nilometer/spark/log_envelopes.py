@@ -43,7 +43,7 @@ class LogFeed:
     given: LogRange
     reader: SourceReader | None
     """Makes the columns that travel; None: only watermarks are told."""
-    most_rows: int | None = None
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class LogFeeds:
 
     def read(self, feed: LogFeed, start: Position, end: Position) -> Iterator[pa.RecordBatch]:
         """Envelopes of the rows in a range; the last ones tell the watermark behind it."""
-        log = LogReader.open(feed.given.location)
+        log = LogReader.open(feed.given.location, feed.given.layout)
         frames = _Watched(log, start, end)
         rows = iter(frames)
         if feed.reader is not None:
@@ -125,11 +125,11 @@ class _Reader(StreamReader):
         for feed in self._logs.feeds:
             self._cursor(feed).hold(Position.from_json(start[feed.name]))
 
-    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+    def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
         found = {}
         for feed in self._logs.feeds:
             first, end = (Position.from_json(one[feed.name]) for one in (start, last))
-            found[feed.name] = self._cursor(feed).advance(first, end, feed.most_rows).to_json()
+            found[feed.name] = self._cursor(feed).advance(first, end, feed.max_rows).to_json()
         return found
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from nilometer.errors import CheckpointError, LogError
+from nilometer.kernels.net_changes import net_changes
 from nilometer.log.layout import LogLayout
 from nilometer.log.location import inside, storage_at
 from nilometer.log.options import LogOptions
@@ -69,6 +70,7 @@ class LogParts:
                 checkpoint.keep(storage_at(self.location), key, log.last_key)
             log.append_parts(parts, watermark=watermark, key=key)
             log.trim()
+            log.pack()  # the log is closed now: nobody else would
         self._sweep(key[1])
 
     def _sweep(self, batch: int) -> None:
@@ -82,7 +84,7 @@ class LogParts:
         return None if self.checkpoint is None else Checkpoint.at(self.checkpoint)
 
     def _open(self) -> LogWriter:
-        return LogWriter.open(self.location, self.layout, self.options)
+        return LogWriter.open(self.location, self.layout, self.options, net=net_changes)
 
 
 @lru_cache

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from nilometer.errors import InputError
 from nilometer.kernels.arrays import as_type
 from nilometer.local.shown_rows import ShownRows
+from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
@@ -53,6 +55,7 @@ class LogSource(DataSource):
                         keeps what has not
     failOnDataLoss      false: go on although rows were deleted before they were read
     where               of a sensor table: a condition on static columns that chooses sensors
+    layout              the columns that are wanted, as JSON; by default those of the log
     startTime, endTime  of static reads: only rows with times in this closed range; frames without
                         any are not even read. (Spark can push a filter down to a source in Python,
                         but then applies it to all else that is read by the same `load()`.)
@@ -87,7 +90,7 @@ class LogSource(DataSource):
             self.options.get("named", "true").lower() == "true",
             may_lose,
         )
-        return _StreamReader(self._rows(schema), given, self._most_rows())
+        return _StreamReader(self._rows(schema), given, self._max_rows())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> RowsWriter:  # noqa: N802
         writing = read_writing(self.options, schema)
@@ -96,7 +99,10 @@ class LogSource(DataSource):
         return RowsWriter(writing)
 
     @cached_property
-    def _layout(self) -> Any:
+    def _layout(self) -> LogLayout:
+        given = self.options.get("layout")
+        if given is not None:
+            return LogLayout.from_json(json.loads(given))
         return LogReader.open(self._path).layout
 
     @property
@@ -113,9 +119,9 @@ class LogSource(DataSource):
     def _rows(self, schema: StructType) -> _Rows:
         tasks = int(self.options.get("tasks") or cores())
         tells = self._tells_watermarks
-        return _Rows(self._path, self.options.get("where"), schema, tasks, tells)
+        return _Rows(self._path, self._layout, self.options.get("where"), schema, tasks, tells)
 
-    def _most_rows(self) -> int | None:
+    def _max_rows(self) -> int | None:
         most = self.options.get("maxRowsPerTrigger")
         if most is None:
             return None
@@ -128,9 +134,16 @@ class _Rows:
     """Ranges of a log as record batches of Spark's types; runs in tasks."""
 
     def __init__(
-        self, location: str, where: str | None, schema: StructType, tasks: int, tells: bool
+        self,
+        location: str,
+        layout: LogLayout,
+        where: str | None,
+        schema: StructType,
+        tasks: int,
+        tells: bool,
     ) -> None:
         self.location = location
+        self._layout = layout
         self.tasks = tasks
         self._where = where
         self._schema = arrow_schema(schema)
@@ -139,7 +152,7 @@ class _Rows:
     def read(
         self, start: Position, end: Position, times: Times = _ALWAYS
     ) -> Iterator[pa.RecordBatch]:
-        log = LogReader.open(self.location)
+        log = LogReader.open(self.location, self._layout)
         shown = ShownRows(self.location, log.layout, self._where)
         watermark: int | None = None
         for frame in log.read(start, end, times=times):
@@ -181,10 +194,10 @@ class _BatchReader(DataSourceReader):
 
 
 class _StreamReader(StreamReader):
-    def __init__(self, rows: _Rows, given: LogRange, most_rows: int | None) -> None:
+    def __init__(self, rows: _Rows, given: LogRange, max_rows: int | None) -> None:
         self._rows = rows
         self._given = given
-        self.most_rows = most_rows
+        self.max_rows = max_rows
         self._cursor_or_none: LogCursor | None = None
 
     def begin(self) -> Offset:
@@ -196,9 +209,9 @@ class _StreamReader(StreamReader):
     def hold(self, start: Offset) -> None:
         self._cursor.hold(Position.from_json(start))
 
-    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+    def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
         first, end = Position.from_json(start), Position.from_json(last)
-        return self._cursor.advance(first, end, most_rows).to_json()
+        return self._cursor.advance(first, end, max_rows).to_json()
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         first, last = Position.from_json(start), Position.from_json(end)

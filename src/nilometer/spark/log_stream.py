@@ -42,10 +42,12 @@ class LogStream:
     """Whether to go on where rows have been deleted before they were read."""
     begins_now: bool = False
     """Whether a new query begins where the log ends when it is planned, not when Spark looks."""
+    known: LogLayout | None = None
+    """The columns that the query knows; None: those that the log has now."""
 
     @cached_property
     def layout(self) -> LogLayout:
-        return LogReader.open(self.location).layout
+        return self.known or LogReader.open(self.location).layout
 
     @cached_property
     def schema(self) -> StructType:
@@ -81,6 +83,7 @@ class LogStream:
             needs,
             self.is_named,
             self.may_lose,
+            self.layout,
         )
         if self.begins_now:
             LogCursor(found).initial()  # the place is kept for the reader
@@ -104,6 +107,7 @@ class LogStream:
             "where": where,
             "needs": needs,
             "named": str(self.is_named).lower(),
+            "layout": self.layout.key,
         }
         given = {name: str(value) for name, value in options.items() if value is not None}
         return self.sparkSession.readStream.format(FORMAT).options(**given).load()

@@ -70,7 +70,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Pulse:
-    """Rows of no matter what in; out come empty envelopes, which may tell the time."""
+    """Turns rows of any kind into empty envelopes, which may carry the time."""
 
     stage: Stage
     exchange: Exchange

@@ -21,6 +21,7 @@ from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import DeadLetter, append_batch
 from nilometer.log.location import storage_at
 from nilometer.log.parts import Part
+from nilometer.log.stored_json import json_bytes, read_json
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender, frame_of
 from nilometer.spark.exchange import batch_number
@@ -150,10 +151,6 @@ def _keep_frontiers(location: str, frontiers: dict[str, int]) -> dict[str, int]:
     kept before its parts are appended.
     """
     storage = storage_at(location)
-    try:
-        before = json.loads(storage.read(_FRONTIERS))
-    except FileNotFoundError:
-        before = {}
-    found = {**before, **frontiers}
-    storage.write(_FRONTIERS, [json.dumps(found).encode()])
+    found = {**(read_json(storage, _FRONTIERS) or {}), **frontiers}
+    storage.write(_FRONTIERS, [json_bytes(found)])
     return found

@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -20,14 +21,15 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from nilometer.errors import SessionError
 from nilometer.spark.fork_server import python_command
-from nilometer.spark.java import java_home, require_java
+from nilometer.spark.java import Java, java_home, require_java
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
+from nilometer.spark.said import said_to, terse_log
+from nilometer.spark.ship_package import zip_package
 from nilometer.spark.supported import require_supported
 from nilometer.spark.versions import CHECKPOINT_FILES
-
-LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 
 _LAUNCH: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
 """Java has this way to start processes on Linux only, and ends where it is named elsewhere."""
@@ -67,10 +69,15 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
+_ON_THIS_MACHINE: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_EXECUTOR_SECONDS: Final = 120.0
+"""For how long the first executor of a cluster is waited for."""
 
 
 def local_spark(
@@ -94,40 +101,111 @@ def local_spark(
     if running is not None:
         require_supported(running.version)
         return running
+    return _start_session(name, cores, memory, config, None)
+
+
+def _start_session(
+    name: str,
+    cores: int | None,
+    memory: str | None,
+    config: Mapping[str, str] | None,
+    said: Callable[[bytes], None] | None,
+    master: str | None = None,
+) -> SparkSession:
+    """A new session; `said` gets the lines that Spark would write to its log file."""
     java = require_java()
-    cores = cores or machine_cores()
     scratch = _scratch_folder()
+    if master is not None and not master.startswith("local"):
+        return _start_on_cluster(name, master, cores, config or {}, said, java, scratch)
+    cores = cores or machine_cores()
     settings = {
         **_SETTINGS,
-        "spark.sql.shuffle.partitions": str(cores),
+        **_ON_THIS_MACHINE,
+        _PARTITIONS: str(cores),
         "spark.driver.memory": memory or _memory(),
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.local.dir": str(scratch),
         "spark.driver.extraClassPath": _first_archives(),
+        **({} if said is None else {"spark.driver.extraJavaOptions": _terse(scratch)}),
         **(config or {}),
     }
-    builder = SparkSession.builder.appName(name).master(f"local[{cores},4]")
+    with _spark_home(scratch), java_home(java, scratch), _python(), said_to(said, scratch) as sink:
+        return _start(name, master or f"local[{cores},4]", settings, sink)
+
+
+def _start_on_cluster(
+    name: str,
+    master: str,
+    cores: int | None,
+    config: Mapping[str, str],
+    said: Callable[[bytes], None] | None,
+    java: Java,
+    scratch: Path,
+) -> SparkSession:
+    """A session whose executors are elsewhere; they get this very Nilometer."""
+    settings = {
+        **_SETTINGS,
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        **({} if cores is None else {"spark.cores.max": str(cores)}),
+        **({} if said is None else {"spark.driver.extraJavaOptions": _terse(scratch)}),
+        **config,
+    }
+    with java_home(java, scratch), said_to(said, scratch) as sink:
+        session = _start(name, master, settings, sink)
+    session.sparkContext.addPyFile(str(zip_package(scratch)))
+    _wait_for_executors(session, master)
+    if _PARTITIONS not in config:
+        parallel = max(2, session.sparkContext.defaultParallelism)
+        session.conf.set(_PARTITIONS, str(cores or parallel))
+    return session
+
+
+def _wait_for_executors(session: SparkSession, master: str) -> None:
+    """Return when there is one; a cluster without room would keep everything waiting silently."""
+    java: Any = session.sparkContext._jsc
+    end = time.monotonic() + _EXECUTOR_SECONDS
+    while java.sc().getExecutorMemoryStatus().size() < 2:  # one of them is the driver
+        if time.monotonic() > end:
+            session.stop()
+            raise SessionError(
+                f"no executor has come from {master}",
+                detail=f"the driver has waited for {_EXECUTOR_SECONDS:.0f} s",
+                hint="the cluster needs a worker with free cores and memory, and its machines must "
+                "reach the driver: spark.driver.host and spark.executor.memory below [spark]",
+            )
+        time.sleep(0.1)
+
+
+def _start(name: str, master: str, settings: Mapping[str, str], said: int) -> SparkSession:
+    builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _spark_home(scratch), java_home(java, scratch), _python():
-        _start_java(settings, log_file(scratch))
-        session = builder.getOrCreate()
+    _start_java(settings, said)
+    session = builder.getOrCreate()
     _end_quietly(session)
     return session
 
 
 def start_in_background(
-    *, name: str, cores: int | None, config: Mapping[str, str]
+    *,
+    name: str,
+    cores: int | None,
+    config: Mapping[str, str],
+    said: Callable[[bytes], None],
+    master: str | None = None,
 ) -> Callable[[], SparkSession]:
-    """Start a local session while this thread goes on; call what is returned to wait for it.
+    """Start a session while this thread goes on; call what is returned to wait for it.
 
-    A process that ends meanwhile does not wait: Java ends with it.
+    Without a master it runs on this machine.
+
+    `said` gets each line of Spark's log, in a thread of its own. A process that ends meanwhile
+    does not wait: Java ends with it.
     """
     started: Future[SparkSession] = Future()
 
     def start() -> None:
         try:
-            started.set_result(local_spark(name=name, cores=cores, config=config))
+            started.set_result(_start_session(name, cores, None, config, said, master))
         except BaseException as error:
             started.set_exception(error)
 
@@ -141,11 +219,11 @@ def start_in_background(
     return wait
 
 
-def _start_java(settings: Mapping[str, str], log: Path) -> None:
+def _start_java(settings: Mapping[str, str], said: int) -> None:
     """Start Spark's Java unless it runs; what it and its processes have to say goes to a file."""
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with log.open("ab") as said, _imported_meanwhile(_NEEDED_SOON):
+        with _imported_meanwhile(_NEEDED_SOON):
             gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
 
@@ -197,14 +275,14 @@ def use_here(session: SparkSession) -> None:
         java.setActiveSession(java)
 
 
-def log_file(scratch: Path) -> Path:
-    """Where Spark's messages go."""
-    return Path(os.environ.get(LOG_VARIABLE) or scratch / "spark.log")
+def _terse(scratch: Path) -> str:
+    """Options of a Java that tells only what is amiss."""
+    return f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={terse_log(scratch)}"
 
 
 def shuffle_partitions(session: SparkSession) -> int:
     """How many tasks a session shuffles to."""
-    return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    return int(session.conf.get(_PARTITIONS) or 1)
 
 
 def _memory() -> str:

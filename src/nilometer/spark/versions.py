@@ -86,7 +86,7 @@ class PlacedReader(DataSourceStreamReader):
     Subclasses say where the source begins and ends, and how far to go from a place.
     """
 
-    most_rows: int | None = None
+    max_rows: int | None = None
     """The most rows of a micro-batch, as Spark is told."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class PlacedReader(DataSourceStreamReader):
         """Say that what comes after a place will be read."""
 
     @abstractmethod
-    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+    def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
         """How far a micro-batch goes: to `last`, or at most so many rows.
 
         All before `start` has been read for good.
@@ -138,7 +138,7 @@ class RememberingReader(PlacedReader):
 
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
         if self._asked and self._planned is not None:
-            return self.advance(self._planned, self.available(), self.most_rows)
+            return self.advance(self._planned, self.available(), self.max_rows)
         self._asked = True
         # What comes from now on must not be before the beginning, nor deleted before it is read.
         self.initialOffset() if self._planned is None else self.hold(self._planned)
@@ -166,7 +166,7 @@ if _SPARK >= (4, 2):
             return self.begin()
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-            return ReadAllAvailable() if self.most_rows is None else ReadMaxRows(self.most_rows)
+            return ReadAllAvailable() if self.max_rows is None else ReadMaxRows(self.max_rows)
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
             self._last = self.available()

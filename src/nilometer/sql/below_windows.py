@@ -82,6 +82,6 @@ class BelowWindows:
 
 
 def _is_part(tree: exp.Expr) -> bool:
-    """Whether a tree is no value of its own: WHEN … THEN, or a named argument."""
+    """Whether a tree is not a value of its own: WHEN … THEN, or a named argument."""
     is_branch = isinstance(tree, exp.If) and isinstance(tree.parent, exp.Case)
     return is_branch or isinstance(tree, exp.Kwarg | exp.PropertyEQ | exp.Alias | exp.Lambda)

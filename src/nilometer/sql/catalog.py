@@ -51,6 +51,8 @@ class Relation:
     statistics: Statistics = field(default_factory=Statistics)
     has_implicit_time: bool = False
     """Whether nobody declared the column of the time: a star does not stand for it."""
+    waits: str = ""
+    """For how long silent sensors hold it up, where the log says how far time has come."""
     sensors: SensorColumns | None = None
     """Of a sensor table; its static rows are the table `sensor_rows`."""
     rows_of: str | None = None

@@ -158,6 +158,8 @@ def _join(plan: JoinPlan) -> Iterator[str]:
     for source in plan.sources:
         if (sensors := describe_sensors(plan, source)) is not None:
             yield f"sensors: {sensors}"
+        if source.relation.waits:
+            yield f"silent sensors of {source.name}: {source.relation.waits}"
         if source.rows is not None and len(plan.sources) > 1:
             yield f"{source.name} {source.rows}"
         yield from (f"selected: {condition}" for condition in (*source.below, *source.above))

@@ -94,6 +94,8 @@ def _clock(source: Source) -> str:
         said.append(f"lateness {format_duration(clock.lateness)}")
     if clock.idle is not None:
         said.append(f"idle after {format_duration(clock.idle)}")
+    if source.relation.waits:
+        said.append(source.relation.waits)
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -138,7 +138,7 @@ class NilometerParser(MatchParser):
         for token in self._tokens[index + 1 : self._index]:
             is_condition = before.token_type in _BEFORE_CONDITIONS
             if token.token_type == TokenType.WINDOW and is_condition:
-                self._refuse("a window is no condition", token, hint=_CONDITION_HINT)
+                self._refuse("a window is not a condition", token, hint=_CONDITION_HINT)
             before = token
 
     def _parse_pair_window(self) -> PairWindowNode:

@@ -15,7 +15,7 @@ from nilometer.kernels.expand_arrays import POSITION, item_types
 from nilometer.kernels.expression_types import type_name
 from nilometer.sql.bound_query import BoundQuery, Entry
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.explosive_functions import MOST, most_items
+from nilometer.sql.explosive_functions import MOST, max_items
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.over_calls import HIDDEN
 from nilometer.sql.plan import Expansion, Source
@@ -91,7 +91,7 @@ def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Sou
 
 def _require_few(source: Source, place: Place) -> None:
     """Refuse arrays in arrays that make too many rows of one."""
-    count = prod(most_items(one.array.tree) for one in source.expansions)
+    count = prod(max_items(one.array.tree) for one in source.expansions)
     if count > MOST:
         raise SqlError(
             f"more than {MOST:,} rows may be made of one",

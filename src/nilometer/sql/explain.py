@@ -123,6 +123,8 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
     if plan.algorithm is not None:
         chosen = find_algorithm(plan.algorithm.name)
         yield f"Algorithm: {chosen.name} ({chosen.paper}), one tuple at a time"
+        for name, text in plan.algorithm.parameters.given.items():
+            yield f"  {name}: {text}"
     elif len(plan.sources) > 1:
         yield f"Kernel: {how_partners_are_found(plan.kernel)}"
 

@@ -286,7 +286,7 @@ def _size(tree: exp.Expr) -> int:
     return sum(one for one in inside if one > 1) or 1  # how many parts there are is bounded
 
 
-def most_items(array: exp.Expr) -> int:
+def max_items(array: exp.Expr) -> int:
     """How many items an array has, about; one of the data is taken for a hundred."""
     texts = [len(one.name) if one.is_string else 1 for one in array.find_all(exp.Literal)]
     of_data = _DATA if array.find(ResolvedColumn) is not None else 1

@@ -110,7 +110,7 @@ class ExpressionBinder:
         return exp.Anonymous(this="named_struct", expressions=fields)
 
     def starred(self, tree: exp.Expr) -> list[StarColumn] | None:
-        """The columns of a star, * or A.*, without its EXCEPT; None if the tree is no star."""
+        """The columns of a star, * or A.*, without its EXCEPT; None if the tree is not a star."""
         if isinstance(tree, exp.Star):
             star, columns = tree, self.scope.star_of_all()
         elif isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):

@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from nilometer.algorithms.parameters import Parameters
 from nilometer.errors import InputError, Place, SqlError
 from nilometer.operators.stage import Execution
 from nilometer.sql.modes import unwrap
@@ -37,22 +38,43 @@ def _first_select(tree: exp.Query) -> exp.Expr:
 
 
 def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
-    names = [one.name for one in hint.expressions if isinstance(one, exp.Var)]
-    if len(hint.expressions) != 1 or not names:
+    one = hint.expressions[0] if len(hint.expressions) == 1 else None
+    if not isinstance(one, exp.Var | exp.Anonymous):
         raise SqlError(
             "a hint is one name: of an algorithm, or of how an answer that changes is executed",
             place=place,
             hint=f"write one such as /*+ BEW */ or {_EXECUTIONS}, or leave it out",
         )
-    name = names[0]
-    if name.lower() in [str(one) for one in Execution]:
+    name, given = one.name, _parameters(one, place)
+    if not given and name.lower() in [str(one) for one in Execution]:
         return Execution(name.lower())
     from nilometer.algorithms.registry import find_algorithm  # noqa: PLC0415  rarely needed
 
     try:
-        return ChosenAlgorithm(find_algorithm(name).name, place)
+        return ChosenAlgorithm(find_algorithm(name).name, place, Parameters.read(given))
     except InputError as error:
         raise at_hint(error, place) from None
+
+
+def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
+    """The parameters of a hint as they are written: NAME(tau = '2 s', buckets = 10)."""
+    given: dict[str, str] = {}
+    for one in hint.expressions:
+        if not (
+            isinstance(one, exp.EQ)
+            and isinstance(one.this, exp.Column)
+            and isinstance(one.expression, exp.Literal)
+        ):
+            raise SqlError(
+                "a parameter of a hint is a name, = and a text or a number",
+                place=place,
+                detail=f"got {one.sql()}",
+                hint="write one such as /*+ LAZY(tau = '2 s', order = 'A, B') */",
+            )
+        if one.this.name in given:
+            raise SqlError(f"the parameter {one.this.name} is there twice", place=place)
+        given[one.this.name] = one.expression.name
+    return given
 
 
 def at_hint(error: InputError, place: Place) -> SqlError:

@@ -225,7 +225,7 @@ class Reasons:
         return Reason(call.function, place_of(call, self.sql)) if answers else None
 
     def _of_entry(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Reason | None:
-        """Why a query in FROM is no stream of its own."""
+        """Why a query in FROM is not a stream of its own."""
         inner = unwrap(tree)
         if is_union_all(inner):
             return Reason("UNION ALL in FROM", operator_place(inner, self.sql))  # type: ignore[arg-type]

@@ -139,7 +139,7 @@ def _double(value: float) -> exp.Expr:
 
 def _decimal(value: Decimal) -> exp.Expr:
     if not value.is_finite():
-        raise InputError("is no number", detail=f"got {value}", hint="give a float, or None")
+        raise InputError("is not a number", detail=f"got {value}", hint="give a float, or None")
     text = f"{abs(value):f}"
     whole, _, fraction = text.partition(".")
     scale, digits = len(fraction), len((whole.lstrip("0") + fraction) or "0")
@@ -166,7 +166,7 @@ def _instant(value: datetime) -> exp.Expr:
         try:
             value, zone = value.astimezone(UTC), "+00:00"
         except OverflowError:
-            raise InputError("is no time in UTC", detail=f"got {value}") from None
+            raise InputError("is not a time in UTC", detail=f"got {value}") from None
     day = f"{value.year:04}-{value.month:02}-{value.day:02}"
     text = f"{day} {value:%H:%M:%S}.{value.microsecond:06}{zone}"
     return exp.cast(exp.Literal.string(text), exp.DType.TIMESTAMPTZ)

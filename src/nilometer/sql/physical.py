@@ -35,7 +35,7 @@ def _build_operator(plan: JoinPlan) -> OperatorSpec:
         return join
     from nilometer.algorithms.hosted_join import HostedJoinSpec  # noqa: PLC0415  rarely needed
 
-    return HostedJoinSpec(join, plan.algorithm.name)
+    return HostedJoinSpec(join, plan.algorithm.name, plan.algorithm.parameters)
 
 
 def build_join(plan: JoinPlan) -> WindowJoinSpec:

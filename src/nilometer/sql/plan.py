@@ -8,12 +8,13 @@ the conditions. `sql.rules` says in which order the fields below are filled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from nilometer.algorithms.parameters import Parameters
 from nilometer.errors import Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
@@ -156,6 +157,7 @@ class ChosenAlgorithm:
     name: str
     place: Place | None = None
     """Where the hint stands, if it was chosen by one."""
+    parameters: Parameters = field(default_factory=Parameters)
 
 
 @dataclass(frozen=True)

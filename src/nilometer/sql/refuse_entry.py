@@ -17,7 +17,7 @@ _ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is crea
 
 
 def refuse_entry(entry: exp.Expr, sql: str) -> None:
-    """Refuse an entry that is no stream, table or named subquery."""
+    """Refuse an entry that is not a stream, table or named subquery."""
     if isinstance(entry, exp.Subquery):
         _refuse_subquery(entry, sql)
     elif not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):

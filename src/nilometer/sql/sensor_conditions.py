@@ -49,7 +49,7 @@ def row_condition(plan: JoinPlan, source: Source) -> str | None:
 
 
 def describe_sensors(plan: JoinPlan, source: Source) -> str | None:
-    """What EXPLAIN says about the sensors of a source; None if it is no sensor table."""
+    """What EXPLAIN says about the sensors of a source; None if it is not a sensor table."""
     if source.is_held:  # told where its rows come from
         return None
     if source.relation.rows_of is not None:

@@ -34,7 +34,7 @@ class ColumnDef:
 
 @dataclass(frozen=True)
 class StreamDef:
-    """(columns, TIME c, LATENESS d, IDLE d, HISTORY d) FROM type WITH (name = value, …)."""
+    """(columns, TIME c, LATENESS d, IDLE d, EVERY d, HISTORY d) FROM type WITH (a = value, …)."""
 
     columns: tuple[ColumnDef, ...]
     stream_type: str
@@ -45,6 +45,8 @@ class StreamDef:
     """Until when a row counts that says so itself: TIME (time, end)."""
     lateness: int = 0
     idle: int | None = None
+    """FOREVER: IDLE NEVER; None: nothing is said of it."""
+    every: int | None = None
     history: int = 0
 
     @property
@@ -104,7 +106,7 @@ class GivenOption:
 
 @dataclass(frozen=True)
 class CreateQuery:
-    """CREATE QUERY name [WITH (name = value, …)] AS SELECT …"""
+    """CREATE [OR REPLACE] QUERY name [WITH (name = value, …)] AS SELECT …"""
 
     name: str
     query: Statement
@@ -113,6 +115,7 @@ class CreateQuery:
     if_not_exists: bool
     place: Place
     options: Mapping[str, GivenOption] = field(default_factory=dict)
+    or_replace: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,38 @@ class CreateDelivery:
     place: Place
     query_place: Place
     unit_place: Place
+
+
+@dataclass(frozen=True)
+class DeliverTo:
+    """DELIVER TO unit WITH (…)."""
+
+    unit: str
+    """In lower case."""
+    options: Mapping[str, GivenOption]
+    place: Place
+    """Where the unit stands."""
+
+
+@dataclass(frozen=True)
+class CreateAlert:
+    """CREATE ALERT name ON source WHEN condition [FOR d] [CLEAR WHEN condition] …"""
+
+    name: str
+    source: str
+    condition: str
+    """The text of the condition alone."""
+    if_not_exists: bool
+    place: Place
+    source_place: Place
+    condition_place: Place
+    hold: int = 0
+    clear: str | None = None
+    clear_place: Place | None = None
+    per: tuple[tuple[str, Place], ...] = ()
+    no_data: int | None = None
+    options: Mapping[str, GivenOption] = field(default_factory=dict)
+    deliver: DeliverTo | None = None
 
 
 @dataclass(frozen=True)
@@ -186,11 +221,12 @@ class Kind(StrEnum):
     QUERY = "QUERY"
     DELIVERY = "DELIVERY"
     VIEW = "VIEW"
+    ALERT = "ALERT"
 
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW | ALERT [IF EXISTS] name."""
 
     kind: Kind
     name: str
@@ -224,6 +260,76 @@ class AlterQuery:
 
 
 @dataclass(frozen=True)
+class AlterAlert:
+    """ALTER ALERT name SET (name = value, …)."""
+
+    name: str
+    options: Mapping[str, GivenOption]
+    place: Place
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """SET (name = value, …)."""
+
+    options: Mapping[str, GivenOption]
+
+
+@dataclass(frozen=True)
+class ColumnName:
+    """A column, or a field of the stream column of a sensor table: reading.v."""
+
+    name: str
+    place: Place
+    inside: str | None = None
+    """The stream column."""
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    """ADD COLUMN [reading.]name TYPE."""
+
+    column: ColumnDef
+    name: ColumnName
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    """DROP COLUMN [reading.]name."""
+
+    name: ColumnName
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """RENAME COLUMN [reading.]name TO name."""
+
+    name: ColumnName
+    to: ColumnName
+
+
+@dataclass(frozen=True)
+class AlterStream:
+    """ALTER STREAM | SENSOR TABLE name, and what is to change."""
+
+    kind: Kind
+    name: str
+    change: SetOptions | AddColumn | DropColumn | RenameColumn
+    place: Place
+
+
+@dataclass(frozen=True)
+class Rename:
+    """ALTER STREAM | SENSOR TABLE | QUERY name RENAME TO name."""
+
+    kind: Kind
+    name: str
+    to: str
+    place: Place
+    to_place: Place
+
+
+@dataclass(frozen=True)
 class StartDelivery:
     """START DELIVERY name."""
 
@@ -248,9 +354,11 @@ class Shown(StrEnum):
     QUERIES = "QUERIES"
     VIEWS = "VIEWS"
     DELIVERIES = "DELIVERIES"
+    ALERTS = "ALERTS"
     READERS = "READERS"
     DEAD_LETTERS = "DEAD LETTERS"
     STREAM_TYPES = "STREAM TYPES"
+    STORAGE = "STORAGE"
 
 
 @dataclass(frozen=True)
@@ -264,7 +372,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Describe:
-    """DESCRIBE name: a stream, table, sensor table, view, query or delivery."""
+    """DESCRIBE name: a stream, table, sensor table, view, query, delivery or alert."""
 
     name: str
     place: Place
@@ -277,6 +385,7 @@ DatabaseStatement: TypeAlias = (
     | CreateQuery
     | CreateView
     | CreateDelivery
+    | CreateAlert
     | Insert
     | Update
     | Delete
@@ -284,6 +393,9 @@ DatabaseStatement: TypeAlias = (
     | StartQuery
     | StopQuery
     | AlterQuery
+    | AlterAlert
+    | AlterStream
+    | Rename
     | StartDelivery
     | StopDelivery
     | Show

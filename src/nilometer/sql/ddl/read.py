@@ -9,10 +9,10 @@ from sqlglot.tokenizer_core import Token
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import DatabaseStatement
+from nilometer.sql.ddl.read_alter import read_alter
 from nilometer.sql.ddl.read_create import read_create
 from nilometer.sql.ddl.read_rows import read_delete, read_insert, read_update
 from nilometer.sql.ddl.read_short import (
-    read_alter,
     read_describe,
     read_drop,
     read_show,

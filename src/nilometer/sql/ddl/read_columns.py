@@ -123,7 +123,7 @@ def _kind(reader: StatementReader, column: str) -> pa.DataType:
     kind = _declared(tree)
     if tree.this is not exp.DType.DECIMAL and reader.last.token_type == TokenType.R_PAREN:
         if kind is not None and pat.is_string(kind):
-            raise SqlTypeError("texts have no greatest length", place=place, hint="write STRING")
+            raise SqlTypeError("a text has no maximum length", place=place, hint="write STRING")
         kind = None
     if kind is None:
         text = " ".join(reader.sql[place.start : place.end].split())

@@ -1,4 +1,4 @@
-"""CREATE STREAM, SENSOR TABLE, TABLE, QUERY, VIEW and DELIVERY."""
+"""CREATE STREAM, SENSOR TABLE, TABLE, QUERY, VIEW, DELIVERY and ALERT."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
     ColumnDef,
+    CreateAlert,
     CreateDelivery,
     CreateQuery,
     CreateSensorTable,
@@ -15,6 +16,7 @@ from nilometer.sql.ddl.nodes import (
     CreateView,
     StreamDef,
 )
+from nilometer.sql.ddl.read_alert import read_alert
 from nilometer.sql.ddl.read_columns import ColumnList, read_column
 from nilometer.sql.ddl.read_delivery import read_delivery
 from nilometer.sql.ddl.read_options import read_placed_options
@@ -22,11 +24,19 @@ from nilometer.sql.ddl.read_stream import read_stream
 from nilometer.sql.ddl.statement_reader import StatementReader
 from nilometer.sql.query_text import Statement, read_query_tokens
 
-Created = CreateStream | CreateSensorTable | CreateTable | CreateQuery | CreateView | CreateDelivery
+Created = (
+    CreateStream
+    | CreateSensorTable
+    | CreateTable
+    | CreateQuery
+    | CreateView
+    | CreateDelivery
+    | CreateAlert
+)
 
 _CREATE: Final = (
-    "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE, CREATE VIEW, CREATE QUERY or "
-    "CREATE DELIVERY"
+    "write CREATE STREAM, CREATE SENSOR TABLE, CREATE TABLE, CREATE VIEW, CREATE QUERY, "
+    "CREATE DELIVERY or CREATE ALERT"
 )
 _STREAM: Final = "write CREATE STREAM s (v DOUBLE, …) FROM http WITH (…)"
 _SENSORS: Final = "write CREATE SENSOR TABLE s (id INT, …, reading STREAM(v DOUBLE, …) FROM http)"
@@ -40,9 +50,10 @@ def read_create(reader: StatementReader) -> Created:
     """CREATE and what follows."""
     reader.take("CREATE")
     or_replace = reader.take("OR", "REPLACE")
-    if or_replace and not reader.at("VIEW"):
+    if or_replace and not (reader.at("VIEW") or reader.at("QUERY")):
         reader.refuse(
-            "only a view is replaced by CREATE", hint="DROP it first, or write IF NOT EXISTS"
+            "only a view or a query is replaced by CREATE",
+            hint="ALTER changes streams and sensor tables; others are dropped first",
         )
     if reader.take("VIEW"):
         return _view(reader, or_replace)
@@ -55,9 +66,11 @@ def read_create(reader: StatementReader) -> Created:
         return _table(reader)
     if reader.take("DELIVERY"):
         return read_delivery(reader)
+    if reader.take("ALERT"):
+        return read_alert(reader)
     if not reader.take("QUERY"):
         reader.refuse("expected what to create", hint=_CREATE)
-    return _query(reader)
+    return _query(reader, or_replace)
 
 
 def _named(reader: StatementReader, what: str, hint: str) -> tuple[bool, str, Place]:
@@ -136,19 +149,17 @@ def _table(reader: StatementReader) -> CreateTable:
     return CreateTable(name, tuple(columns.found), if_not_exists, place)
 
 
-def _query(reader: StatementReader) -> CreateQuery:
+def _query(reader: StatementReader, or_replace: bool) -> CreateQuery:
     if_not_exists, name, place = _named(reader, "query", _QUERY)
+    _require_one_way(if_not_exists, or_replace, place, _QUERY)
     options = read_placed_options(reader, "WITH", _LIMITS) if reader.take("WITH") else {}
     query, text = _as_query(reader, _QUERY)
-    return CreateQuery(name, query, text, if_not_exists, place, options)
+    return CreateQuery(name, query, text, if_not_exists, place, options, or_replace)
 
 
 def _view(reader: StatementReader, or_replace: bool) -> CreateView:
     if_not_exists, name, place = _named(reader, "view", _VIEW)
-    if if_not_exists and or_replace:
-        raise SqlSyntaxError(
-            "OR REPLACE and IF NOT EXISTS do not go together", place=place, hint=_VIEW
-        )
+    _require_one_way(if_not_exists, or_replace, place, _VIEW)
     query, text = _as_query(reader, _VIEW)
     if query.from_start:
         raise SqlSyntaxError(
@@ -157,6 +168,13 @@ def _view(reader: StatementReader, or_replace: bool) -> CreateView:
             hint="write FROM START at the end of the query that reads it",
         )
     return CreateView(name, query, text, or_replace, if_not_exists, place)
+
+
+def _require_one_way(if_not_exists: bool, or_replace: bool, place: Place, hint: str) -> None:
+    if if_not_exists and or_replace:
+        raise SqlSyntaxError(
+            "OR REPLACE and IF NOT EXISTS do not go together", place=place, hint=hint
+        )
 
 
 def _require_no_parameters(reader: StatementReader) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlglot.tokenizer_core import TokenType
 
-from nilometer.sql.ddl.nodes import CreateDelivery
+from nilometer.sql.ddl.nodes import CreateDelivery, DeliverTo
 from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.statement_reader import StatementReader
 from nilometer.sql.placed_parser import token_place
@@ -20,15 +20,21 @@ def read_delivery(reader: StatementReader) -> CreateDelivery:
     name, place = reader.name("the name of the delivery", _HINT)
     reader.expect("FROM", "FROM and a query", _HINT)
     query, query_place = reader.name("the name of a query", _HINT)
-    reader.expect("TO", "TO and a unit", _HINT)
+    to = read_deliver_to(reader, _HINT)
+    reader.finish(_HINT)
+    return CreateDelivery(
+        name, query, to.unit, to.options, if_not_exists, place, query_place, to.place
+    )
+
+
+def read_deliver_to(reader: StatementReader, hint: str) -> DeliverTo:
+    """TO unit [WITH (…)]."""
+    reader.expect("TO", "TO and a unit", hint)
     token = reader.current
     if not reader.at_end and token.token_type == TokenType.STRING and token.text:
         reader.go_on()
-        unit, unit_place = token.text, token_place(reader.sql, token)
+        unit, place = token.text, token_place(reader.sql, token)
     else:
-        unit, unit_place = reader.name("a unit", _HINT)
+        unit, place = reader.name("a unit", hint)
     options = read_placed_options(reader, "WITH") if reader.take("WITH") else {}
-    reader.finish(_HINT)
-    return CreateDelivery(
-        name, query, unit.lower(), options, if_not_exists, place, query_place, unit_place
-    )
+    return DeliverTo(unit.lower(), options, place)

@@ -1,4 +1,4 @@
-"""DROP, SHOW, DESCRIBE, START, STOP and ALTER."""
+"""DROP, SHOW, DESCRIBE, START and STOP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Final
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
-    AlterQuery,
     Describe,
     Drop,
     Kind,
@@ -17,23 +16,21 @@ from nilometer.sql.ddl.nodes import (
     StopDelivery,
     StopQuery,
 )
-from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.statement_reader import StatementReader
 
 _DROP: Final = (
-    "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t, DROP VIEW v, DROP QUERY q or "
-    "DROP DELIVERY d"
+    "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t, DROP VIEW v, DROP QUERY q, "
+    "DROP DELIVERY d or DROP ALERT a"
 )
 _SHOW: Final = f"write SHOW and one of {', '.join(Shown)}"
 _DESCRIBE: Final = (
-    "write DESCRIBE and the name of a stream, table, sensor table, view, query or delivery"
+    "write DESCRIBE and the name of a stream, table, sensor table, view, query, delivery or alert"
 )
-_ALTER: Final = "write ALTER QUERY q SET (results = '2GB')"
 _OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
 
 
 def read_drop(reader: StatementReader) -> Drop:
-    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW [IF EXISTS] name."""
+    """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW | ALERT [IF EXISTS] name."""
     reader.take("DROP")
     kind = next((kind for kind in Kind if reader.take(*kind.split())), None)
     if kind is None:
@@ -87,17 +84,6 @@ def read_stop(reader: StatementReader) -> StopQuery | StopDelivery:
     """STOP QUERY | DELIVERY name."""
     is_delivery, name, place = _running(reader, "STOP")
     return StopDelivery(name, place) if is_delivery else StopQuery(name, place)
-
-
-def read_alter(reader: StatementReader) -> AlterQuery:
-    """ALTER QUERY name SET (name = value, …)."""
-    reader.take("ALTER")
-    reader.expect("QUERY", "QUERY after ALTER", _ALTER)
-    name, place = reader.name("the name of the query", _ALTER)
-    reader.expect("SET", "SET and the options", _ALTER)
-    options = read_placed_options(reader, "SET", _ALTER)
-    reader.finish(_ALTER)
-    return AlterQuery(name, options, place)
 
 
 def _running(reader: StatementReader, word: str) -> tuple[bool, str, Place]:

@@ -1,4 +1,4 @@
-"""What CREATE STREAM and STREAM(…) declare: columns, TIME, LATENESS, IDLE, HISTORY, FROM, WITH."""
+"""What CREATE STREAM and STREAM(…) declare: columns, TIME, LATENESS, IDLE, EVERY, FROM, WITH."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ _TIME: Final = (
 )
 _LENGTHS: Final = {
     "LATENESS": "write LATENESS 5 SECONDS",
-    "IDLE": "write IDLE 30 SECONDS",
+    "IDLE": "write IDLE 30 SECONDS or IDLE NEVER",
+    "EVERY": "write EVERY 10 SECONDS",
     "HISTORY": "write HISTORY 30 DAYS or HISTORY FOREVER",
 }
-_LEAST: Final = {"LATENESS": 0, "IDLE": 1, "HISTORY": 0}
+_LEAST: Final = {"LATENESS": 0, "IDLE": 1, "EVERY": 1, "HISTORY": 0}
+_WITHOUT_END: Final = {"HISTORY": "FOREVER", "IDLE": "NEVER"}
+"""The word for a length without an end."""
 _BEGIN_LENGTH: Final = (
     *(TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL, TokenType.DASH, TokenType.DOT),
 )
@@ -82,10 +85,10 @@ def _item(reader: StatementReader, items: _Items, hint: str) -> None:
         reader.expect(",", ", and the column that holds the end", _TIME)
         items.end = reader.name("the column that holds the end", _TIME)
         reader.expect(")", ") behind the end", _TIME)
-    elif word in _LENGTHS and second is not None and _begins_length(second):
+    elif word in _LENGTHS and second is not None and _begins_length(word, second):
         reader.take(word)
         _require_once(reader, word, first, word in items.lengths)
-        if word == "HISTORY" and reader.take("FOREVER"):
+        if word in _WITHOUT_END and reader.take(_WITHOUT_END[word]):
             items.lengths[word] = FOREVER
         else:
             items.lengths[word] = reader.length(word, _LEAST[word], _LENGTHS[word])
@@ -94,13 +97,14 @@ def _item(reader: StatementReader, items: _Items, hint: str) -> None:
 
 
 def _names_time(reader: StatementReader, second: Token, columns: ColumnList) -> bool:
-    """Whether TIME x names the column of the time, and is no column `time` of type x."""
+    """Whether TIME x names the column of the time, and is not a column `time` of type x."""
     is_type = second.token_type in reader.TYPE_TOKENS
     return not is_type or columns.find(second.text) is not None
 
 
-def _begins_length(second: Token) -> bool:
-    return second.token_type in _BEGIN_LENGTH or second.text.upper() == "FOREVER"
+def _begins_length(word: str, second: Token) -> bool:
+    without_end = _WITHOUT_END.get(word, "FOREVER")
+    return second.token_type in _BEGIN_LENGTH or second.text.upper() == without_end
 
 
 def _require_once(reader: StatementReader, word: str, first: Token, is_there: bool) -> None:
@@ -118,7 +122,7 @@ def _time_column(items: _Items, named: tuple[str, Place] | None) -> str | None:
     if column is None:
         known = [one.name for one in items.columns.found]
         raise UnknownNameError(
-            f"TIME names {name}, which is no column",
+            f"TIME names {name}, which is not a column",
             place=place,
             detail=f"the columns are {', '.join(known)}",
             hint=nearest(name, known) or f"declare it: {name} TIMESTAMP",

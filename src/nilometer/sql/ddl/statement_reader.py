@@ -54,7 +54,7 @@ class StatementReader(NilometerParser):
         return list(self._tokens[self._index :])
 
     def at(self, *words: str) -> bool:
-        """Whether these words come next, in any case; a quoted name is no word."""
+        """Whether these words come next, in any case; a quoted name is not a word."""
         following = self._tokens[self._index : self._index + len(words)]
         return [_word(token) for token in following] == list(words)
 

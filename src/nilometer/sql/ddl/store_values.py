@@ -50,7 +50,7 @@ def _store_times(values: pa.Array, form: TimeForm) -> pa.Array:
             _ = None if value is None else form.read(value)
         except ValueError as error:
             raise PredicateError(f"{value} is {error}", hint=f"times are {form} here") from None
-    raise PredicateError("some value is no time", hint=f"times are {form} here")
+    raise PredicateError("some value is not a time", hint=f"times are {form} here")
 
 
 def store_constant(value: object, kind: pa.DataType, form: TimeForm | None = None) -> object:

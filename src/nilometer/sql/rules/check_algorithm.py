@@ -14,7 +14,7 @@ def check_algorithm(plan: JoinPlan) -> JoinPlan:
         from nilometer.algorithms.hosted_join import HostedJoinSpec  # noqa: PLC0415  rarely needed
 
         try:
-            HostedJoinSpec(build_join(plan), plan.algorithm.name)
+            HostedJoinSpec(build_join(plan), plan.algorithm.name, plan.algorithm.parameters)
         except InputError as error:
             if plan.algorithm.place is None:
                 raise

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from nilometer.kernels.chunk import Kernel
 from nilometer.model import join_order
-from nilometer.model.join_order import Scan, StreamLoad
+from nilometer.model.join_order import Links, Scan, StreamLoad
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, assume_load
-from nilometer.sql.plan import JoinKey, JoinPlan, Source
+from nilometer.sql.plan import ChosenAlgorithm, JoinKey, JoinPlan, Source
 from nilometer.sql.scalars import ColumnRef
+
+BUCKETS: Final = (10,)
+"""Of the hash tables of Golab's joins, where the user says nothing."""
 
 
 def choose_orders(plan: JoinPlan) -> JoinPlan:
@@ -19,7 +23,28 @@ def choose_orders(plan: JoinPlan) -> JoinPlan:
     scan = Scan.HASH if plan.kernel is Kernel.HASH else Scan.NLJ
     orders = join_order.choose_orders(loads, links, scan)
     costs = join_order.cost_of_orders(loads, orders, links, scan).by_origin
-    return replace(plan, loads=loads, orders=orders, costs=costs)
+    chosen = replace(plan, loads=loads, orders=orders, costs=costs)
+    return chosen if plan.algorithm is None else _order_loops(chosen, plan.algorithm, links)
+
+
+def _order_loops(plan: JoinPlan, chosen: ChosenAlgorithm, links: Links) -> JoinPlan:
+    """The for-loops of an algorithm in the order of the heuristic, where the user gave none.
+
+    Windows in hash buckets count as a bucket (Golab section 5.3).
+    """
+    from nilometer.algorithms.registry import find_algorithm  # noqa: PLC0415  rarely needed
+
+    algorithm = find_algorithm(chosen.name)
+    if "order" not in algorithm.parameters or chosen.parameters.order is not None:
+        return plan
+    buckets = chosen.parameters.buckets or (BUCKETS if "buckets" in algorithm.parameters else None)
+    loads = plan.loads
+    if buckets is not None:
+        each = buckets * len(loads) if len(buckets) == 1 else buckets
+        loads = tuple(replace(load, buckets=b) for load, b in zip(loads, each, strict=True))
+    order = [plan.sources[i].name for i in join_order.choose_global_order(loads, links)]
+    parameters = chosen.parameters.with_order(order)
+    return replace(plan, algorithm=replace(chosen, parameters=parameters))
 
 
 def _load(plan: JoinPlan, number: int, source: Source) -> StreamLoad:

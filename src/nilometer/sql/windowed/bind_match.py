@@ -26,7 +26,7 @@ from nilometer.model.row_patterns import (
     Absent,
     build_program,
     count_steps,
-    most_rows,
+    max_rows,
     names_in,
     show_pattern,
 )
@@ -157,7 +157,7 @@ class MatchBinder:
                 place=self._place,
                 hint="write PATTERN (… NOT C) WITHIN INTERVAL '5' SECONDS",
             )
-        if within is None and most_rows(pattern) is None:
+        if within is None and max_rows(pattern) is None:
             raise SqlError(
                 "a match of this pattern has no end: its rows would be kept for ever",
                 place=self._place,

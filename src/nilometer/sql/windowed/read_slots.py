@@ -245,7 +245,7 @@ class SlotReader:
 
 
 def require_variable(name: str, tree: exp.Expr, known: Sequence[str], sql: str) -> None:
-    """Refuse a name that is no variable of the pattern."""
+    """Refuse a name that is not a variable of the pattern."""
     if name not in known:
         raise UnknownNameError(
             f"there is no variable {name} in the pattern",

@@ -1,0 +1,40 @@
+"""An alert as it was declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nilometer.alerts.rule import Rule
+from nilometer.model.time import format_duration
+
+DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class AlertLimits:
+    """What an alert may take."""
+
+    history: int = 30 * DAY
+    """For how long what it told is kept, in microseconds."""
+    groups: int = 1000
+    """Of how many groups it knows at most."""
+
+
+@dataclass(frozen=True)
+class AlertDefinition:
+    """CREATE ALERT name ON source WHEN …"""
+
+    name: str
+    source: str
+    condition: str
+    clear: str | None = None
+    """None: it clears when the condition does not hold."""
+    per: tuple[str, ...] = ()
+    rule: Rule = field(default_factory=Rule)
+    limits: AlertLimits = field(default_factory=AlertLimits)
+
+    @property
+    def sentence(self) -> str:
+        """What must be so, in one line."""
+        text = " ".join(self.condition.split())
+        return text if not self.rule.hold else f"{text} for {format_duration(self.rule.hold)}"

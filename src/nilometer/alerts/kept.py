@@ -1,0 +1,155 @@
+"""What is kept of an alert: its groups, how far it has come, and the log of what it told.
+
+The groups are written down together with what is to be told of them before it is appended to the
+log; the log knows by a number what it has. So after a kill nothing is forgotten and nothing is
+told twice, and what was told has the same id in every attempt to deliver it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.alerts.rule import Group
+from nilometer.errors import LogError, LogFullError
+from nilometer.log.frame_format import BatchKey, encode_frame
+from nilometer.log.layout import TIMESTAMP, LogLayout
+from nilometer.log.location import storage_at
+from nilometer.log.options import LogOptions
+from nilometer.log.reader import LogReader
+from nilometer.log.stored_json import json_bytes, read_json
+from nilometer.log.writer import LogWriter
+
+STATE_FILE: Final = "alert.json"
+SILENCED: Final = "silenced"
+_WRITER: Final = "alert"
+_SEGMENT: Final = 1 << 20
+_DISK: Final = 64 << 20
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("time", TIMESTAMP),
+        pa.field("state", pa.string()),
+        pa.field("previous", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("message", pa.string()),
+        pa.field(SILENCED, pa.bool_()),
+    ]
+)
+LAYOUT: Final = LogLayout(_SCHEMA, "time")
+
+
+@dataclass(frozen=True)
+class Told:
+    """One line of an alert's history."""
+
+    time: int
+    state: str
+    previous: str
+    key: str | None
+    """The columns of PER and their values, as JSON; None: there is no PER."""
+    value: str | None
+    """The columns that the conditions name, as JSON."""
+    message: str
+    silenced: bool
+    """Whether it was not to be delivered."""
+
+
+@dataclass(frozen=True)
+class AlertMemory:
+    """All that an alert must know to go on."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    """By their keys."""
+    place: Mapping[str, Any] | None = None
+    """How far it has come in its source."""
+    number: int = 0
+    """How often something was told."""
+
+
+def read_memory(location: str) -> AlertMemory:
+    """What was kept last; nothing if there is nothing."""
+    return _memory(read_json(storage_at(location), STATE_FILE))
+
+
+def _memory(found: Mapping[str, Any] | None) -> AlertMemory:
+    if found is None:
+        return AlertMemory()
+    groups = {key: Group.from_json(one) for key, one in found["groups"].items()}
+    return AlertMemory(groups, found["place"], found["number"])
+
+
+class AlertLog:
+    """The log of what an alert told, open for writing."""
+
+    def __init__(self, location: str, history: int, clock: Callable[[], int]) -> None:
+        options = LogOptions(memory=0, segment=_SEGMENT, disk=_DISK, history=history)
+        self._storage = storage_at(location)
+        self._writer = LogWriter.open(location, LAYOUT, options, clock)
+        found = read_json(self._storage, STATE_FILE)
+        self.memory = _memory(found)
+        told = [Told(**one) for one in (found or {}).get("told", ())]
+        if told:
+            self._append(told, self.memory.number)
+
+    def keep(self, memory: AlertMemory, told: Sequence[Told]) -> AlertMemory:
+        """Keep what is known now, and tell what is to be told; for good when it returns."""
+        last = self._writer.last_key
+        number = max(memory.number, last[1] if last is not None else 0) + bool(told)
+        kept = AlertMemory(memory.groups, memory.place, number)
+        content = {
+            "groups": {key: one.to_json() for key, one in memory.groups.items()},
+            "place": memory.place,
+            "number": number,
+            "told": [asdict(one) for one in told],
+        }
+        self._storage.write(STATE_FILE, [json_bytes(content)])
+        if told:
+            self._append(told, number)
+        return kept
+
+    def trim(self) -> None:
+        """Delete what is too old."""
+        self._writer.trim()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _append(self, told: Sequence[Told], number: int) -> None:
+        columns = [[getattr(one, name) for one in told] for name in _SCHEMA.names]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+        key: BatchKey = (_WRITER, number)
+        frames = [encode_frame(rows, LAYOUT.time, "zstd", batch=key)]
+        while True:
+            try:
+                self._writer.append_frames(frames, watermark=told[-1].time, key=key)
+                return
+            except LogFullError:
+                before = self._writer.stored_bytes
+                self._writer.drop_oldest()
+                if self._writer.stored_bytes == before:
+                    raise
+            except Exception:
+                with suppress(Exception):
+                    self._writer.repair()
+                raise
+
+
+def read_history(location: str, most: int) -> list[Told]:
+    """The last lines of an alert's history, the newest first."""
+    try:
+        log = LogReader.open(location)
+    except LogError:
+        return []
+    place = log.place_of(max(0, log.end.row - most))
+    batches = [frame.rows for frame in log.read(place) if len(frame.rows)]
+    table = pa.Table.from_batches(batches, _SCHEMA)
+    times = table.column("time").cast(pa.int64()).to_pylist()
+    rows = table.drop_columns(["time"]).to_pylist()
+    found = [Told(time=at, **row) for at, row in zip(times, rows, strict=True)]
+    return found[::-1][:most]

@@ -1,0 +1,121 @@
+"""When an alert fires, holds and clears: a machine of states for each of its groups.
+
+    ok --the condition--> pending --for so long--> firing --the condition to clear--> ok
+    any --no rows for so long--> no data --a row--> what it was before, and on from there
+
+Time is an argument. What is between the condition and the condition to clear changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+
+class AlertState(StrEnum):
+    """Where a group of an alert is."""
+
+    OK = "ok"
+    PENDING = "pending"
+    """The condition holds, but not yet for as long as it must."""
+    FIRING = "firing"
+    NO_DATA = "no data"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is said of an alert's times, in microseconds."""
+
+    hold: int = 0
+    """FOR: how long the condition must hold."""
+    no_data: int | None = None
+    """NO DATA FOR: after how long a silence there is no data."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What the rows of a group say."""
+
+    fires: bool
+    clears: bool
+    """Never together with `fires`."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group of an alert; instants in microseconds."""
+
+    state: AlertState
+    since: int
+    seen: int
+    """When rows came last."""
+    value: str | None = None
+    """What the last of them said, as JSON."""
+    was_firing: bool = False
+    """Whether it fired when its data ended."""
+    recorded: AlertState = AlertState.OK
+    """What its history says last; of what is pending nothing is said."""
+    told: AlertState = AlertState.OK
+    """What was delivered last: while an alert is silenced, nothing is."""
+
+    @classmethod
+    def new(cls, now: int) -> Group:
+        return cls(AlertState.OK, now, now)
+
+    def due(self, rule: Rule) -> int | None:
+        """When time alone changes something next."""
+        found = []
+        if self.state is AlertState.PENDING:
+            found.append(self.since + rule.hold)
+        if rule.no_data is not None and self.state is not AlertState.NO_DATA:
+            found.append(self.seen + rule.no_data)
+        return min(found, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "since": self.since,
+            "seen": self.seen,
+            "value": self.value,
+            "was_firing": self.was_firing,
+            "recorded": self.recorded,
+            "told": self.told,
+        }
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Group:
+        states = {one: AlertState(found[one]) for one in ("state", "recorded", "told")}
+        return cls(**{**found, **states})
+
+
+def advance(group: Group, rule: Rule, sign: Sign | None, now: int) -> Iterator[Group]:
+    """What a group becomes, step by step; without a sign only time has passed."""
+    if sign is not None:
+        after = _observed(replace(group, seen=now), sign, now)
+        if after != group:
+            group = after
+            yield group
+    while (due := group.due(rule)) is not None and due <= now:
+        group = _passed(group, rule, now)
+        yield group
+
+
+def _observed(group: Group, sign: Sign, now: int) -> Group:
+    state, since = group.state, group.since
+    if state is AlertState.NO_DATA:
+        state, since = (AlertState.FIRING if group.was_firing else AlertState.OK), now
+    if state is AlertState.FIRING:
+        after = AlertState.OK if sign.clears else AlertState.FIRING
+    else:
+        after = AlertState.PENDING if sign.fires else AlertState.OK
+    return replace(group, state=after, since=since if after is state else now, was_firing=False)
+
+
+def _passed(group: Group, rule: Rule, now: int) -> Group:
+    """What was due first."""
+    if group.state is AlertState.PENDING and group.due(rule) == group.since + rule.hold:
+        return replace(group, state=AlertState.FIRING, since=now)
+    fired = group.state is AlertState.FIRING
+    return replace(group, state=AlertState.NO_DATA, since=now, was_firing=fired)

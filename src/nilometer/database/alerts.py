@@ -1,0 +1,356 @@
+"""Alerts of a database: what the catalog keeps of them, and the thread that looks for all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.alerts.alert import Alert
+from nilometer.alerts.condition import Condition, read_condition
+from nilometer.alerts.definition import AlertDefinition, AlertLimits
+from nilometer.alerts.kept import Told, read_history
+from nilometer.alerts.rule import Rule
+from nilometer.alerts.source import reader_name, shown_schema
+from nilometer.alerts.status import AlertStatus
+from nilometer.database.show_alerts import describe_alert, show_alerts
+from nilometer.errors import InputError, LimitError, LogError, NilometerError, SqlError, in_one_line
+from nilometer.log.clock import now_micros
+from nilometer.log.delete import delete_log
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import forget
+from nilometer.model.names import nearest
+from nilometer.model.options import Option, OptionError, read_options, whole
+from nilometer.model.time import FOREVER, format_instant, parse_duration
+from nilometer.past.sandbox import Sandbox
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
+from nilometer.sensors.catalog.stored_alerts import StoredAlert
+from nilometer.sql.ddl.nodes import AlterAlert, CreateAlert, GivenOption, Kind
+
+SOURCES: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+MOST_ALERTS: Final = 1000
+MEMORY: Final = 256 << 20
+"""Bytes that the conditions of all alerts may use together."""
+_EVERY: Final = 0.25
+_PATIENCE: Final = 4
+"""An alert that takes a second is left alone for so many, and the others go on."""
+_AFTER_FAILURE: Final = 2.0
+_LIMITS: Final = (
+    Option("history", "for how long what it told is kept", parse_duration, AlertLimits.history),
+    Option("groups", "of how many groups it knows", whole(1, 100_000), AlertLimits.groups),
+)
+_SILENCE: Final = Option("silence", "for how long nothing is delivered, or 'off'", str)
+
+
+class Alerts:
+    """Creates, changes and drops alerts, and looks for those that run; any thread may ask."""
+
+    def __init__(
+        self,
+        catalog: SensorCatalog,
+        log_of: Callable[[str], str],
+        clock: Callable[[], int] = now_micros,
+    ) -> None:
+        self._catalog = catalog
+        self._log_of = log_of
+        self._clock = clock
+        self._running: dict[str, Alert] = {}
+        self._rest: dict[str, float] = {}
+        """Until when, by the monotonic clock, alerts are left alone."""
+        self._changing = threading.RLock()
+        self._sandbox: Sandbox | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+
+    def create(self, statement: CreateAlert) -> Outcome:
+        """Keep an alert, and begin to look."""
+        name = statement.name
+        with self._changing:
+            with placed(statement.source_place):
+                source = self._catalog.require(statement.source, *SOURCES).name
+            definition = self._read(statement, source)
+            if len(self._catalog.alerts()) >= MOST_ALERTS:
+                raise LimitError(
+                    f"there are {MOST_ALERTS} alerts already",
+                    hint="let one alert look at many groups: PER (columns)",
+                )
+            with placed(statement.place):
+                made = self._catalog.create_alert(
+                    name, source, _to_json(definition), if_not_exists=statement.if_not_exists
+                )
+            if not made:
+                return Outcome(f"alert {name} is there already")
+            delete_log(self._log_of(name))  # DROP may have ended between its steps
+            self._start(self._require(name))
+            self._look_at(name)
+        change = Change(Kind.ALERT, name, Action.CREATED)
+        return Outcome(f"alert {name} created", change=change)
+
+    def note_delivery(self, name: str, delivery: str) -> None:
+        """The delivery goes with the alert from now on."""
+        with self._changing:
+            self._catalog.change_alert(replace(self._require(name), delivery=delivery))
+
+    def alter(self, statement: AlterAlert) -> Outcome:
+        """ALTER ALERT: silence it for a time, or change its limits."""
+        with self._changing, placed(statement.place):
+            kept = self._require(statement.name)
+            given = {name: one.value for name, one in statement.options.items()}
+            options = _read_options(statement.options, (*_LIMITS, _SILENCE))
+            definition = dict(kept.definition)
+            definition |= {one.name: options[one.name] for one in _LIMITS if one.name in given}
+            until = kept.silenced_until
+            if "silence" in given:
+                until = self._until(statement.options["silence"])
+            self._catalog.change_alert(replace(kept, definition=definition, silenced_until=until))
+            if (running := self._running.get(kept.name)) is not None:
+                running.silence(until)
+                running.definition = _definition(self._require(kept.name))
+        if "silence" not in given:
+            return Outcome(f"alert {kept.name} altered")
+        said = "is not silenced" if until is None else f"is silenced until {format_instant(until)}"
+        return Outcome(f"alert {kept.name} {said}")
+
+    def drop(self, name: str) -> None:
+        """Forget an alert and its history."""
+        with self._changing:
+            kept = self._require(name)
+            location = self._log_of(kept.name)
+            self._halt(kept.name)
+            with suppress(NilometerError):
+                forget(self._log_of(kept.source), reader_name(kept.name))
+            self._catalog.drop(Kind.ALERT, kept.name)
+            delete_log(location)
+
+    def on(self, source: str) -> list[str]:
+        """The alerts on a stream or query."""
+        return [one.name for one in self._catalog.alerts() if one.source.lower() == source.lower()]
+
+    def needing(self, source: str, column: str) -> list[str]:
+        """The alerts whose conditions or groups name a column of a stream."""
+        found = []
+        for one in map(_definition, self._catalog.alerts()):
+            if one.source.lower() == source.lower() and column.lower() in _named(one):
+                found.append(one.name)
+        return found
+
+    def source_changed(self, source: str) -> None:
+        """Go on with the alerts on a stream that was altered, or a query that was renamed."""
+        with self._changing:
+            for name in self.on(source):
+                if self._halt(name):
+                    self._start(self._require(name))
+
+    def resume(self) -> list[str]:
+        """Look for all alerts again; their names."""
+        with self._changing:
+            found = [one for one in self._catalog.alerts() if one.name not in self._running]
+            for one in found:
+                self._start(one)
+            return [one.name for one in found]
+
+    def statuses(self) -> list[AlertStatus]:
+        """How all alerts are doing, by name."""
+        return [self._status(one) for one in self._catalog.alerts()]
+
+    def status(self, name: str) -> AlertStatus:
+        """How one alert is doing."""
+        return self._status(self._require(name))
+
+    def history(self, name: str, most: int) -> list[Told]:
+        """What an alert told last, the newest first."""
+        return read_history(self._log_of(self._require(name).name), most)
+
+    def show(self) -> Outcome:
+        """SHOW ALERTS."""
+        return show_alerts(self.statuses())
+
+    def describe(self, name: str) -> Outcome:
+        """DESCRIBE: what was asked for, and how each group is doing."""
+        return describe_alert(self.status(name))
+
+    def close(self) -> None:
+        """Stop looking; `resume` goes on."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._changing:
+            for name in list(self._running):
+                self._halt(name)
+            if self._sandbox is not None:
+                self._sandbox.close()
+
+    def _read(self, statement: CreateAlert, source: str) -> AlertDefinition:
+        """An alert that can be evaluated over what its source has."""
+        options = _read_options(statement.options, _LIMITS)
+        found = AlertDefinition(
+            statement.name,
+            source,
+            statement.condition,
+            statement.clear,
+            tuple(name for name, _ in statement.per),
+            Rule(statement.hold, statement.no_data),
+            AlertLimits(options["history"], options["groups"]),
+        )
+        with placed(statement.source_place):
+            schema = self._schema(source)
+        for name, place in statement.per:
+            with placed(place):
+                _require_column(source, schema, name)
+        with placed(statement.condition_place):
+            Condition(self._shared_sandbox(), replace(found, clear=None), schema)
+        if statement.clear is not None and statement.clear_place is not None:
+            with placed(statement.clear_place):
+                Condition(self._shared_sandbox(), replace(found, condition=statement.clear), schema)
+        return found
+
+    def _schema(self, source: str) -> pa.Schema:
+        try:
+            return shown_schema(LogReader.open(self._log_of(source)))
+        except LogError:
+            raise InputError(
+                f"{source} has no rows yet, so its columns are not known",
+                hint=f"if it is a query, start it: START QUERY {source}",
+            ) from None
+
+    def _shared_sandbox(self) -> Sandbox:
+        with self._changing:
+            if self._sandbox is None:
+                self._sandbox = Sandbox(MEMORY)
+            return self._sandbox
+
+    def _start(self, kept: StoredAlert) -> None:
+        self._running[kept.name] = Alert(
+            _definition(kept),
+            self._log_of(kept.name),
+            self._log_of,
+            self._shared_sandbox,
+            kept.silenced_until,
+            self._clock,
+        )
+        if self._thread is None and not self._ended.is_set():
+            self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
+            self._thread.start()
+
+    def _halt(self, name: str) -> bool:
+        running = self._running.pop(name, None)
+        if running is not None:
+            with suppress(NilometerError, OSError):  # its source may be gone
+                running.close()
+        return running is not None
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY):
+            for name in list(self._running):
+                if self._ended.is_set():
+                    return
+                if time.monotonic() >= self._rest.get(name, 0.0):
+                    with self._changing:
+                        self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        """Let an alert look; whatever goes wrong is its own trouble."""
+        running = self._running.get(name)
+        if running is None:
+            return
+        began = time.monotonic()
+        try:
+            running.look()
+            wait = 0.0
+        except Exception as error:
+            running.fail(in_one_line(error))
+            wait = _AFTER_FAILURE
+        took = time.monotonic() - began
+        self._rest[name] = time.monotonic() + max(wait, _PATIENCE * took)
+
+    def _status(self, kept: StoredAlert) -> AlertStatus:
+        running = self._running.get(kept.name)
+        definition = _definition(kept)
+        known = running or Alert(
+            definition, self._log_of(kept.name), self._log_of, self._shared_sandbox
+        )
+        until = kept.silenced_until
+        is_silenced = until is not None and until > self._clock()
+        return AlertStatus(
+            definition,
+            kept.created,
+            known.groups,
+            until if is_silenced else None,
+            kept.delivery,
+            known.error,
+            known.failed_rows,
+        )
+
+    def _until(self, given: GivenOption) -> int | None:
+        """Until when SET (silence = …) silences an alert."""
+        if given.value.strip().lower() in ("off", "none", "0"):
+            return None
+        try:
+            length = parse_duration(given.value)
+        except NilometerError as error:
+            hint = "write silence = '1 hour', or silence = 'off'"
+            raise given.refusal("cannot read the time", detail=error.message, hint=hint) from None
+        return None if not length else min(self._clock() + length, FOREVER - 1)
+
+    def _require(self, name: str) -> StoredAlert:
+        found = self._catalog.alert(name)
+        if found is None:
+            self._catalog.require(name, Kind.ALERT)
+            known = [one.name for one in self._catalog.alerts()]
+            raise InputError(f"there is no alert {name}", hint=nearest(name, known))
+        return found
+
+
+def _read_options(given: Mapping[str, GivenOption], known: tuple[Option, ...]) -> dict[str, Any]:
+    try:
+        return read_options("an alert", known, {name: one.value for name, one in given.items()})
+    except OptionError as error:
+        place = given[(error.option or "").lower()].place
+        raise SqlError(error.message, place=place, detail=error.detail, hint=error.hint) from None
+
+
+def _require_column(source: str, schema: pa.Schema, name: str) -> None:
+    if name.lower() not in {one.lower() for one in schema.names}:
+        raise InputError(
+            f"{source} has no column {name}",
+            detail=f"it has {', '.join(schema.names)}",
+            hint=nearest(name, schema.names),
+        )
+
+
+def _named(one: AlertDefinition) -> set[str]:
+    """The columns that an alert may name, in lower case."""
+    texts = [text for text in (one.condition, one.clear) if text is not None]
+    words = {word.name.lower() for text in texts for word in read_condition(text).walk()}
+    return words | {name.lower() for name in one.per}
+
+
+def _to_json(one: AlertDefinition) -> dict[str, Any]:
+    return {
+        "condition": one.condition,
+        "clear": one.clear,
+        "per": list(one.per),
+        "hold": one.rule.hold,
+        "no_data": one.rule.no_data,
+        "history": one.limits.history,
+        "groups": one.limits.groups,
+    }
+
+
+def _definition(kept: StoredAlert) -> AlertDefinition:
+    found = kept.definition
+    return AlertDefinition(
+        kept.name,
+        kept.source,
+        found["condition"],
+        found["clear"],
+        tuple(found["per"]),
+        Rule(found["hold"], found["no_data"]),
+        AlertLimits(found["history"], found["groups"]),
+    )

@@ -1,0 +1,267 @@
+"""What a database has stored, as tables that can be asked once: its past."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nilometer.database.home import Home
+from nilometer.database.known import CHANGELOG
+from nilometer.errors import (
+    NilometerError,
+    NotFoundError,
+    SqlError,
+    SqlSyntaxError,
+    UnknownNameError,
+)
+from nilometer.kernels.json_values import unique_names
+from nilometer.log.reader import LogReader
+from nilometer.model.names import nearest
+from nilometer.model.time import format_instant
+from nilometer.past.ask import ask, prepare_question
+from nilometer.past.downsample import RowSource
+from nilometer.past.question import Bounds, TableUse, goes_on
+from nilometer.past.sandbox import AnswerLimits, Cancelling, Sandbox
+from nilometer.past.stored import ChangingTable, FixedTable, LogTable, StoredTable
+from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.parameters import Parameters
+from nilometer.sql.query_text import Statement, names_read
+from nilometer.sql.statements import read_query
+
+MEMORY: Final = 1 << 30
+"""Bytes that all questions about the past may use together."""
+OURS: Final = "spark"
+"""The dialect in which our statements are written, but for what is about streams."""
+_EXPLAIN: Final = re.compile(
+    r"^\s*EXPLAIN(\s+FORMAT\s*=?\s*\w+|\s+\(\s*FORMAT\s+\w+\s*\))?\s", re.I
+)
+_MOST_VIEWS: Final = 30
+_ASKED: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.TABLE, Kind.QUERY, Kind.ALERT)
+
+
+@dataclass(frozen=True)
+class StoredSource:
+    """A stream, table or query, as far as one must know it to ask about it."""
+
+    name: str
+    schema: pa.Schema
+    time: str | None
+    """The column that holds the time of its rows, if one does."""
+    changes: bool
+    """Whether it is a query whose answer changes; schema and time are those of its changes."""
+
+
+class Past:
+    """Asks queries about what is stored; for any number of threads."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._lock = threading.Lock()
+        self._sandbox: Sandbox | None = None
+
+    def is_asked(self, statement: Statement) -> bool:
+        """Whether a statement asks for rows that are stored, and does not go on."""
+        catalog = self._home.catalog
+        if goes_on(statement.tree) or statement.from_start:
+            return False
+        views = {one.name.lower(): one.text for one in catalog.views()}
+        left, seen = set(names_read(statement)), set[str]()
+        stored = {one.name.lower() for one in catalog.declarations()}
+        stored |= {one.name.lower() for one in catalog.queries()}
+        stored |= {one.name.lower() for one in catalog.alerts()}
+        while left:
+            name = left.pop()
+            if name in stored:
+                return True
+            if name in views and name not in seen:
+                seen.add(name)
+                inner = read_query(views[name])
+                if goes_on(inner.tree):
+                    return False
+                left |= names_read(inner)
+        return False
+
+    def select(
+        self,
+        sql: str,
+        values: Mapping[str, object] | None = None,
+        *,
+        max_rows: int | None = None,
+        seconds: float | None = None,
+    ) -> pa.Table:
+        """The answer to a query, or its first rows."""
+        return self.select_tree(parse_past(sql, values), sql, max_rows=max_rows, seconds=seconds)
+
+    def select_tree(
+        self,
+        tree: exp.Query,
+        sql: str,
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        seconds: float | None = None,
+        cancelling: Cancelling | None = None,
+        changes: Collection[str] = (),
+    ) -> pa.Table:
+        """The same for a query that somebody has parsed already.
+
+        Of the queries in `changes` all changes are asked about, not the answer.
+        """
+        tables = StoredTables(self._home, changes)
+        question = prepare_question(self.sandbox, self._with_views(tree), sql, tables)
+        limits = AnswerLimits(max_rows, max_bytes, seconds)
+        return ask(self.sandbox, question, tables, limits, cancelling)
+
+    def explain(self, sql: str, values: Mapping[str, object] | None = None) -> str:
+        """What would be read for the answer."""
+        tables = StoredTables(self._home)
+        tree = self._with_views(parse_past(sql, values))
+        question = prepare_question(self.sandbox, tree, sql, tables)
+        lines = ["asked once, it is answered from what is stored, in this process:"]
+        for use in question.tables.values():
+            low, high = (None if one is None else format_instant(one) for one in use.bounds)
+            times = f", from {low or 'the beginning'} to {high or 'now'}" if low or high else ""
+            instant = "" if use.instant is None else f" as of {format_instant(use.instant)}"
+            stored = tables[use.table].size(use)
+            lines.append(
+                f"  {use.table}{instant}: {', '.join(sorted(use.columns))}{times}; "
+                f"{stored:,} rows are stored"
+            )
+        return "\n".join(lines)
+
+    def columns(self) -> dict[str, tuple[str, list[tuple[str, pa.DataType]]]]:
+        """The columns of all tables, by name, each with its kind: r is a table, v a view."""
+        tables = StoredTables(self._home)
+        found = {}
+        for name in tables:
+            with suppress(NilometerError):  # it is gone, or was never started
+                schema = tables[name].schema
+                found[name] = ("r", [(one.name, one.type) for one in schema])
+        for view in self._home.catalog.views():
+            with suppress(NilometerError):
+                empty = self.select(f"SELECT * FROM ({view.text}) AS v LIMIT 0")
+                found[view.name] = ("v", [(one.name, one.type) for one in empty.schema])
+        return found
+
+    def source(self, name: str) -> StoredSource:
+        """What has this name, in any case."""
+        tables = StoredTables(self._home, (name,))
+        found = next((one for one in tables if one.lower() == name.lower()), None)
+        if found is None:
+            raise UnknownNameError(
+                f"there is no stream, table or query {name}", hint=nearest(name, tables)
+            )
+        table = tables[found]
+        query = self._home.catalog.query(found)
+        changes = query is not None and query.kind == CHANGELOG
+        return StoredSource(found, table.schema, table.columns.time, changes)
+
+    def rows(self, name: str, bounds: Bounds, *, answer: bool = False) -> RowSource:
+        """The rows of a stream or query with times in a closed range, maybe some more.
+
+        Of a query whose answer changes these are its changes, or its current answer.
+        """
+        tables = StoredTables(self._home, () if answer else (name,))
+        found = next((one for one in tables if one.lower() == name.lower()), None)
+        if found is None:
+            raise NotFoundError(
+                f"there is no stream, table or query {name}", hint=nearest(name, tables)
+            )
+        table = tables[found]
+        use = TableUse(found, columns=frozenset(table.schema.names), bounds=bounds)
+        names = unique_names(table.schema.names)
+        schema = pa.schema([f.with_name(n) for f, n in zip(table.schema, names, strict=True)])
+        rows = table.read(use)
+        batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
+        named = (one.rename_columns(names) for one in batches)
+        return RowSource(found, schema, table.columns.time, named)
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where questions are answered; made when the first comes."""
+        with self._lock:
+            if self._sandbox is None:
+                self._sandbox = Sandbox(MEMORY)
+            return self._sandbox
+
+    def close(self) -> None:
+        with self._lock:
+            if self._sandbox is not None:
+                self._sandbox.close()
+
+    def _with_views(self, tree: exp.Query) -> exp.Query:
+        """The query with the texts of views in their places."""
+        views = {one.name.lower(): one.text for one in self._home.catalog.views()}
+        for _ in range(_MOST_VIEWS):
+            found = [one for one in tree.find_all(exp.Table) if one.name.lower() in views]
+            if not found:
+                return tree
+            for entry in found:
+                inner = exp.Subquery(this=_parse(views[entry.name.lower()]))
+                alias = entry.alias or entry.name
+                inner.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+                entry.replace(inner)
+        raise SqlError("views read each other without end")
+
+
+class StoredTables(Mapping[str, StoredTable]):
+    """All that can be asked about, each opened when it is first needed."""
+
+    def __init__(self, home: Home, changes: Collection[str] = ()) -> None:
+        """Of the queries in `changes` the rows are their changes, not the answer."""
+        self._home = home
+        self._changes = {one.lower() for one in changes}
+        self._opened: dict[str, StoredTable] = {}
+        self._names = {one.name: one.kind for one in home.catalog.names() if one.kind in _ASKED}
+
+    def __getitem__(self, name: str) -> StoredTable:
+        if name not in self._opened:
+            self._opened[name] = self._open(name)
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _open(self, name: str) -> StoredTable:
+        catalog = self._home.catalog
+        if self._names[name] is Kind.TABLE:
+            rows = catalog.table(name)
+            if rows is None:
+                raise NotFoundError(f"there is no table {name}")
+            return FixedTable(rows)
+        location = self._home.log_of(name)
+        reader = LogReader.open(location)
+        query = catalog.query(name) if self._names[name] is Kind.QUERY else None
+        is_answer = query is not None and query.kind == CHANGELOG
+        if is_answer and name.lower() not in self._changes:
+            return ChangingTable(reader)
+        return LogTable(location, reader)
+
+
+def parse_past(sql: str, values: Mapping[str, object] | None) -> exp.Query:
+    """A query of ours, with what its parameters stand for."""
+    bound = Parameters(values or {}).bind(_parse(_EXPLAIN.sub("", sql)), sql)
+    assert isinstance(bound, exp.Query)
+    return bound
+
+
+def _parse(sql: str) -> exp.Query:
+    try:
+        tree = sqlglot.parse_one(sql, read=OURS)
+    except SqlglotError as error:
+        raise SqlSyntaxError("cannot read the query", detail=str(error).split("\n")[0]) from None
+    if not isinstance(tree, exp.Query):
+        raise SqlSyntaxError("expected a query", hint="write SELECT … FROM …")
+    return tree

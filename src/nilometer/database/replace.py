@@ -1,0 +1,91 @@
+"""CREATE OR REPLACE QUERY: another text for a query that is there.
+
+The new text is worked out beside the old one, from the oldest rows that streams keep. Once it has
+caught up it takes the place of the other in one transaction of the catalog; until then the old
+results are served, whatever happens in between.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from sqlglot.tokenizer_core import TokenType
+
+from nilometer.database.home import Home
+from nilometer.database.limits import is_temporary, limits_of, owner_of, read_limits, replacement_of
+from nilometer.database.running import RunningQueries
+from nilometer.errors import InputError
+from nilometer.sensors.catalog.outcome import Outcome, placed
+from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sql.ddl.nodes import CreateQuery
+from nilometer.sql.query_text import tokenize
+
+_WAIT: Final = 10.0
+"""For so long (seconds) whoever replaces a query waits for it."""
+_MOMENT: Final = 0.1
+_SPELLED: Final = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR)
+
+
+def replace_query(
+    statement: CreateQuery, home: Home, queries: RunningQueries, owner: str | None
+) -> Outcome:
+    """Let a query that is there have another text."""
+    with placed(statement.place):
+        query = home.catalog.query(statement.name)
+        assert query is not None
+        name, new = query.name, replacement_of(query.name)
+        if _words(query.text) == _words(statement.text):
+            return _go_on(statement, query, queries)
+        _refuse_if_used(name, home, queries)
+        if home.catalog.query(new) is not None:
+            queries.drop(new)
+        queries.create(
+            new,
+            statement.text,
+            statement.query,
+            limits=lambda _: read_limits(statement.options, limits_of(query)),
+            temporary=is_temporary(query),
+            owner=owner_of(query) or owner,
+            in_place_of=name,
+        )
+    until = time.monotonic() + _WAIT
+    while time.monotonic() < until and home.catalog.query(new) is not None:
+        if queries.replace(name, new):
+            return Outcome(f"query {name} replaced")
+        time.sleep(_MOMENT)
+    if home.catalog.query(new) is None:
+        return Outcome(f"query {name} replaced")
+    return Outcome(
+        f"query {name} has its old text until the new one, {new}, has caught up: SHOW QUERIES "
+        "tells how far it is"
+    )
+
+
+def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -> Outcome:
+    """The text says the same: the query goes on with all that it has, under other limits."""
+    if statement.options:
+        queries.alter(query.name, lambda limits: read_limits(statement.options, limits))
+    queries.start(query.name)
+    return Outcome(f"query {query.name} has this text already, and goes on")
+
+
+def _words(text: str) -> list[str]:
+    """A text without comments, and whatever the case of words that are no names."""
+    return [
+        f"{one.token_type} {one.text if one.token_type in _SPELLED else one.text.upper()}"
+        for one in tokenize(text)
+    ]
+
+
+def _refuse_if_used(name: str, home: Home, queries: RunningQueries) -> None:
+    """What others have read of the old results they cannot take back."""
+    using = [f"query {one} reads it" for one in queries.reading(name)]
+    using += [f"delivery {one} delivers its results" for one in home.deliveries.of_query(name)]
+    using += [f"alert {one} looks at it" for one in home.alerts.on(name)]
+    if using:
+        raise InputError(
+            f"query {name} cannot be replaced: {', '.join(using)}",
+            detail="its results will be those of the new text, from the start",
+            hint="drop what uses it first, or create a query of another name",
+        )

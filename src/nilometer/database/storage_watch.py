@@ -1,0 +1,171 @@
+"""What the logs of a database take, how fast they grow, and when the disk is full."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from nilometer.errors import NilometerError
+from nilometer.log.clock import now_micros
+from nilometer.log.growth import Growth, LogUse, seconds_until_full
+from nilometer.log.location import storage_at
+from nilometer.log.published import stored_bytes
+from nilometer.log.reader import LogReader
+from nilometer.model.time import FOREVER, format_duration
+from nilometer.sensors.catalog.outcome import Outcome
+from nilometer.sensors.log_options import read_stream_options
+
+if TYPE_CHECKING:
+    from nilometer.database.home import Home
+
+_LOG: Final = logging.getLogger("nilometer.storage")
+EVERY: Final = 60.0
+SOON: Final = 86_400.0
+"""Less than so many seconds is worth a warning, and"""
+_AGAIN: Final = 6 * 3_600_000_000
+"""another one after so many microseconds."""
+_ALL: Final = "(disk)"
+_COLUMNS: Final = pa.schema(
+    [
+        ("name", pa.string()),
+        ("kind", pa.string()),
+        ("bytes", pa.int64()),
+        ("limit_bytes", pa.int64()),
+        ("history", pa.string()),
+        ("bytes_per_day", pa.int64()),
+        ("full_in", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class StorageFound:
+    """What was found at the last look."""
+
+    logs: tuple[LogUse, ...] = ()
+    free: int | None = None
+    seconds_left: float | None = None
+    """Until the disk is full; None: never as it goes at present, or not known yet."""
+
+
+class StorageWatch:
+    """Looks at all logs of a database every minute, and warns when room is running out."""
+
+    def __init__(self, home: Home, clock: Callable[[], int] = now_micros) -> None:
+        self._home = home
+        self._clock = clock
+        self._growth: dict[str, Growth] = {}
+        self._warned: dict[str, int] = {}
+        self._looking = threading.Lock()
+        self.last = StorageFound()
+        """What the last look has found."""
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> StorageFound:
+        """See what there is now."""
+        with self._looking:
+            uses, free = tuple(self._uses()), None
+            with suppress(OSError):
+                free = shutil.disk_usage(self._home.folder).free
+            left = None if free is None else seconds_until_full(uses, free)
+            self._warn(uses, left)
+            self.last = StorageFound(uses, free, left)
+            return self.last
+
+    def show(self) -> Outcome:
+        """SHOW STORAGE: every log, and then the disk."""
+        found = self.look()
+        rows = [_row(one) for one in sorted(found.logs, key=lambda one: -one.bytes)]
+        used, daily = sum(one.bytes for one in found.logs), _daily(found.logs)
+        limit = None if found.free is None else used + found.free
+        rows.append((_ALL, None, used, limit, None, daily, _shown(found.seconds_left)))
+        columns = [
+            pa.array(one, f.type) for one, f in zip(zip(*rows, strict=True), _COLUMNS, strict=True)
+        ]
+        return Outcome(f"{len(found.logs)} logs", pa.Table.from_arrays(columns, schema=_COLUMNS))
+
+    def _run(self) -> None:
+        while not self._ended.wait(EVERY):
+            with suppress(Exception):  # a look that fails must not end all further ones
+                self.look()
+
+    def _uses(self) -> Iterator[LogUse]:
+        home = self._home
+        for one in home.catalog.declarations():
+            log = read_stream_options(one.options, one.history).log
+            kind = "sensor table" if one.is_sensor_table else "stream"
+            yield from self._use(one.name, kind, log.disk, log.history)
+        for query in home.catalog.queries():
+            given = query.options
+            history = given.get("history") or FOREVER
+            yield from self._use(query.name, "query", given.get("results"), history)
+        for alert in home.catalog.alerts():
+            yield from self._use(alert.name, "alert", None, alert.definition["history"])
+
+    def _use(self, name: str, kind: str, limit: int | None, history: int) -> Iterator[LogUse]:
+        location = self._home.log_of(name)
+        try:
+            reader = LogReader.open(location)
+            size, end = stored_bytes(storage_at(location)), reader.end.row
+            kept = end - reader.start.row
+        except (NilometerError, OSError):
+            return  # it has none yet, or one that cannot be used, which SHOW STREAMS tells
+        growth = self._growth.setdefault(location, Growth())
+        growth.see(self._clock(), end)
+        rows = growth.rows_per_second
+        rate = None if rows is None or not kept else rows * size / kept
+        yield LogUse(name, kind, size, limit, history, rate)
+
+    def _warn(self, uses: tuple[LogUse, ...], left: float | None) -> None:
+        for one in uses:
+            if one.kind != "query" or one.history >= FOREVER:
+                self._say(one.name, one.seconds_left, f"{one.kind} {one.name} reaches its limit")
+        self._say(_ALL, left, f"the disk of {self._home.folder} is full")
+
+    def _say(self, name: str, left: float | None, what: str) -> None:
+        if left is None or left >= SOON:
+            self._warned.pop(name, None)
+            return
+        now = self._clock()
+        if now - self._warned.get(name, now - _AGAIN) >= _AGAIN:
+            self._warned[name] = now
+            _LOG.warning("%s in about %s, as it grows at present", what, _shown(left))
+
+
+def _row(one: LogUse) -> tuple[object, ...]:
+    history = "forever" if one.history >= FOREVER else format_duration(one.history)
+    daily = None if one.rate is None else int(one.rate * 86_400)
+    return (one.name, one.kind, one.bytes, one.limit, history, daily, _shown(one.seconds_left))
+
+
+def _daily(uses: tuple[LogUse, ...]) -> int:
+    return int(sum(one.rate or 0.0 for one in uses) * 86_400)
+
+
+def _shown(seconds: float | None) -> str | None:
+    """A time that is left as people say it.
+
+    >>> _shown(90_000), _shown(7_300), _shown(300), _shown(None)
+    ('25 hours', '2 hours', '5 minutes', None)
+    """
+    if seconds is None:
+        return None
+    if seconds >= 3 * 86_400:
+        return f"{seconds / 86_400:.0f} days"
+    return f"{seconds / 3600:.0f} hours" if seconds >= 7200 else f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,178 @@
+"""One sensor read by itself, into a log that is thrown away: what it sends, before it is kept."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from nilometer.errors import InputError
+from nilometer.log.clock import now_micros
+from nilometer.log.dead_letters import dead_letter_log, read_dead_letters
+from nilometer.log.reader import LogReader
+from nilometer.log.registrations import register
+from nilometer.model.names import count, nearest
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sensors.catalog.execute import execute
+from nilometer.sensors.catalog.outcome import placed
+from nilometer.sensors.declaration import Declaration, Sensor
+from nilometer.sensors.manager.manager import StreamManager
+from nilometer.sensors.manager.settings import ManagerSettings
+from nilometer.sensors.manager.status import SensorStatus
+from nilometer.sql.ddl.nodes import CreateSensorTable, CreateStream, Insert
+from nilometer.sql.statements import AnyStatement
+from nilometer.upkeep.places import CATALOG_FILE
+
+Row = dict[str, Any]
+FindUnit = Callable[[str], Callable[..., Any]]
+Trial = CreateStream | CreateSensorTable | Insert
+_LOOK_EVERY: Final = 0.1
+_READER: Final = "test"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a sensor sent within a while."""
+
+    stream: str
+    sensor: str
+    readings: tuple[Row, ...]
+    """The first ones that can be stored."""
+    came: int
+    """How many of these there were."""
+    letters: tuple[Row, ...]
+    """The first that cannot be stored: `reason` and `payload`."""
+    refused: int
+    """How many of those there were."""
+    errors: int
+    last_error: str | None
+
+
+def choose_sensor(
+    declared: Declaration, sensors: Sequence[Sensor], sensor: str | None = None
+) -> Sensor:
+    """The sensor that is meant: the only one, or that of this name."""
+    if not declared.is_sensor_table:
+        return declared.only_sensor
+    found = {one.name: one for one in sensors}
+    if sensor is None:
+        if len(found) == 1:
+            return next(iter(found.values()))
+        known = ", ".join(list(found)[:5]) + ("…" if len(found) > 5 else "")
+        raise InputError(
+            f"{declared.name} has {count(len(found), 'sensor')}",
+            hint=f"name one of them: {known}" if found else "INSERT one first",
+        )
+    if sensor not in found:
+        raise InputError(
+            f"{declared.name} has no sensor {sensor}",
+            hint=nearest(sensor, found) or f"SHOW SENSORS FROM {declared.name} lists them",
+        )
+    return found[sensor]
+
+
+def required_trial(statements: Sequence[AnyStatement]) -> list[Trial]:
+    """Statements that declare what is to be read; an error if there are others, or none."""
+    found = [one for one in statements if isinstance(one, Trial)]
+    if not found or len(found) < len(statements):
+        raise InputError(
+            "only a new stream, or new sensors, can be tried",
+            hint="give CREATE STREAM …, CREATE SENSOR TABLE … with INSERT INTO …, or INSERT INTO …",
+        )
+    return found
+
+
+@contextmanager
+def declared_aside(
+    statements: Sequence[Trial], known: Callable[[str], Declaration | None], find_unit: FindUnit
+) -> Iterator[tuple[Declaration, Sensor]]:
+    """What statements would declare, and its first new sensor; nothing of it is kept.
+
+    They run on a catalog of their own, so they are refused as they would be in earnest. `known`
+    finds what is declared already: rows are inserted there.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="nilometer-test-") as place,
+        SensorCatalog.open(Path(place) / CATALOG_FILE) as catalog,
+    ):
+        name = ""
+        for one in statements:
+            name = one.table if isinstance(one, Insert) else one.name
+            if isinstance(one, Insert):
+                declared = known(name)
+                if catalog.declaration(name) is None and declared is not None:
+                    catalog.create(declared)
+            elif (unit := one.stream.options.get("unit")) is not None:
+                with placed(one.place):
+                    find_unit(unit.strip())
+            execute(catalog, one)
+        made = catalog.require_declaration(name)
+        sensors = catalog.sensors(made.name) if made.is_sensor_table else []
+        yield made, choose_sensor(made, sensors[:1])
+
+
+def read_aside(
+    declared: Declaration,
+    sensor: Sensor,
+    find_unit: FindUnit,
+    *,
+    seconds: float,
+    most: int,
+    enough: int | None = None,
+    take: Callable[[Row], None] = lambda _: None,
+) -> Tried:
+    """Read a sensor for a while, or until `enough` readings came; `take` gets the first ones."""
+    with tempfile.TemporaryDirectory(prefix="nilometer-test-") as folder:
+        place = Path(folder)
+        manager = StreamManager(
+            lambda name: str(place / name),
+            lambda _: [sensor],
+            lambda *_: {sensor.number},
+            find_unit=find_unit,
+            settings=ManagerSettings(identity=f"nilometer-test-{uuid4().hex[:8]}"),
+        )
+        manager.start()
+        try:
+            manager.watch(declared)
+            log = LogReader.open(place / declared.name)
+            register(place / declared.name, _READER, log.start, {}, now=now_micros(), named=True)
+            rows, came = _read(log, seconds, most, enough, take)
+            statuses = manager.status(declared.name)
+        finally:
+            manager.stop()
+        letters = read_dead_letters(str(place / dead_letter_log(declared.name))).to_pylist()
+    status: SensorStatus | None = statuses[0] if statuses else None
+    return Tried(
+        declared.name,
+        sensor.name,
+        tuple(rows),
+        came,
+        tuple(letters[:most]),
+        len(letters),
+        0 if status is None else status.errors,
+        None if status is None else status.last_error,
+    )
+
+
+def _read(
+    log: LogReader, seconds: float, most: int, enough: int | None, take: Callable[[Row], None]
+) -> tuple[list[Row], int]:
+    """The first readings, and how many came."""
+    until, at, came = time.monotonic() + seconds, log.start, 0
+    rows: list[Row] = []
+    while time.monotonic() < until and (enough is None or came < enough):
+        for frame in log.read(at, log.end):
+            at = frame.end
+            for row in frame.rows.to_pylist():
+                row.pop("_sensor", None)
+                came += 1
+                if len(rows) < most:
+                    rows.append(row)
+                    take(row)
+        time.sleep(_LOOK_EVERY)
+    return rows, came

@@ -1,0 +1,315 @@
+"""A query about what is stored, as DuckDB is asked it, and what it needs of each table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+
+from nilometer.errors import Place, SqlError, UnknownNameError
+from nilometer.model.names import nearest
+from nilometer.model.time import format_instant, read_instant
+from nilometer.sql.call_parser import TableCall
+from nilometer.sql.dialect import Emit, FromStart, PairWindowNode, StreamWindow, WindowClause
+from nilometer.sql.match_parser import MatchCall
+from nilometer.sql.scalars import place_of
+from nilometer.sql.window_call_parser import WindowCall
+
+_SCHEMAS: Final = frozenset({"", "public", "nilometer"})
+_GO_ON: Final = (
+    Emit,
+    FromStart,
+    MatchCall,
+    PairWindowNode,
+    StreamWindow,
+    TableCall,
+    WindowCall,
+    WindowClause,
+)
+_NO_TIME: Final = (None, None)
+Bounds = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class StoredColumns:
+    """A table of the past, as far as a query must know it."""
+
+    columns: tuple[str, ...]
+    time: str | None = None
+    """By which its rows can be left out before they are read."""
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """What a query needs of a table."""
+
+    table: str
+    instant: int | None = None
+    """FOR SYSTEM_TIME AS OF: as it was then, in microseconds."""
+    columns: frozenset[str] = frozenset()
+    bounds: Bounds = _NO_TIME
+    """Rows outside of this closed range of times do not matter."""
+    times: int = 1
+    """How often it is read."""
+
+
+@dataclass(frozen=True)
+class PastQuestion:
+    """A query in DuckDB's words."""
+
+    sql: str
+    tables: Mapping[str, TableUse]
+    """By the names under which the query knows them."""
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """Where columns are named first, by their names in lower case."""
+
+
+def goes_on(tree: exp.Expr) -> bool:
+    """Whether a query is about a stream as it comes: it has a window, or says what it emits."""
+    return any(isinstance(one, _GO_ON) for one in tree.walk())
+
+
+def read_question(
+    tree: exp.Query,
+    sql: str,
+    known: Mapping[str, StoredColumns],
+    value: Callable[[str], Any],
+) -> PastQuestion:
+    """How a query is asked; `value` says what an expression without columns is."""
+    tree = tree.copy()
+    places: dict[str, Place] = {}
+    for column in tree.find_all(exp.Column):
+        places.setdefault(column.name.lower(), place_of(column.this, sql))
+    name_columns(tree)
+    uses: dict[str, TableUse] = {}
+    for entry in list(_stored_tables(tree)):
+        table = _find(entry, known, sql)
+        use = TableUse(table, _instant(entry, sql, value))
+        name = table if use.instant is None else f"{table} at {format_instant(use.instant)}"
+        needs = replace(
+            use,
+            columns=_columns_of(tree, known[table]),
+            bounds=_bounds(entry, known[table].time, value),
+        )
+        before = uses.get(name)
+        uses[name] = needs if before is None else _both(before, needs)
+        _rename(entry, name)
+    try:
+        text = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
+    except SqlglotError as error:
+        raise SqlError("this cannot be asked of the past", detail=str(error)) from None
+    return PastQuestion(text, uses, places)
+
+
+def name_columns(tree: exp.Query) -> None:
+    """Call what has no name by its function, as PostgreSQL does."""
+    select = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    if isinstance(select, exp.Select):
+        select.set("expressions", [_named(one) for one in select.expressions])
+
+
+def _named(tree: exp.Expr) -> exp.Expr:
+    inner = tree.this if isinstance(tree, exp.WithinGroup | exp.Filter | exp.Window) else tree
+    if isinstance(inner, exp.Dot):
+        inner = inner.expression
+    match inner:
+        case exp.Alias() | exp.Column() | exp.Star() | exp.Identifier():
+            return tree
+        case exp.Cast():
+            name = inner.this.name if isinstance(inner.this, exp.Column) else "?column?"
+        case exp.Case() | exp.Coalesce():
+            name = inner.key
+        case exp.CurrentVersion():
+            name = "version"
+        case exp.Anonymous():
+            name = inner.name
+        case exp.Func():
+            name = inner.sql_name()
+        case _:
+            name = "?column?"
+    return exp.alias_(tree, name.lower(), quoted=True)
+
+
+def _stored_tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The tables that a query names, without those that it makes itself."""
+    for entry in tree.find_all(exp.Table):
+        if isinstance(entry.this, exp.Identifier) and not _is_own(entry):
+            yield entry
+
+
+def _is_own(entry: exp.Table) -> bool:
+    """Whether a name is that of a WITH around it."""
+    if entry.args.get("db") is not None:
+        return False
+    at: exp.Expr | None = entry
+    while at is not None:
+        own = at.args.get("with_")
+        if own is not None and entry.name.lower() in {one.alias.lower() for one in own.expressions}:
+            return True
+        at = at.parent
+    return False
+
+
+def _find(entry: exp.Table, known: Mapping[str, StoredColumns], sql: str) -> str:
+    if entry.args.get("catalog") is not None or entry.db.lower() not in _SCHEMAS:
+        raise UnknownNameError(
+            f"there is no schema {entry.db}", place=place_of(entry, sql), hint="leave it out"
+        )
+    for name in known:
+        if name.lower() == entry.name.lower():
+            return name
+    raise UnknownNameError(
+        f"there is no stream, table or query {entry.name}",
+        place=place_of(entry, sql),
+        hint=nearest(entry.name, known),
+    )
+
+
+def _instant(entry: exp.Table, sql: str, value: Callable[[str], Any]) -> int | None:
+    version = entry.args.get("version")
+    if version is None:
+        return None
+    place = place_of(entry, sql)
+    if version.name != "TIMESTAMP" or version.args.get("kind") != "AS OF":
+        raise SqlError(
+            "only an instant can be asked for", place=place, hint="write FOR SYSTEM_TIME AS OF '…'"
+        )
+    found = _micros(version.expression, value)
+    if found is None:
+        raise SqlError(
+            "cannot read the instant",
+            place=place,
+            hint="write FOR SYSTEM_TIME AS OF '2026-01-31 12:00:00'",
+        )
+    return found
+
+
+def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
+    """The instant that an expression without columns is."""
+    if any(isinstance(one, exp.Column | exp.Query) for one in tree.walk()):
+        return None
+    found = value(f"CAST({tree.sql(dialect='duckdb', comments=False)} AS TIMESTAMPTZ)")
+    if isinstance(found, datetime):
+        return read_instant(found)
+    return None
+
+
+def _columns_of(tree: exp.Expr, table: StoredColumns) -> frozenset[str]:
+    """The columns that may matter: those whose names occur, or all where a whole row does."""
+    names = {one.name.lower() for one in tree.find_all(exp.Identifier)}
+    found = frozenset(one for one in table.columns if one.lower() in names)
+    return frozenset(table.columns) if not found or _reads_rows(tree) else found
+
+
+def _reads_rows(tree: exp.Expr) -> bool:
+    """Whether some part of a query may stand for all columns of a table."""
+    if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
+        return True
+    if any(one.method == "NATURAL" for one in tree.find_all(exp.Join)) or tree.find(exp.Pivot):
+        return True
+    entries = {one.alias_or_name.lower() for one in tree.find_all(exp.Table)}
+    return any(not one.table and one.name.lower() in entries for one in tree.find_all(exp.Column))
+
+
+def _bounds(entry: exp.Table, time: str | None, value: Callable[[str], Any]) -> Bounds:
+    """The range of times that the WHERE of its own SELECT lets pass."""
+    select = entry.find_ancestor(exp.Select)
+    if time is None or select is None or not _is_direct(entry, select):
+        return _NO_TIME
+    where = select.args.get("where")
+    low: int | None = None
+    high: int | None = None
+    for condition in _conjuncts(where.this) if where is not None else ():
+        for is_low, instant in _limits(condition, entry, time, value):
+            if is_low:
+                low = instant if low is None else max(low, instant)
+            else:
+                high = instant if high is None else min(high, instant)
+    return low, high
+
+
+def _is_direct(entry: exp.Table, select: exp.Select) -> bool:
+    """Whether a table stands in FROM itself, or is joined there.
+
+    Of an outer join, too: a row without its partner has NULL there, which a comparison refuses.
+    """
+    joins = select.args.get("joins") or []
+    source = select.args.get("from_")
+    return (source is not None and source.this is entry) or any(
+        join.this is entry for join in joins
+    )
+
+
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.left)
+        yield from _conjuncts(tree.right)
+    elif isinstance(tree, exp.Paren):
+        yield from _conjuncts(tree.this)
+    else:
+        yield tree
+
+
+def _limits(
+    tree: exp.Expr, entry: exp.Table, time: str, value: Callable[[str], Any]
+) -> Iterator[tuple[bool, int]]:
+    """What a condition says of the time: whether it is a lower bound, and which."""
+    if isinstance(tree, exp.Between) and _is_time(tree.this, entry, time):
+        for is_low, one in ((True, tree.args["low"]), (False, tree.args["high"])):
+            if (is_low or not _is_volatile(one)) and (found := _micros(one, value)) is not None:
+                yield is_low, found
+    if not isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.EQ):
+        return
+    for column, other, is_right in ((tree.left, tree.right, True), (tree.right, tree.left, False)):
+        if not _is_time(column, entry, time) or (found := _micros(other, value)) is None:
+            continue
+        if isinstance(tree, exp.EQ):
+            yield True, found
+        is_low = isinstance(tree, exp.GT | exp.GTE) == is_right
+        if isinstance(tree, exp.EQ) or not is_low:
+            if not _is_volatile(other):
+                yield False, found
+        else:
+            yield True, found
+
+
+def _is_volatile(tree: exp.Expr) -> bool:
+    """Whether an expression may be later when the query is asked."""
+    return any(isinstance(one, exp.Func) and not isinstance(one, exp.Cast) for one in tree.walk())
+
+
+def _is_time(tree: exp.Expr, entry: exp.Table, time: str) -> bool:
+    return (
+        isinstance(tree, exp.Column)
+        and tree.name.lower() == time.lower()
+        and tree.table.lower() in ("", entry.alias_or_name.lower())
+        and (bool(tree.table) or not (entry.find_ancestor(exp.Select) or entry).args.get("joins"))
+    )
+
+
+def _both(left: TableUse, right: TableUse) -> TableUse:
+    (low, high), (other_low, other_high) = left.bounds, right.bounds
+    return replace(
+        left,
+        columns=left.columns | right.columns,
+        bounds=(
+            None if low is None or other_low is None else min(low, other_low),
+            None if high is None or other_high is None else max(high, other_high),
+        ),
+        times=left.times + right.times,
+    )
+
+
+def _rename(entry: exp.Table, name: str) -> None:
+    """Let an entry name a table as DuckDB knows it."""
+    if name != entry.name and not entry.alias:
+        entry.set("alias", exp.TableAlias(this=exp.to_identifier(entry.name, quoted=True)))
+    entry.set("this", exp.to_identifier(name, quoted=True))
+    for part in ("db", "catalog", "version"):
+        entry.set(part, None)

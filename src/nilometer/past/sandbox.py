@@ -1,0 +1,272 @@
+"""An embedded DuckDB that sees the tables it is given, and nothing else.
+
+It has no files, no network, no extensions and no variables of Python's. A statement is checked as
+DuckDB itself has parsed it: one query, the given tables, functions that are known to be harmless.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from nilometer.errors import (
+    InputError,
+    InternalError,
+    SqlError,
+    SqlTypeError,
+    TimeLimitError,
+    TooLargeError,
+)
+from nilometer.extras import require_extras
+from nilometer.model.names import nearest
+
+if TYPE_CHECKING:
+    import duckdb
+
+Rows: TypeAlias = pa.Table | pa.RecordBatchReader
+Cancelling: TypeAlias = Callable[[Callable[[], None]], None]
+
+_SETTINGS: Final = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+    "threads": "2",
+}
+_IN_FROM: Final = frozenset({"range", "generate_series", "unnest"})
+_HOSTILE: Final = (
+    "SELECT * FROM no_such_table",
+    "SELECT * FROM read_text('x')",
+    "SELECT (SELECT COUNT(*) FROM glob('*')) FROM range(1)",
+    "SELECT getvariable('x')",
+    "SELECT 1; SELECT 2",
+    "ATTACH 'x'",
+)
+"""What must be refused, or the check does not understand what DuckDB says of statements."""
+_BATCH_ROWS: Final = 100_000
+
+
+@dataclass(frozen=True)
+class AnswerLimits:
+    """What an answer may take."""
+
+    rows: int | None = None
+    """More rows than this are not given."""
+    bytes: int | None = None
+    """An answer of more bytes than this is refused."""
+    seconds: float | None = None
+
+
+class Sandbox:
+    """A DuckDB for any number of threads; statements do not see each other's tables."""
+
+    def __init__(self, memory: int, macros: Mapping[str, str] | None = None) -> None:
+        """`memory` is what all statements together may use, in bytes.
+
+        Statements may also call the macros: parameters and bodies, by their names.
+        """
+        require_extras("SELECT over what is stored", "history")
+        import duckdb  # noqa: PLC0415  an extra
+
+        settings: dict[str, Any] = {**_SETTINGS, "memory_limit": f"{memory >> 20}MiB"}
+        self._root: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=settings)
+        self._root.execute("SET GLOBAL TimeZone = 'UTC'")
+        for name, body in (macros or {}).items():
+            self._root.execute(f"CREATE MACRO {name}{body}")
+        self._functions = safe_functions() | set(macros or ())
+        self._root.execute("SET lock_configuration = true")
+        for hostile in _HOSTILE:
+            if self._passes(hostile):
+                raise InternalError("this version of DuckDB cannot be guarded", detail=hostile)
+
+    def _passes(self, sql: str) -> bool:
+        try:
+            self.require_safe(sql, ())
+        except SqlError:
+            return False
+        return True
+
+    def require_safe(self, sql: str, tables: Collection[str]) -> None:
+        """Refuse all but one query over these tables by harmless functions."""
+        with self._cursor() as cursor, _errors():
+            found = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
+        parsed: dict[str, Any] = json.loads(found[0][0])
+        if parsed["error"]:
+            raise SqlError("cannot read the query", detail=str(parsed.get("error_message")))
+        if len(parsed["statements"]) != 1:
+            raise SqlError("expected one query")
+        check = _Check(self._functions)
+        check.walk(parsed["statements"][0], {one.lower() for one in tables})
+
+    def value(self, sql: str) -> Any:
+        """What an expression without columns is; None if that cannot be said."""
+        try:
+            self.require_safe(f"SELECT {sql}", ())
+            with self._cursor() as cursor, _errors():
+                return cursor.execute(f"SELECT {sql}").fetchall()[0][0]
+        except (SqlError, InputError):
+            return None
+
+    def bind(self, sql: str, tables: Mapping[str, pa.Table]) -> None:
+        """Refuse a query that cannot be asked of tables like these."""
+        with self._cursor() as cursor, _errors():
+            for name, rows in tables.items():
+                cursor.register(name, rows)
+            cursor.execute(f"EXPLAIN {sql}")
+
+    def run(
+        self,
+        sql: str,
+        tables: Mapping[str, Rows],
+        limits: AnswerLimits | None = None,
+        cancelling: Cancelling | None = None,
+    ) -> pa.Table:
+        """The first rows of the answer to a query that `require_safe` has let pass.
+
+        `cancelling` is given what ends the query before it is done.
+        """
+        with self._cursor() as cursor, _errors():
+            for name, rows in tables.items():
+                cursor.register(name, rows)
+            late = threading.Event()
+
+            def stop() -> None:
+                late.set()
+                cursor.interrupt()
+
+            if cancelling is not None:
+                cancelling(cursor.interrupt)
+            limits = limits or AnswerLimits()
+            seconds = limits.seconds
+            timer = None if seconds is None else threading.Timer(seconds, stop)
+            if timer is not None:
+                timer.start()
+            try:
+                reader = cursor.sql(sql).to_arrow_reader(_BATCH_ROWS)
+                return pa.Table.from_batches(_first(reader, limits), reader.schema)
+            except Exception:
+                if late.is_set():
+                    raise TimeLimitError(
+                        f"the query took longer than {seconds:.0f} s",
+                        hint="ask for a shorter range of time, or keep it as a query",
+                    ) from None
+                raise
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def close(self) -> None:
+        self._root.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        cursor = self._root.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+
+@cache
+def safe_functions() -> frozenset[str]:
+    """The functions of DuckDB that statements may call."""
+    return frozenset((files(__package__) / "safe_functions.txt").read_text().split())
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Walks through what DuckDB has read."""
+
+    functions: frozenset[str]
+    """Those that may be called."""
+
+    def walk(self, node: Any, tables: set[str]) -> None:
+        if isinstance(node, list):
+            for one in node:
+                self.walk(one, tables)
+        if not isinstance(node, dict):
+            return
+        kind = node.get("type")
+        if kind == "BASE_TABLE":
+            self._require_table(node, tables)
+        if kind == "TABLE_FUNCTION":
+            self._require_in_from(node["function"])
+            rest = {key: one for key, one in node["function"].items() if key != "function_name"}
+            self.walk({**node, "type": None, "function": rest}, tables)
+            return
+        if "function_name" in node:
+            self._require_function(node)
+        common = node.get("cte_map")
+        if common is not None:
+            tables = tables | {one["key"].lower() for one in common["map"]}
+        for one in node.values():
+            self.walk(one, tables)
+
+    def _require_table(self, node: Mapping[str, Any], tables: set[str]) -> None:
+        name = node["table_name"]
+        if node.get("schema_name") or node.get("catalog_name") or name.lower() not in tables:
+            raise SqlError(f"there is no table {name}", hint=nearest(name, sorted(tables)))
+
+    def _require_in_from(self, function: Mapping[str, Any]) -> None:
+        if function.get("function_name") not in _IN_FROM or function.get("schema"):
+            raise SqlError(f"{function.get('function_name')} cannot be read from")
+
+    def _require_function(self, node: Mapping[str, Any]) -> None:
+        name = node["function_name"].lower()
+        if name not in self.functions or node.get("schema") or node.get("catalog"):
+            raise SqlError(
+                f"there is no function {name} for the past",
+                hint=nearest(name, sorted(self.functions)),
+            )
+
+
+def _first(reader: pa.RecordBatchReader, limits: AnswerLimits) -> list[pa.RecordBatch]:
+    """So many rows at most."""
+    found, left, size = [], limits.rows, 0
+    for batch in reader:
+        size += batch.nbytes
+        if limits.bytes is not None and size > limits.bytes:
+            raise TooLargeError(
+                "the answer is too large",
+                detail=f"it has more than {limits.bytes >> 20} MB",
+                hint="ask for fewer rows or columns: WHERE, LIMIT, GROUP BY",
+            )
+        if left is not None and len(batch) >= left:
+            found.append(batch.slice(0, left))
+            break
+        found.append(batch)
+        left = None if left is None else left - len(batch)
+    return found
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Errors of DuckDB in our words: theirs are good, but for what they know of its inside."""
+    import duckdb  # noqa: PLC0415  an extra
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise TooLargeError(
+            "the query needs more memory than it may have",
+            hint="ask for a shorter range of time, or for fewer columns",
+        ) from None
+    except (duckdb.ConversionException, duckdb.BinderException, duckdb.OutOfRangeException) as one:
+        raise SqlTypeError(_sentence(one)) from None
+    except duckdb.Error as error:
+        raise SqlError(_sentence(error)) from None
+
+
+def _sentence(error: Exception) -> str:
+    """The first line of a message, without the kind of error before it."""
+    line = str(error).split("\n")[0]
+    return line.split("Error: ", 1)[-1]

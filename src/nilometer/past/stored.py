@@ -1,0 +1,174 @@
+"""Where the rows of tables of the past come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.errors import InputError, TooLargeError
+from nilometer.kernels.json_values import iso_time
+from nilometer.local.complete_rows import rows_at
+from nilometer.local.shown_rows import ShownRows
+from nilometer.log.layout import DIFF, TIME, TIMESTAMP
+from nilometer.log.reader import LogReader
+from nilometer.past.question import StoredColumns, TableUse
+from nilometer.past.sandbox import Rows
+
+_BATCH_ROWS: Final = 100_000
+_AT_ONCE: Final = 256 << 20
+"""So many bytes are given as a whole, which several threads can read; more comes bit by bit."""
+MOST_BYTES: Final = 2 << 30
+"""Rows of a table that is read more than once are held in memory, at most so many bytes of them."""
+
+
+class StoredTable(Protocol):
+    """A table of the past."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def columns(self) -> StoredColumns: ...
+    def read(self, use: TableUse) -> Rows:
+        """Its rows, maybe some more than are needed."""
+
+    def size(self, use: TableUse) -> int:
+        """How many rows would be read, about."""
+
+
+@dataclass(frozen=True)
+class FixedTable:
+    """A static table."""
+
+    rows: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+    @property
+    def columns(self) -> StoredColumns:
+        return StoredColumns(tuple(self.rows.column_names))
+
+    def read(self, use: TableUse) -> Rows:
+        return self.rows
+
+    def size(self, use: TableUse) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class LogTable:
+    """The rows of a stream, or what a query has appended."""
+
+    location: str
+    reader: LogReader
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.reader.layout.shown
+
+    @property
+    def columns(self) -> StoredColumns:
+        layout = self.reader.layout
+        time = TIME if layout.sensors is not None else layout.time
+        return StoredColumns(tuple(layout.shown.names), time)
+
+    def read(self, use: TableUse) -> Rows:
+        names = [one for one in self.columns.columns if one in use.columns]
+        schema = pa.schema([self.reader.layout.shown.field(one) for one in names])
+        batches = self._batches(use, schema)
+        if use.times > 1:
+            return pa.Table.from_batches(_bounded(batches), schema)
+        some, size = [], 0
+        for batch in batches:
+            some.append(batch)
+            size += batch.nbytes
+            if size > _AT_ONCE:
+                return pa.RecordBatchReader.from_batches(schema, chain(some, batches))
+        return pa.Table.from_batches(some, schema)
+
+    def size(self, use: TableUse) -> int:
+        return self.reader.end.row - self.reader.start.row
+
+    def _batches(self, use: TableUse, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        reader, time = self.reader, self.columns.time
+        low, high = use.bounds
+        if use.instant is not None:
+            high = use.instant if high is None else min(high, use.instant)
+        shown = ShownRows(self.location, reader.layout)
+        some: list[pa.RecordBatch] = []
+        count = 0
+        for stored in reader.batches((low, high)):
+            rows = shown.show(stored)
+            if use.instant is not None and time is not None:
+                rows = rows.filter(pc.less_equal(rows.column(time), _instant(use.instant)))
+            if not len(rows):
+                continue
+            some.append(rows.select(schema.names))
+            count += len(rows)
+            if count >= _BATCH_ROWS:
+                yield _joined(some)
+                some, count = [], 0
+        if some:
+            yield _joined(some)
+
+
+@dataclass(frozen=True)
+class ChangingTable:
+    """The answer of a query whose answer changes: as it is now, or was at an instant."""
+
+    reader: LogReader
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([one for one in self.reader.layout.shown if one.name not in (TIME, DIFF)])
+
+    @property
+    def columns(self) -> StoredColumns:
+        return StoredColumns(tuple(self.schema.names))
+
+    def read(self, use: TableUse) -> Rows:
+        self._require_kept(use.instant)
+        rows = _bounded(one for one in self.reader.batches() if len(one))
+        changes = pa.Table.from_batches(rows, self.reader.layout.shown)
+        names = [*self.columns.columns, TIME, DIFF]
+        return rows_at(changes.select(names), use.instant)
+
+    def size(self, use: TableUse) -> int:
+        return self.reader.end.row - self.reader.start.row
+
+    def _require_kept(self, instant: int | None) -> None:
+        """Refuse an instant before that of the base, which older changes have become."""
+        base = self.reader.base
+        if instant is not None and base is not None and instant < base.watermark - 1:
+            raise InputError(
+                "the changes of that time are not kept any more",
+                detail=f"the oldest answer that is known is that of {iso_time(base.watermark - 1)}",
+                hint="the query's limit history says for how long changes are kept",
+            )
+
+
+def _bounded(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    found, size = [], 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise TooLargeError(
+                "the query would hold too many rows in memory",
+                hint="ask for a shorter range of time, or read each table once",
+            )
+        found.append(batch)
+    return found
+
+
+def _joined(some: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return some[0] if len(some) == 1 else pa.concat_batches(some)
+
+
+def _instant(micros: int) -> pa.Scalar:
+    return pa.scalar(micros, pa.int64()).cast(TIMESTAMP)

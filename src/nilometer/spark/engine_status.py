@@ -1,0 +1,49 @@
+"""How an engine is doing as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nilometer.engine.control import Report
+
+
+@dataclass(frozen=True)
+class EngineStatus:
+    """The queries that run beside each other, and those that were moved apart."""
+
+    shared: int = 0
+    moved: int = 0
+    restarts: int = 0
+    """How often a streaming query of Spark has ended, and was started again."""
+    batch_seconds: float | None = None
+    """The longest of the last micro-batches; None: there was none yet."""
+
+
+def last_seconds(running: Iterable[StreamingQuery]) -> float | None:
+    """How long the last micro-batches of Spark's queries took at most."""
+    found = []
+    for query in running:
+        with suppress(Exception):  # Spark may be gone, or has nothing to say yet
+            report = query.lastProgress
+            if report is not None:
+                found.append(float(report["durationMs"]["triggerExecution"]) / 1000)
+    return max(found, default=None)
+
+
+def progress_of(report: Report) -> dict[str, Any]:
+    """A report in the form of Spark's."""
+    told = report.told
+    observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(told["metrics"])}
+    began = datetime.fromtimestamp(report.time / 1_000_000, UTC)
+    return {
+        "batchId": report.number,
+        "timestamp": began.isoformat(),
+        "durationMs": {"addBatch": told["millis"], "triggerExecution": told["millis"]},
+        "observedMetrics": observed,
+    }

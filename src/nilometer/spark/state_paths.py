@@ -1,0 +1,68 @@
+"""Paths in Spark's state metadata, which follow a checkpoint to wherever it was moved.
+
+Spark keeps the absolute paths of the files that describe an operator's state. They lie inside the
+checkpoint, so where the checkpoint is says where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+_PATHS: Final = "stateSchemaFilePaths"
+_DEPTH: Final = 4
+"""Below `state`: the operator, a folder of schemas, the store, and the file."""
+
+
+def point_state_here(checkpoint: Path) -> int:
+    """Let the state metadata of a checkpoint name files in it; how many files were changed.
+
+    Each is replaced by a whole one. What cannot be read is left for Spark to refuse.
+    """
+    changed = 0
+    for file in sorted(checkpoint.glob("state/*/_metadata/v*/*")):
+        if not file.name.isdecimal():
+            continue
+        before = file.read_text()
+        after = _pointing(before, checkpoint)
+        if after != before:
+            _replace(file, after)
+            changed += 1
+    return changed
+
+
+def _pointing(text: str, checkpoint: Path) -> str:
+    """The metadata with paths in this checkpoint; a line of JSON follows one with the version."""
+    version, mark, content = text.partition("\n")
+    try:
+        found: dict[str, Any] = json.loads(content)
+        paths = [path for one in found["stateStoreInfo"] for path in one.get(_PATHS, ())]
+        moved = [f"file:{checkpoint}/state/{'/'.join(path.split('/')[-_DEPTH:])}" for path in paths]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return text
+    if moved == paths:
+        return text
+    place: Iterator[str] = iter(moved)
+    for one in found["stateStoreInfo"]:
+        if _PATHS in one:
+            one[_PATHS] = [next(place) for _ in one[_PATHS]]
+    return f"{version}{mark}{json.dumps(found, separators=(',', ':'), ensure_ascii=False)}"
+
+
+def _replace(file: Path, text: str) -> None:
+    """Put a file in the place of another, and no checksum of that one beside it."""
+    aside = file.with_name(f".{file.name}.tmp")
+    with aside.open("w") as written:
+        written.write(text)
+        written.flush()
+        os.fsync(written.fileno())
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    aside.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

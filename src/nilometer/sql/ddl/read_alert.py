@@ -1,0 +1,73 @@
+"""CREATE ALERT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from nilometer.errors import Place
+from nilometer.sql.ddl.nodes import CreateAlert
+from nilometer.sql.ddl.read_delivery import read_deliver_to
+from nilometer.sql.ddl.read_options import read_placed_options
+from nilometer.sql.ddl.statement_reader import StatementReader
+
+_HINT: Final = (
+    "write CREATE ALERT a ON q WHEN v > 50 FOR '10 seconds' CLEAR WHEN v < 45 PER (room) "
+    "NO DATA FOR '1 minute' DELIVER TO webhook WITH (…); all after WHEN v > 50 may be left out"
+)
+_OPTIONS: Final = "write WITH (history = '30 days', groups = 1000)"
+
+
+def read_alert(reader: StatementReader) -> CreateAlert:
+    """[IF NOT EXISTS] name ON source WHEN condition, and clauses in any order, each once."""
+    if_not_exists = reader.take("IF", "NOT", "EXISTS")
+    name, place = reader.name("the name of the alert", _HINT)
+    reader.expect("ON", "ON and a stream, sensor table or query", _HINT)
+    source, source_place = reader.name("the name of a stream, sensor table or query", _HINT)
+    reader.expect("WHEN", "WHEN and a condition", _HINT)
+    if reader.parameters.values:
+        reader.refuse("an alert takes no parameters", hint="write the values into its text")
+    text, at = _condition(reader)
+    found = CreateAlert(name, source, text, if_not_exists, place, source_place, at)
+    seen = set[str]()
+    while not reader.at_end:
+        word = reader.current.text.upper()
+        if word in seen:
+            reader.refuse(f"{word} is said twice", hint=_HINT)
+        seen.add(word)
+        found = _clause(reader, found)
+    return found
+
+
+def _clause(reader: StatementReader, found: CreateAlert) -> CreateAlert:
+    if reader.take("FOR"):
+        return replace(found, hold=reader.length("FOR", 0, _HINT))
+    if reader.take("CLEAR", "WHEN"):
+        text, place = _condition(reader)
+        return replace(found, clear=text, clear_place=place)
+    if reader.take("PER"):
+        return replace(found, per=_columns(reader))
+    if reader.take("NO", "DATA", "FOR"):
+        return replace(found, no_data=reader.length("NO DATA FOR", 1, _HINT))
+    if reader.take("WITH"):
+        return replace(found, options=read_placed_options(reader, "WITH", _OPTIONS))
+    if reader.take("DELIVER"):
+        return replace(found, deliver=read_deliver_to(reader, _HINT))
+    return reader.refuse("expected the end of the statement, or one of its clauses", hint=_HINT)
+
+
+def _condition(reader: StatementReader) -> tuple[str, Place]:
+    """A condition that must come next: its text, and its place."""
+    first = reader.current
+    reader.value("a condition", _HINT)
+    place = Place(reader.sql, first.start, reader.last.end + 1)
+    return reader.sql[place.start : place.end], place
+
+
+def _columns(reader: StatementReader) -> tuple[tuple[str, Place], ...]:
+    reader.expect("(", "( and columns after PER", _HINT)
+    found = [reader.name("the name of a column", _HINT)]
+    while reader.take(","):
+        found.append(reader.name("the name of a column", _HINT))
+    reader.expect(")", ", or ) after the column", _HINT)
+    return tuple(found)

@@ -1,0 +1,114 @@
+"""ALTER STREAM, SENSOR TABLE, QUERY and ALERT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.ddl.nodes import (
+    AddColumn,
+    AlterAlert,
+    AlterQuery,
+    AlterStream,
+    ColumnName,
+    DropColumn,
+    Kind,
+    Rename,
+    RenameColumn,
+    SetOptions,
+)
+from nilometer.sql.ddl.read_columns import read_column
+from nilometer.sql.ddl.read_options import read_placed_options
+from nilometer.sql.ddl.statement_reader import StatementReader
+
+Altered = AlterQuery | AlterAlert | AlterStream | Rename
+
+_ALTER: Final = (
+    "write ALTER STREAM s, ALTER SENSOR TABLE s, ALTER QUERY q or ALTER ALERT a, and what is to "
+    "change"
+)
+_QUERY: Final = "write ALTER QUERY q SET (results = '2GB')"
+_KINDS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
+_CHANGES: Final = {
+    Kind.STREAM: (
+        "write ALTER STREAM s SET (idle = '30s'), ADD COLUMN c DOUBLE, RENAME COLUMN c TO d, "
+        "DROP COLUMN c or RENAME TO n"
+    ),
+    Kind.SENSOR_TABLE: (
+        "write ALTER SENSOR TABLE s SET (idle = '30s'), ADD COLUMN floor INT, "
+        "ADD COLUMN reading.c DOUBLE, RENAME COLUMN c TO d, DROP COLUMN c or RENAME TO n"
+    ),
+    Kind.ALERT: "write ALTER ALERT a SET (silence = '1 hour')",
+    Kind.QUERY: f"{_QUERY} or ALTER QUERY q RENAME TO n",
+}
+
+
+def read_alter(reader: StatementReader) -> Altered:
+    """ALTER STREAM | SENSOR TABLE | QUERY | ALERT name, and what is to change."""
+    reader.take("ALTER")
+    kind = next((kind for kind in _KINDS if reader.take(*kind.split())), None)
+    if kind is None:
+        reader.refuse("expected what to alter", hint=_ALTER)
+    hint = _CHANGES[kind]
+    name, place = reader.name(f"the name of the {kind.lower()}", hint)
+    if kind is Kind.ALERT:
+        reader.expect("SET", "SET and the options", hint)
+        found: Altered = AlterAlert(name, read_placed_options(reader, "SET", hint), place)
+    elif reader.take("RENAME", "TO"):
+        to, to_place = reader.name("the new name", hint)
+        found = Rename(kind, name, to, place, to_place)
+    elif kind is Kind.QUERY:
+        reader.expect("SET", "SET and the options, or RENAME TO", hint)
+        found = AlterQuery(name, read_placed_options(reader, "SET", _QUERY), place)
+    else:
+        found = AlterStream(kind, name, _change(reader, kind, hint), place)
+    reader.finish(hint)
+    return found
+
+
+def _change(
+    reader: StatementReader, kind: Kind, hint: str
+) -> SetOptions | AddColumn | DropColumn | RenameColumn:
+    if reader.take("SET"):
+        return SetOptions(read_placed_options(reader, "SET", hint))
+    if reader.take("ADD"):
+        reader.take("COLUMN")
+        inside = _inside(reader, kind)
+        column = read_column(reader, hint)
+        return AddColumn(column, ColumnName(column.name, column.place, inside))
+    if reader.take("DROP"):
+        reader.take("COLUMN")
+        return DropColumn(_column(reader, kind, hint))
+    if reader.take("RENAME"):
+        reader.take("COLUMN")
+        name = _column(reader, kind, hint)
+        reader.expect("TO", "TO and the new name", hint)
+        to = _column(reader, kind, hint)
+        if to.inside is not None and to.inside.lower() != (name.inside or "").lower():
+            raise SqlSyntaxError("a column stays where it is", place=to.place, hint=hint)
+        return RenameColumn(name, replace(to, inside=name.inside))
+    return reader.refuse("expected what to change", hint=hint)
+
+
+def _column(reader: StatementReader, kind: Kind, hint: str) -> ColumnName:
+    inside = _inside(reader, kind)
+    name, place = reader.name("the name of a column", hint)
+    return ColumnName(name, place, inside)
+
+
+def _inside(reader: StatementReader, kind: Kind) -> str | None:
+    """The stream column of a sensor table before a dot, if that comes next."""
+    following = reader.rest[:2]
+    if len(following) < 2 or following[1].text != ".":
+        return None
+    first, dot = following
+    if kind is not Kind.SENSOR_TABLE:
+        raise SqlSyntaxError(
+            "the columns of a stream have no fields",
+            place=Place(reader.sql, first.start, dot.end + 1),
+            hint=_CHANGES[kind],
+        )
+    reader.go_on()
+    reader.go_on()
+    return first.text

@@ -1,0 +1,140 @@
+"""`nilometer check`: whether a database, or a backup, is whole. Nothing is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nilometer.errors import BackupError, InputError, NilometerError
+from nilometer.log.location import storage_at
+from nilometer.log.recovery import LogState
+from nilometer.log.storage import Storage
+from nilometer.upkeep.check_catalog import check_catalog
+from nilometer.upkeep.check_log import check_log
+from nilometer.upkeep.check_state import check_checkpoint, check_engine
+from nilometer.upkeep.format import read_format
+from nilometer.upkeep.held import held_still
+from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, read_place
+from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
+from nilometer.upkeep.manifest import BACKUPS, BackupFile, backup_names, read_manifest
+from nilometer.upkeep.places import CHECKPOINTS, ENGINE, LOGS, file_name, is_database
+from nilometer.upkeep.problem import Problem, Problems
+from nilometer.upkeep.restore import blocks_of
+
+_OTHER: Final = "make a new backup; restore only others: nilometer backup --list"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was looked at, and what is wrong with it."""
+
+    what: str
+    problems: tuple[Problem, ...]
+
+
+def check(place: str, logs: Path | None = None) -> Checked:
+    """Check a database folder, or a destination of backups."""
+    if "://" not in place:
+        folder = Path(place).expanduser().absolute()
+        if is_database(folder):
+            return check_database(folder, logs)
+    storage = storage_at(place)
+    if not storage.files(BACKUPS):
+        raise InputError(
+            f"there is no database and no backup in {place}",
+            hint="name the folder of a database, or the destination of backups",
+        )
+    return check_backups(storage)
+
+
+def check_database(folder: Path, logs: Path | None = None) -> Checked:
+    """Everything in a folder that nobody has open."""
+    problems = Problems()
+    with held_still(folder) as holder:
+        if holder is not None:
+            raise InputError(
+                f"the database {folder} is in use",
+                detail=f"{holder} has it open",
+                hint="close it there; or back it up, restore the backup elsewhere, and check that",
+            )
+        with problems.noting(folder):
+            read_format(folder)
+        _check_identity(folder, problems)
+        catalog = check_catalog(folder, problems)
+        ends = _check_logs(logs or folder / LOGS, catalog, problems)
+        if catalog is not None:
+            _check_queries(folder, catalog, ends, problems)
+    return Checked(f"the database {folder}", tuple(problems))
+
+
+def _check_identity(folder: Path, problems: Problems) -> None:
+    with problems.noting(folder / PLACE_FILE, "delete it: it is written anew"):
+        has_place = bool(read_place(folder))
+        if (has_place or (folder / IDENTITY_FILE).exists()) and not read_identity(folder):
+            problems.add(
+                folder / IDENTITY_FILE,
+                "it is missing or damaged",
+                "open the database: it gets another name, by which brokers do not know it yet",
+            )
+
+
+def _check_logs(
+    folder: Path, catalog: KeptCatalog | None, problems: Problems
+) -> dict[str, LogState | None]:
+    """Every log that is there, and those that should be."""
+    named = set() if catalog is None else set(catalog.logs)
+    there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
+    found = {}
+    for name in sorted(there if catalog is None else there & named):
+        found[name] = check_log(folder / name, problems)
+    for stream in () if catalog is None else catalog.streams:
+        if log_folder(stream) not in there:
+            problems.add(folder / log_folder(stream), f"the log of {stream} is missing")
+    return found
+
+
+def _check_queries(
+    folder: Path, catalog: KeptCatalog, ends: dict[str, LogState | None], problems: Problems
+) -> None:
+    hosted = {one.hosted: ends.get(log_folder(one.name)) for one in catalog.queries if one.hosted}
+    check_engine(folder / ENGINE, hosted, problems)
+    for one in catalog.queries:
+        if one.hosted is None:
+            results = ends.get(log_folder(one.name))
+            check_checkpoint(folder / CHECKPOINTS / file_name(one.name), results, problems)
+
+
+def check_backups(storage: Storage) -> Checked:
+    """Every file of every backup, against its checksum."""
+    problems, seen = Problems(), set[tuple[str, int, int]]()
+    for name in backup_names(storage):
+        try:
+            manifest = read_manifest(storage, name)
+        except NilometerError as error:
+            problems.add(f"{storage.location}, backup {name}", f"{error.message}", _OTHER)
+            continue
+        bad = [one for one in manifest.files if not _is_good(storage, one, seen)]
+        if bad:
+            shown = ", ".join(one.path for one in bad[:3])
+            more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+            problems.add(
+                f"{storage.location}, backup {name}",
+                f"these files are damaged or missing: {shown}{more}",
+                _OTHER,
+            )
+    return Checked(f"the backups in {storage.location}", tuple(problems))
+
+
+def _is_good(storage: Storage, file: BackupFile, seen: set[tuple[str, int, int]]) -> bool:
+    """Whether a file of a backup is what was stored; what several have in common is read once."""
+    key = (file.object, file.start, file.size)
+    if key in seen:
+        return True
+    try:
+        for _ in blocks_of(storage, file):
+            pass
+    except (BackupError, OSError):
+        return False
+    seen.add(key)
+    return True

@@ -1,0 +1,185 @@
+"""Whether a log is whole: every frame, where segments meet, and how far readers have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.log.dropped_rows import read_dropped_rows
+from nilometer.log.frame_format import Flag
+from nilometer.log.head import HEAD, Head
+from nilometer.log.layout import SENSOR
+from nilometer.log.local_storage import LocalStorage
+from nilometer.log.position import Position
+from nilometer.log.published import read_layout
+from nilometer.log.recovery import LogState
+from nilometer.log.registrations import Registration, registered_in
+from nilometer.log.segment_files import SegmentFile, segment_files
+from nilometer.log.segment_reader import AnySegment, one_segment, open_file, open_first
+from nilometer.log.static_rows import read_static_rows
+from nilometer.log.stored_json import read_json
+from nilometer.upkeep.problem import Problems
+
+_NOTED: Final = ("planned.json", "frontiers.json", "count.json")
+_DROP: Final = (
+    "restore the database from a backup; or drop the stream or query and create it again, "
+    "which loses its rows"
+)
+_NO_HEAD: Final = (
+    "restore the database from a backup; opening the database finds the end anew, but rows that "
+    "were not on the disk yet may be gone without a word"
+)
+
+
+def check_log(folder: Path, problems: Problems) -> LogState | None:
+    """What is wrong with a log; where it ends, if that is known."""
+    storage = LocalStorage(folder)
+    known: set[int] | None = None
+    with problems.noting(folder, _DROP):
+        layout = read_layout(storage)
+        if layout is None:
+            problems.add(folder, "layout.json is missing", _DROP)
+        elif layout[0].sensors is not None:
+            known = set(read_static_rows(folder).column(SENSOR).to_pylist())
+    for name in _NOTED:
+        with problems.noting(folder / name):
+            read_json(storage, name)
+    head, state = _head(folder, problems), None
+    with problems.noting(folder, _DROP):
+        state = _Segments(storage, head, known, problems).check()
+    if state is not None and state.end.row and not _size(folder / HEAD):
+        problems.add(folder / HEAD, "it is missing, and the log has rows", _NO_HEAD)
+    with problems.noting(folder / "readers", "let the reader be forgotten, or drop its query"):
+        _check_readers(storage, state, problems)
+    return state
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _head(folder: Path, problems: Problems) -> Head | None:
+    try:
+        content = (folder / HEAD).read_bytes()
+    except FileNotFoundError:
+        return None
+    found = Head.from_bytes(content)
+    if found is None and content:
+        problems.add(
+            folder / HEAD,
+            "it is damaged, so that nobody can tell where the log ends",
+            _NO_HEAD,
+        )
+    return found
+
+
+@dataclass
+class _Segments:
+    """The segments of a log, read to the end."""
+
+    storage: LocalStorage
+    head: Head | None
+    known: set[int] | None
+    """Of a sensor table: the versions of sensors whose static values are there."""
+    problems: Problems
+
+    def check(self) -> LogState | None:
+        """Read every frame; the state after the last one."""
+        lost, state, head = 0, None, self.head
+        for file in segment_files(self.storage):
+            if head is not None and file.first > head.end.segment:
+                break
+            for first, after in self._check_file(file):
+                if state is not None:
+                    lost += max(0, first - state.end.row)
+                    self._compare(file.name, first, state.end.row, lost)
+                state = after
+        there = None if state is None else (state.end.segment, state.end.row)
+        if head is not None and head.end.row and there != (head.end.segment, head.end.row):
+            self.problems.add(
+                self.storage.folder,
+                f"its head says that it has {head.end.row} rows, but its segments end at row "
+                f"{there[1] if there else 0}",
+                _DROP,
+            )
+        return state
+
+    def _compare(self, name: str, first: int, last: int, lost: int) -> None:
+        """Whether a segment begins where the one before ends, or where rows were given up."""
+        if first < last or (first > last and lost > read_dropped_rows(self.storage)):
+            self.problems.add(
+                self.storage.folder / name,
+                f"it begins with row {first}, but the segment before ends with row {last}",
+                _DROP,
+            )
+
+    def _check_file(self, file: SegmentFile) -> list[tuple[int, LogState]]:
+        """The first rows of segments, and the state after the last good frame of each."""
+        place, found = self.storage.folder / file.name, list[tuple[int, LogState]]()
+        with self.problems.noting(place, _DROP), open_file(self.storage, file) as opened:
+            for number in range(file.first, file.last + 1):
+                segment = one_segment(opened, number)
+                header, begin = segment.good_header()
+                if header.number != number:
+                    self.problems.add(place, f"it is the segment {header.number}, renamed", _DROP)
+                found.append((header.first_row, LogState.after_header(header, begin)))
+                found[-1] = (header.first_row, self._read(place, segment, found[-1][1]))
+        return [] if file.is_base else found
+
+    def _read(self, place: Path, segment: AnySegment, state: LogState) -> LogState:
+        """Read all frames of a segment."""
+        end = None if self.head is None else self.head.end
+        is_last = end is not None and segment.number == end.segment
+        stop = end.byte if end is not None and is_last else segment.size
+        with self.problems.noting(place, _DROP):
+            for byte, frame in segment.frames(state.end.byte, stop):
+                rows, _ = segment.content(byte, frame)
+                if frame.first_row != state.end.row and not segment.is_base:
+                    self.problems.add(place, f"rows are missing at byte {byte}", _DROP)
+                self._check_sensors(place, rows)
+                batch = segment.keys(byte, frame)[0] if frame.flags & Flag.BATCH else None
+                state = state.after(frame, batch)
+        return state
+
+    def _check_sensors(self, place: Path, rows: pa.RecordBatch) -> None:
+        if self.known is None:
+            return
+        missing = set(pc.unique(rows.column(SENSOR)).to_pylist()) - self.known
+        if missing:
+            self.problems.add(place, f"static values of sensors are missing: {missing}", _DROP)
+
+
+def _check_readers(storage: LocalStorage, state: LogState | None, problems: Problems) -> None:
+    start = _start(storage)
+    for one in registered_in(storage):
+        place = storage.folder / "readers"
+        if state is not None and one.position.row > state.end.row:
+            problems.add(
+                place,
+                f"{one.reader} has read {one.position.row} rows, but the log has {state.end.row}",
+            )
+        if start is not None and _is_before(one, start):
+            missing = start.row - one.position.row
+            problems.add(
+                place,
+                f"{one.reader} has not read {missing} rows that are not there any more",
+            )
+
+
+def _is_before(reader: Registration, start: Position) -> bool:
+    return reader.named and reader.position.row < start.row and reader.position.byte > 0
+
+
+def _start(storage: LocalStorage) -> Position | None:
+    """Where the log begins."""
+    files = segment_files(storage)
+    if not files:
+        return None
+    with open_first(storage, files[0]) as segment:
+        found = segment.header()
+        first = files[0].first
+        return None if found is None else Position(first, found[1], 0, found[0].first_row)

@@ -1,0 +1,20 @@
+"""A file of an image of a database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """A file of the image."""
+
+    path: str
+    """Where it lies in the folder, with slashes."""
+    source: Path | bytes
+    """The file that it is copied from, or what it holds."""
+    length: int
+    """How many bytes of the source it has."""
+    is_sealed: bool = False
+    """Whether a file of this name and time never changes."""

@@ -1,0 +1,156 @@
+"""The state of queries as files: the shared engine's, and checkpoints of Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nilometer.engine.bucket_files import BucketFolder, KeptQuery, batches_after
+from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, PlanFolder, read_plan_set
+from nilometer.engine.publisher import STUCK
+from nilometer.upkeep.cut_log import LastBatch
+from nilometer.upkeep.image_file import ImageFile
+from nilometer.upkeep.places import ENGINE
+
+_VERSION: Final = re.compile(r"(\d+)(_[0-9a-f-]+)?\.(zip|changelog|delta|snapshot)")
+
+
+@dataclass(frozen=True)
+class EngineImage:
+    """The engine's files that were there at one instant."""
+
+    folder: Path
+    plans: bytes | None
+    names: tuple[Path, ...]
+    """Of buckets: files that are never changed."""
+    stuck: Mapping[Path, bytes]
+    """Results that could not be appended to their logs."""
+
+    @classmethod
+    def look(cls, folder: Path) -> EngineImage:
+        """What is there; which files these are is seen quickly, and they are linked later."""
+        try:
+            plans = (folder / PLANS_FILE).read_bytes()
+        except FileNotFoundError:
+            return cls(folder, None, (), {})
+        stuck = {
+            one.relative_to(folder): one.read_bytes()
+            for one in sorted((folder / STUCK).glob("*/*"))
+            if not one.name.startswith(".")
+        }
+        names = [
+            Path(BUCKETS, bucket, name)
+            for bucket in sorted(_listed(folder / BUCKETS))
+            for name in sorted(_listed(folder / BUCKETS / bucket))
+        ]
+        return cls(folder, plans, tuple(names), stuck)
+
+    def files(self) -> dict[Path, Path]:
+        return {name: self.folder / name for name in self.names}
+
+    def read(self, copy: Path) -> dict[str, int]:
+        """How many results each query has had, by its id, in a copy of the files.
+
+        FileNotFoundError, or LogError, if they do not fit together.
+        """
+        found: dict[str, int] = {}
+        if self.plans is None:
+            return found
+        plans = read_plan_set(self.plans)
+        for number in PlanFolder(copy).buckets():
+            files = BucketFolder(copy / BUCKETS / str(number))
+            for query, kept in kept_queries(files).items():
+                entry = plans.entries.get(query)
+                is_here = entry is None or entry.bucket == number
+                if is_here and kept.state is not None:
+                    found[query] = json.loads(files.read(kept.state))["results"]
+            files.close()
+        return found
+
+    def small_files(self, results: Mapping[str, int]) -> list[ImageFile]:
+        """The set of plans, and results that wait, as far as the state has made them."""
+        if self.plans is None:
+            return []
+        found = [ImageFile(f"{ENGINE}/{PLANS_FILE}", self.plans, len(self.plans))]
+        for name, content in self.stuck.items():
+            if int(name.name) <= results.get(name.parent.name, 0):
+                found.append(ImageFile(f"{ENGINE}/{name.as_posix()}", content, len(content)))
+        return found
+
+
+def kept_queries(files: BucketFolder) -> dict[str, KeptQuery]:
+    """What a bucket's files keep of queries, by their ids."""
+    found: dict[str, KeptQuery] = {}
+    for batch in batches_after(files, -1):
+        if batch.is_whole:
+            found.clear()
+        for entry in batch.entries:
+            found.setdefault(entry.query, KeptQuery()).take(entry, batch.number)
+    return found
+
+
+@dataclass(frozen=True)
+class CheckpointImage:
+    """A checkpoint of Spark's as it was at one instant: as if the process had been killed then.
+
+    Spark commits a micro-batch after its results are in the log. So the log may hold one more than
+    is committed, which is planned already, and whose state is there.
+    """
+
+    folder: Path
+    committed: int
+    """The last micro-batch that is finished; -1: none."""
+    query: str | None
+    """The id that Spark gave the query; None: it has not begun."""
+
+    @property
+    def last(self) -> LastBatch:
+        """The last micro-batch whose results fit this checkpoint."""
+        return LastBatch(self.query, self.committed + 1)
+
+    def files(self) -> dict[Path, Path]:
+        """The files that belong to it. Those of a version are listed before what they refer to."""
+        return {one.relative_to(self.folder): one for one in self._found()}
+
+    def _found(self) -> Iterator[Path]:
+        for parent, folders, names in os.walk(self.folder):
+            folders.sort()
+            for name in sorted(names):
+                if name.startswith(".") or name.endswith(".tmp"):
+                    continue
+                ahead = self._ahead(Path(parent, name))
+                if ahead <= 1:
+                    yield Path(parent, name)
+                if ahead <= 0 and f".{name}.crc" in names:  # a file that is made anew has another
+                    yield Path(parent, f".{name}.crc")
+
+    def _ahead(self, file: Path) -> int:
+        """By how many micro-batches a file is ahead of what is committed."""
+        folder, name = file.parent.name, file.name
+        if file.parent.parent == self.folder and folder in ("offsets", "commits"):
+            number = int(name) if name.isdecimal() else self.committed + 2
+            return number - self.committed + (folder == "commits" and number > self.committed)
+        version = _VERSION.fullmatch(name)
+        return 0 if version is None else int(version[1]) - (self.committed + 1)
+
+
+def checkpoint_image(folder: Path) -> CheckpointImage:
+    """How far a checkpoint has come."""
+    commits = [int(one) for one in _listed(folder / "commits") if one.isdecimal()]
+    try:
+        query = str(json.loads((folder / "metadata").read_bytes())["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        query = None
+    return CheckpointImage(folder, max(commits, default=-1), query)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if not name.startswith(".")]
+    except FileNotFoundError:
+        return []
