@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
 
 from nilometer.errors import NilometerError, UnauthorizedError
+from nilometer.model.events import event
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.scopes import Asker, Scope, require_scope
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens, scopes_of
 
+_LOG: Final = logging.getLogger("nilometer.access")
+_SHOWN: Final = 100
 _bearer = HTTPBearer(
     auto_error=False, description="A token that `nilometer tokens create` has made."
 )
@@ -54,14 +59,28 @@ async def find_caller(
 ) -> Caller:
     """Whose token a request carries."""
     if given is None:
+        tell_refused(request, "a request came without a token")
         raise UnauthorizedError(
             "a token is needed", hint="send the header Authorization: Bearer nm_…"
         )
     token = await _find(request, given.credentials)
     if token is None:
+        tell_refused(request, "a request came with a token that is not valid")
         raise _not_valid()
     tokens: Tokens = request.app.state.tokens
     return Caller(token.name, scopes_of(token), partial(tokens.find_hash, token.hash))
+
+
+def tell_refused(request: HTTPConnection, what: str) -> None:
+    """Tell the log that somebody was turned away: from where, never with what."""
+    client, path = client_of(request), request.url.path[:_SHOWN]
+    told = event("access_refused", client, client=client, path=path)
+    _LOG.warning("%s, from %s, for %s", what, client, path, extra=told)
+
+
+def client_of(request: HTTPConnection) -> str:
+    """The address from which a request came."""
+    return "nowhere" if request.client is None else request.client.host
 
 
 def _not_valid() -> UnauthorizedError:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
 from nilometer.database.query_status import QueryLimits
 from nilometer.errors import InputError, NilometerError
-from nilometer.model.names import nearest
 from nilometer.model.options import parse_size
-from nilometer.model.time import parse_duration
+from nilometer.model.time import FOREVER, parse_duration
+from nilometer.sensors.log_options import StreamDefaults, read_stream_options
+from nilometer.server.config_values import (
+    folder_of,
+    is_texts,
+    read_toml,
+    read_values,
+    setting,
+    table,
+    unknown,
+)
 from nilometer.server.console.pages import ConsolePage, require_distinct, required_page
+from nilometer.server.log_settings import LogSettings, log_settings
 from nilometer.server.settings import ServerSettings
+from nilometer.server.spark_settings import spark_settings
+
+_OF_STREAMS: Final = ("history", "disk", "when_full")
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,8 @@ class ServerConfig:
     settings: ServerSettings = field(default_factory=ServerSettings)
     limits: QueryLimits = field(default_factory=QueryLimits)
     """Of queries that name none of their own."""
+    streams: StreamDefaults = field(default_factory=StreamDefaults)
+    """Of streams that say nothing of it."""
     functions: Mapping[str, FunctionConfig] = field(default_factory=dict)
     units: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Pre- and post-processing units."""
@@ -47,74 +61,37 @@ class ServerConfig:
     """What applications add to the console."""
     secrets: Path | None = None
     """The folder in which secrets lie, each in a file."""
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 def read_config(path: Path | None) -> ServerConfig:
     """What a file says; without one, the defaults."""
     if path is None:
         return ServerConfig()
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}", detail=error.strerror) from None
-    except ValueError as error:
-        raise InputError(f"{path} is no TOML file", detail=str(error)) from None
-    folder = path.expanduser().absolute().parent
-    unknown = next((key for key in content if key not in _SECTIONS), None)
-    if unknown is not None:
-        raise _unknown(unknown, _SECTIONS)
+    content = read_toml(path)
+    folder = folder_of(path)
+    wrong = next((key for key in content if key not in _SECTIONS), None)
+    if wrong is not None:
+        raise unknown(wrong, _SECTIONS)
     found = {
-        name: read(_table(content.get(name, {}), name), folder) for name, read in _SECTIONS.items()
+        name: read(table(content.get(name, {}), name), folder) for name, read in _SECTIONS.items()
     }
     return ServerConfig(
         found["server"],
         found["limits"],
+        found["streams"],
         found["functions"],
         found["units"],
         found["files"],
         found["deliveries"],
         found["console"],
         found["secrets"],
+        found["log"],
     )
 
 
 def _read_settings(given: Mapping[str, Any], folder: Path) -> ServerSettings:
-    known = {one.name: one for one in fields(ServerSettings)}
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in known:
-            raise _unknown(f"server.{key}", [f"server.{name}" for name in known])
-        values[key] = _setting(f"server.{key}", value, str(known[key].type), folder)
-    return replace(ServerSettings(), **values)
-
-
-def _setting(key: str, value: Any, kind: str, folder: Path) -> Any:
-    match kind:
-        case "Path | None" if isinstance(value, str):
-            return folder / Path(value).expanduser()
-        case "tuple[str, ...]" if _is_texts(value):
-            return tuple(value)
-        case "float" if isinstance(value, int | float) and not isinstance(value, bool):
-            if value > 0:
-                return float(value)
-        case "int" if isinstance(value, int) and not isinstance(value, bool):
-            if value > 0:
-                return value
-        case "bool" if isinstance(value, bool):
-            return value
-        case "str" if isinstance(value, str):
-            return value
-    raise InputError(f"{key} cannot be {value!r}", hint=_EXPECTED.get(kind))
-
-
-_EXPECTED: Final = {
-    "Path | None": "write the path of a file in quotes",
-    "tuple[str, ...]": 'write a list such as ["plant.example"]',
-    "float": "write a number greater than zero",
-    "int": "write a whole number greater than zero",
-    "bool": "write true or false",
-    "str": "write text in quotes",
-}
+    return ServerSettings(**read_values("server", given, fields(ServerSettings), folder))
 
 
 def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
@@ -126,7 +103,7 @@ def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
     found: dict[str, Any] = {}
     for key, value in given.items():
         if key not in readers:
-            raise _unknown(f"limits.{key}", [f"limits.{name}" for name in readers])
+            raise unknown(f"limits.{key}", [f"limits.{name}" for name in readers])
         try:
             found[key] = readers[key](str(value))
         except NilometerError as error:
@@ -136,6 +113,25 @@ def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
     return QueryLimits(**found)
 
 
+def _read_streams(given: Mapping[str, Any], _: Path) -> StreamDefaults:
+    history, options = 0, {}
+    for key, value in given.items():
+        if key not in _OF_STREAMS:
+            raise unknown(f"streams.{key}", [f"streams.{name}" for name in _OF_STREAMS])
+        try:
+            if key == "history":
+                is_forever = str(value).lower() == "forever"
+                history = FOREVER if is_forever else parse_duration(str(value))
+            else:
+                options[key] = str(value)
+                read_stream_options({key: str(value)})
+        except NilometerError as error:
+            raise InputError(
+                f"streams.{key}: {error.message}", detail=error.detail, hint=error.hint
+            ) from None
+    return StreamDefaults(history, options)
+
+
 def _read_functions(given: Mapping[str, Any], _: Path) -> dict[str, FunctionConfig]:
     found = {}
     for name, value in given.items():
@@ -143,10 +139,10 @@ def _read_functions(given: Mapping[str, Any], _: Path) -> dict[str, FunctionConf
         if isinstance(value, str):
             found[name] = FunctionConfig(_load(key, value))
             continue
-        options = _table(value, key)
+        options = table(value, key)
         for option in options:
             if option not in ("function", "returns", "by_row", "aggregate"):
-                raise _unknown(f"{key}.{option}", [f"{key}.function", f"{key}.returns"])
+                raise unknown(f"{key}.{option}", [f"{key}.function", f"{key}.returns"])
         found[name] = FunctionConfig(
             _load(key, options.get("function")),
             str(options.get("returns", "boolean")),
@@ -173,9 +169,9 @@ def _read_folders(
 ) -> tuple[Path, ...]:
     for key in given:
         if key != name:
-            raise _unknown(f"{section}.{key}", [f"{section}.{name}"])
+            raise unknown(f"{section}.{key}", [f"{section}.{name}"])
     value = given.get(name, [])
-    if not _is_texts(value):
+    if not is_texts(value):
         raise InputError(f"{section}.{name} is a list of folders", detail=f"got {value!r}")
     return tuple((folder / Path(one).expanduser()).resolve() for one in value)
 
@@ -183,21 +179,21 @@ def _read_folders(
 def _read_secrets(given: Mapping[str, Any], folder: Path) -> Path | None:
     for key in given:
         if key != "folder":
-            raise _unknown(f"secrets.{key}", ["secrets.folder"])
+            raise unknown(f"secrets.{key}", ["secrets.folder"])
     if "folder" not in given:
         return None
-    found: Path = _setting("secrets.folder", given["folder"], "Path | None", folder)
+    found: Path = setting("secrets.folder", given["folder"], "Path | None", folder)
     if not found.is_dir():
-        raise InputError("secrets.folder is no folder", detail=f"got {found}")
+        raise InputError("secrets.folder is not a folder", detail=f"got {found}")
     return found
 
 
 def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
     for key in given:
         if key != "pages":
-            raise _unknown(f"console.{key}", ["console.pages"])
+            raise unknown(f"console.{key}", ["console.pages"])
     named = given.get("pages", [])
-    if not _is_texts(named):
+    if not is_texts(named):
         raise InputError("console.pages is a list of pages", detail=f"got {named!r}")
     pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in named]
     require_distinct(pages)
@@ -207,12 +203,15 @@ def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
 _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
     "server": _read_settings,
     "limits": _read_limits,
+    "streams": _read_streams,
     "functions": _read_functions,
     "units": _read_units,
     "files": _read_files,
     "deliveries": _read_deliveries,
     "console": _read_pages,
     "secrets": _read_secrets,
+    "log": log_settings,
+    "spark": spark_settings,  # read before, when Spark was started: here it is only checked
 }
 
 
@@ -220,7 +219,9 @@ def _load(key: str, reference: object) -> Callable[..., Any]:
     """The Python function that a text such as "module:attribute" names."""
     found = _find(key, reference)
     if not callable(found):
-        raise InputError(f"{key}: {reference} is no function", detail=f"got {type(found).__name__}")
+        raise InputError(
+            f"{key}: {reference} is not a function", detail=f"got {type(found).__name__}"
+        )
     checked: Callable[..., Any] = found
     return checked
 
@@ -243,20 +244,3 @@ def _find(key: str, reference: object) -> Any:
             f"{key}: {reference} cannot be loaded", detail=f"{type(error).__name__}: {error}"
         ) from error
     return found
-
-
-def _table(value: object, key: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"{key} is no table", detail=f"got {value!r}", hint=f"write [{key}]")
-    return value
-
-
-def _unknown(key: str, known: Any) -> InputError:
-    return InputError(
-        f"the configuration has no {key}",
-        hint=nearest(key, known) or f"there are {', '.join(known)}",
-    )
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)

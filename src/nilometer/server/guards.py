@@ -46,7 +46,7 @@ _ALWAYS: Final = {
 
 def add_guards(app: FastAPI, settings: ServerSettings) -> None:
     """Put the guards before an application; the one that is added last is passed first."""
-    app.add_middleware(BodyLimit, most=settings.most_body_bytes, within=settings.body_seconds)
+    app.add_middleware(BodyLimit, most=settings.max_body_bytes, within=settings.body_seconds)
     app.add_middleware(UnforeseenErrors)
     app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
     app.add_middleware(SecurityHeaders, is_encrypted=settings.certificate is not None)

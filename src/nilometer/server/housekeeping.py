@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -17,10 +18,14 @@ log = logging.getLogger("nilometer.server")
 _EVERY: Final = 1.0
 
 
-async def keep_house(service: Service, tokens: Tokens) -> None:
-    """Look at tokens, and drop temporary queries that nobody follows, until cancelled."""
+async def keep_house(
+    service: Service, tokens: Tokens, *more: Callable[[], Awaitable[object]]
+) -> None:
+    """Look at tokens, drop temporary queries that nobody follows, and more, until cancelled."""
+    works: Sequence[Callable[[], Awaitable[object]]]
+    works = (partial(_look_at_tokens, service, tokens), partial(drop_lonely, service), *more)
     while True:
-        for work in (partial(_look_at_tokens, service, tokens), partial(drop_lonely, service)):
+        for work in works:
             try:
                 await work()
             except NilometerError as error:

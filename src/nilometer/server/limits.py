@@ -79,9 +79,9 @@ class Shares:
 class Followers:
     """Who follows results: bounded over all queries and for each token, counted for each query."""
 
-    def __init__(self, most: int, most_each: int, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, most: int, max_each: int, clock: Callable[[], float] = monotonic) -> None:
         self._room = Room(most, "connections follow results")
-        self._shares = Shares(most_each, "connections of one token follow results")
+        self._shares = Shares(max_each, "connections of one token follow results")
         self._clock = clock
         self._of: Counter[str] = Counter()
         self._alone_since: dict[str, float] = {}

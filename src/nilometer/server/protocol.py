@@ -21,7 +21,7 @@ def protocol_for(settings: ServerSettings) -> type[HttpToolsProtocol]:
 
     class Protocol(BoundedProtocol):
         head_seconds = settings.header_seconds
-        most_connections = settings.most_connections
+        max_connections = settings.max_connections
 
     return Protocol
 
@@ -30,7 +30,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """Closes connections whose request does not begin as one: in time, and in 64 KiB."""
 
     head_seconds: ClassVar[float]
-    most_connections: ClassVar[int]
+    max_connections: ClassVar[int]
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -39,10 +39,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.most_connections:
+        if len(self.connections) > self.max_connections:
             self._refuse(
                 LimitError(
-                    f"{self.most_connections} connections are open already",
+                    f"{self.max_connections} connections are open already",
                     hint="try again in a few seconds",
                 )
             )

@@ -9,7 +9,9 @@ from typing import Final
 
 from nilometer.errors import ForbiddenError
 from nilometer.sql.ddl.nodes import (
+    AlterAlert,
     AlterQuery,
+    CreateAlert,
     CreateQuery,
     CreateTable,
     CreateView,
@@ -18,6 +20,7 @@ from nilometer.sql.ddl.nodes import (
     Drop,
     Insert,
     Kind,
+    Rename,
     Show,
     StartQuery,
     StopQuery,
@@ -74,9 +77,11 @@ def scope_needed(statement: AnyStatement) -> Scope:
             return Scope.READ
         case CreateQuery() | CreateView() | CreateTable() | Insert() | Update() | Delete():
             return Scope.WRITE
-        case StartQuery() | StopQuery() | AlterQuery():
+        case StartQuery() | StopQuery() | AlterQuery() | AlterAlert() | CreateAlert(deliver=None):
             return Scope.WRITE
-        case Drop(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE):
+        case Rename(kind=Kind.QUERY):
+            return Scope.WRITE
+        case Drop(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE | Kind.ALERT):
             return Scope.WRITE
         case _:
             return Scope.ADMIN

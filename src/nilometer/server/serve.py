@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
+import ssl
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,36 +15,42 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from pyspark.sql import SparkSession
 
 from nilometer.database import Database, connect
-from nilometer.database.home import CATALOG_FILE
 from nilometer.errors import InputError, NilometerError, SessionError, in_one_line
+from nilometer.model.events import event
 from nilometer.model.secrets import read_secrets_in
+from nilometer.model.served_at import told_where
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server.app import make_app
 from nilometer.server.config import ServerConfig
 from nilometer.server.console.pages import all_pages
 from nilometer.server.guards import is_loopback
+from nilometer.server.notify import notify
+from nilometer.server.pg.listener import PgListener
 from nilometer.server.protocol import protocol_for
 from nilometer.server.scopes import EVERYTHING
+from nilometer.server.server_log import ServerLog
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 from nilometer.server.settings import ServerSettings
+from nilometer.server.statement_log import StatementLog
 from nilometer.server.tokens import Tokens
 from nilometer.spark.priority import give_way
+from nilometer.spark.shared_folders import require_shared
+from nilometer.upkeep.places import CATALOG_FILE
+from nilometer.version import VERSION
 
-log = logging.getLogger("nilometer.server")
+_LOG: Final = logging.getLogger("nilometer.server")
 
 _SWITCH_SECONDS: Final = 0.001
 """After which time a thread that plans a statement lets another one answer a request."""
 
-_LOST_IN_PY4J: Final = "Exception while sending command."
-"""What Py4J says, with a traceback, of every call to a Java that has ended."""
 _LOOK_SECONDS: Final = 1.0
 _MISSED: Final = 2
 """So often in a row Spark has not answered when it is taken for lost."""
@@ -63,36 +71,55 @@ def run_server(
     say: Callable[[str], None],
     *,
     spark: Callable[[], SparkSession],
+    log: ServerLog,
     stopping: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a database until SIGTERM or Ctrl-C; `say` gets a line for the screen at a time.
 
     `spark` waits for a session that is starting: the server's own, which it stops. `stopping` is
-    called at the first signal.
+    called at the first signal. `log` is written once the database is open.
     """
     settings = config.settings
     require_safe(settings)
     with ExitStack() as stack:
-        listening = stack.enter_context(_listen(settings))
+        stack.callback(log.close)
+        stack.callback(_tell, "stopped", "the server has stopped")
+        listening = stack.enter_context(_listen(settings, settings.port, "--port"))
+        pg = None
+        if settings.pg_port is not None:
+            pg = stack.enter_context(_listen(settings, settings.pg_port, "--pg-port"))
         session = stack.enter_context(_own_spark(spark))
         say(f"opening {place.folder} …")
+        places = (str(place.folder.expanduser()), place.logs)
+        require_shared(session, [one for one in places if one is not None])
         database = stack.enter_context(_open(session, place, config))
+        log.open(place.folder.expanduser().absolute())
         catalog = stack.enter_context(
             SensorCatalog.open(place.catalog or place.folder.expanduser() / CATALOG_FILE)
         )
         tokens = Tokens(catalog)
         first = tokens.create_first()
-        service = Service(database, settings)
+        service = Service(database, settings, StatementLog(config.log.slow_seconds))
         stack.callback(service.close)
         sessions = Sessions(tokens)
-        for line in _greeting(settings, listening, first, sessions):
+        address = _address(settings, listening)
+        stack.enter_context(told_where(place.folder.expanduser(), address))
+        for line in _greeting(address, pg, first, sessions):
             say(line)
-        server = _Server(service, config, tokens, sessions, stopping)
+        started = {"version": VERSION, "address": address, "database": str(place.folder)}
+        words = "nilometer {version} listens at {address} over {database}".format(**started)
+        _tell("started", words, pid=os.getpid(), **started)
+        server = _Server(service, config, tokens, sessions, stopping, log, pg)
         with _signals_ignored_after():
             server.run([listening])
         say("stopping …")
         if server.lost is not None:
+            _LOG.error("%s", in_one_line(server.lost), extra=event("lost"))
             raise server.lost
+
+
+def _tell(name: str, words: str, **fields: Any) -> None:
+    _LOG.info("%s", words, extra=event(name, **fields))
 
 
 def require_safe(settings: ServerSettings) -> None:
@@ -120,24 +147,29 @@ class _Server(uvicorn.Server):
         tokens: Tokens,
         sessions: Sessions,
         stopping: Callable[[], None],
+        log: ServerLog,
+        pg: socket.socket | None = None,
     ) -> None:
         settings = config.settings
-        pages = all_pages(config.pages, lambda error: log.warning("%s", in_one_line(error)))
+        pages = all_pages(config.pages, lambda error: _LOG.error("%s", in_one_line(error)))
         super().__init__(
             uvicorn.Config(
-                make_app(service, tokens, sessions, pages),
+                make_app(service, tokens, sessions, pages, log.tell_rest),
                 http=protocol_for(settings),
                 log_config=None,
-                access_log=False,
+                access_log=config.log.access,
                 server_header=False,
                 ssl_certfile=settings.certificate,
                 ssl_keyfile=settings.key,
                 timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
-                ws_max_size=settings.most_body_bytes,
+                ws_max_size=settings.max_body_bytes,
             )
         )
         self._service = service
+        self._pg = pg
+        self._pg_listener = None if pg is None else PgListener(service, tokens, _tls(settings))
         self._stopping = stopping
+        self._spark_log = log.spark.file
         self.lost: NilometerError | None = None
         """Why the server ends though nobody has stopped it."""
 
@@ -145,24 +177,34 @@ class _Server(uvicorn.Server):
         """Stop in order, however often it is asked: it takes `stop_seconds` at most."""
         if not self.should_exit:  # uvicorn takes a second Ctrl-C for leave to cut followers short
             self._stopping()
+            name = signal.Signals(sig).name
+            _LOG.info("the server stops: %s", name, extra=event("stopping", signal=name))
             super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._pg is not None and self._pg_listener is not None:
+            await self._pg_listener.start(self._pg)
+        notify("READY=1", "STATUS=serving")
         self._resuming = asyncio.create_task(self._resume())
         self._watching = asyncio.create_task(self._watch())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.is_closing = True
+        notify("STOPPING=1", "STATUS=stopping")
+        if self._pg_listener is not None:
+            await self._pg_listener.close()
         await super().shutdown(sockets)
 
     async def _resume(self) -> None:
         try:
-            await self._service.resume()
+            names = await self._service.resume()
+            words = "queries that run again: %d"
+            _LOG.info(words, len(names), extra=event("resumed", queries=len(names)))
         except NilometerError as error:
-            log.warning("%s", in_one_line(error))
+            _LOG.error("%s", in_one_line(error), extra=event("resume_failed"))
         except Exception:  # the server is ready all the same, and its log says why they are not
-            log.exception("queries could not be started again")
+            _LOG.exception("queries could not be started again", extra=event("resume_failed"))
 
     async def _watch(self) -> None:
         """End the server when it has lost Spark or its catalog: it is to be started anew."""
@@ -170,26 +212,35 @@ class _Server(uvicorn.Server):
         while missed < _MISSED and self._service.lost is None:
             await asyncio.sleep(_LOOK_SECONDS)
             missed = 0 if await self._service.has_spark() else missed + 1
+            notify("WATCHDOG=1")
         self.lost = self._service.lost or SessionError(
             "Spark has ended, and the server with it",
             detail="memory may have run out, or somebody has ended Java",
-            hint="start it again: queries go on where they were. NILOMETER_SPARK_LOG=spark.log "
-            "keeps what Spark says",
+            hint="start it again: queries go on where they were; what Spark said last stands in "
+            f"{self._spark_log}",
         )
         self.should_exit = True
 
 
+def _tls(settings: ServerSettings) -> ssl.SSLContext | None:
+    if settings.certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(settings.certificate, settings.key)
+    return context
+
+
 @contextmanager
-def _listen(settings: ServerSettings) -> Iterator[socket.socket]:
+def _listen(settings: ServerSettings, port: int, option: str) -> Iterator[socket.socket]:
     host = settings.host.strip("[]")
     try:
-        kind = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM)[0]
+        kind = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.create_server(kind[4][:2], family=kind[0], backlog=512)
     except OSError as error:
         raise InputError(
-            f"cannot listen at {settings.host}, port {settings.port}",
+            f"cannot listen at {settings.host}, port {port}",
             detail=error.strerror,
-            hint="choose another one with --port",
+            hint=f"choose another one with {option}",
         ) from None
     with listening:
         yield listening
@@ -198,9 +249,6 @@ def _listen(settings: ServerSettings) -> Iterator[socket.socket]:
 @contextmanager
 def _own_spark(wait: Callable[[], SparkSession]) -> Iterator[SparkSession]:
     """The session once it has started; it is stopped in the end."""
-    for name in ("py4j", "pyspark", "SQLQueryContextLogger", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: record.msg != _LOST_IN_PY4J)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spark = wait()
@@ -222,8 +270,9 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
         catalog=place.catalog,
         logs=place.logs,
         limits=config.limits,
-        most_queries=config.settings.most_queries,
+        max_queries=config.settings.max_queries,
         delivery_folders=config.delivery_folders,
+        stream_defaults=config.streams,
     )
     try:
         for name, one in config.functions.items():
@@ -239,15 +288,22 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
     return database
 
 
-def _greeting(
-    settings: ServerSettings, listening: socket.socket, first: str | None, sessions: Sessions
-) -> Iterator[str]:
+def _address(settings: ServerSettings, listening: socket.socket) -> str:
     scheme = "http" if settings.certificate is None else "https"
-    host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
-    address = f"{scheme}://{host}:{listening.getsockname()[1]}"
+    name = settings.host.strip("[]")
+    host = f"[{name}]" if ":" in name else name
+    return f"{scheme}://{host}:{listening.getsockname()[1]}"
+
+
+def _greeting(
+    address: str, pg: socket.socket | None, first: str | None, sessions: Sessions
+) -> Iterator[str]:
     yield f"listening at {address}"
     yield f"  console  {address}/login?code={sessions.code_for(EVERYTHING)}  (once, for 5 minutes)"
     yield f"  API      {address}/docs"
+    if pg is not None:
+        host, port = pg.getsockname()[:2]
+        yield f"  psql     psql -h {host} -p {port} nilometer  (the password is a token)"
     if first is not None:
         yield f"  token    {first}  (admin; it is not shown again)"
     yield "Ctrl-C stops the server; its queries go on where they were at the next start"

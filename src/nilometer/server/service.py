@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
+from sqlglot import exp
 
+from nilometer.alerts.kept import Told
+from nilometer.alerts.status import AlertStatus
 from nilometer.database import Database
 from nilometer.database.limits import beyond, filled, read_limits, shown_limits
+from nilometer.database.measures import Measures
+from nilometer.database.past import StoredSource
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.database.try_sensor import Tried
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
+    GoesOnError,
     InputError,
     LimitError,
     NilometerError,
@@ -29,14 +36,20 @@ from nilometer.errors import (
     TooLargeError,
 )
 from nilometer.kernels.expression_types import type_name
+from nilometer.model.dashboard import Dashboard
 from nilometer.model.names import nearest
+from nilometer.past.downsample import Thinning, thinned
+from nilometer.past.question import Bounds
+from nilometer.past.sandbox import Cancelling
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.declared import Declared, without_secrets
 from nilometer.server.limits import Followers, Shares
+from nilometer.server.results.download_formats import FileFormat, file_pieces
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.scopes import SERVER, Asker, Scope, require_scope, scope_needed
 from nilometer.server.settings import ServerSettings
+from nilometer.server.statement_log import StatementLog
 from nilometer.server.threads import Threads
 from nilometer.spark.failures import too_large_answer
 from nilometer.spark.time_limit import time_limited
@@ -54,6 +67,9 @@ from nilometer.sql.statements import (
     statement_texts,
     told_number,
 )
+from nilometer.upkeep.backup import BackupMade, list_backups
+from nilometer.upkeep.manifest import Manifest
+from nilometer.upkeep.remove import Removed, remove_backups
 
 _Result = TypeVar("_Result")
 
@@ -75,18 +91,22 @@ Values: TypeAlias = Mapping[str, object]
 class Service:
     """A database that is served."""
 
-    def __init__(self, database: Database, settings: ServerSettings) -> None:
+    def __init__(
+        self, database: Database, settings: ServerSettings, log: StatementLog | None = None
+    ) -> None:
         self._database = database
+        self._log = log or StatementLog(settings.statement_seconds)
         self.settings = settings
-        self.followers = Followers(settings.most_followers, settings.most_followers_each)
+        self.followers = Followers(settings.max_followers, settings.max_followers_each)
         self.is_ready = False
         """Whether the queries that ran before have been started again."""
         self.is_closing = False
         """Whether the server is stopping: followers end, and come back to the next one."""
         self._results = StoredResults(database.log_of)
-        self._shares = Shares(settings.most_statements_each, "statements of one token run or wait")
+        self._shares = Shares(settings.max_statements_each, "statements of one token run or wait")
+        self._backing_up = threading.Lock()
         self._makers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._threads = Threads(settings.most_statements, settings.statement_seconds)
+        self._threads = Threads(settings.max_statements, settings.statement_seconds)
 
     # Statements
 
@@ -94,12 +114,22 @@ class Service:
         """A statement, without looking at what it names."""
         return await self._threads.plan(lambda: self._read(text, values))
 
+    async def split(self, text: str) -> list[str]:
+        """The statements of a text, each where it stands in it, once all of them can be read."""
+
+        def read() -> list[str]:
+            self._require_short(text)
+            read_statements(text)
+            return statement_texts(text)
+
+        return await self._threads.plan(read)
+
     async def execute(self, text: str, asker: Asker, values: Values | None = None) -> Executed:
         """Run statements, if whoever asks may run all of them; the last one's answer.
 
         The values are those of parameters. Of several statements, the first that fails ends it.
         """
-        with self._shares.one(asker.name):
+        with self._log.told(text, asker), self._shares.one(asker.name):
             found = await self._threads.plan(lambda: self._read_all(text, values or {}))
             for _, statement, _ in found:
                 require_scope(asker.scopes, scope_needed(statement))
@@ -112,8 +142,10 @@ class Service:
         self, text: str, statement: AnyStatement, asker: Asker, values: Values
     ) -> Executed:
         if isinstance(statement, Statement):
-            return await self._threads.select(lambda: self._select(text, values))
-        return await self._threads.change(lambda: self._execute(text, statement, asker, values))
+            return await self._threads.select(lambda: self._select(text, statement, values))
+        done = await self._threads.change(lambda: self._execute(text, statement, asker, values))
+        self._log.ran(statement, asker, done.message)
+        return done
 
     async def check(
         self, text: str, asker: Asker, values: Values | None = None
@@ -132,9 +164,18 @@ class Service:
 
     async def is_continuous(self, text: str, asker: Asker) -> bool:
         """Whether a query goes on for as long as its streams do."""
+
+        def look(statement: AnyStatement) -> bool:
+            try:
+                return self._database.sql(text).isStreaming
+            except SqlError:
+                if isinstance(statement, Statement) and self._database.past.is_asked(statement):
+                    return False  # it cannot go on, but can be asked once
+                raise
+
         with self._shares.one(asker.name):
-            await self.read(text)
-            return await self._threads.plan(lambda: self._database.sql(text).isStreaming)
+            statement = await self.read(text)
+            return await self._threads.plan(lambda: look(statement))
 
     async def explain(
         self, text: str, asker: Asker, form: str = "text", values: Values | None = None
@@ -151,6 +192,77 @@ class Service:
         with self._shares.one(asker.name):
             await self.read(text)
             return await self._threads.plan(lambda: self._database.picture(text))
+
+    async def ask_past(
+        self,
+        tree: exp.Query,
+        asker: Asker,
+        cancelling: Cancelling | None = None,
+        *,
+        changes: Collection[str] = (),
+    ) -> pa.Table:
+        """The answer to a query about what is stored; of those in `changes`, about changes."""
+        require_scope(asker.scopes, Scope.READ)
+        settings = self.settings
+        with self._shares.one(asker.name):
+            return await self._threads.select(
+                lambda: self._database.past.select_tree(
+                    tree,
+                    tree.sql(),
+                    max_bytes=settings.max_answer_bytes,
+                    seconds=settings.statement_seconds,
+                    cancelling=cancelling,
+                    changes=changes,
+                )
+            )
+
+    async def download(
+        self,
+        name: str,
+        asker: Asker,
+        form: FileFormat,
+        bounds: Bounds,
+        wanted: Thinning,
+        *,
+        ending: Callable[[], NilometerError | None],
+        answer: bool = False,
+    ) -> tuple[AsyncGenerator[bytes, None], Callable[[], None]]:
+        """Rows of a stream or query as a file in pieces, and what is to be called in the end.
+
+        It counts as a statement of whoever asks, and each piece must be made in its time. What is
+        refused is refused here, before the first piece is sent. `ending` says between two pieces
+        why the rest does not come.
+        """
+        require_scope(asker.scopes, Scope.READ)
+
+        def begin() -> tuple[Iterator[bytes], bytes]:
+            source = self._database.past.rows(name, bounds, answer=answer)
+            pieces = file_pieces(form, *thinned(source, bounds, wanted))
+            return pieces, next(pieces, b"")
+
+        with ExitStack() as taken:
+            taken.enter_context(self._shares.one(asker.name))
+            pieces, first = await self._threads.select(begin)
+            return self._file_pieces(pieces, first, ending), taken.pop_all().close
+
+    async def _file_pieces(
+        self, pieces: Iterator[bytes], first: bytes, ending: Callable[[], NilometerError | None]
+    ) -> AsyncGenerator[bytes, None]:
+        piece: bytes | None = first
+        while piece is not None:
+            if piece:
+                yield piece
+            if (refusal := ending()) is not None:
+                raise refusal  # the connection breaks: half a file must not look like a whole one
+            piece = await self._threads.select(lambda: next(pieces, None))
+
+    async def stored_source(self, name: str) -> StoredSource:
+        """What a stream, table or query has to ask about."""
+        return await self.look(lambda: self._database.past.source(name))
+
+    async def stored_columns(self) -> dict[str, tuple[str, list[tuple[str, pa.DataType]]]]:
+        """The columns of all that is stored, by name, each with the kind of relation: r or v."""
+        return await self.look(self._database.past.columns)
 
     # Queries
 
@@ -200,7 +312,7 @@ class Service:
                     owner=asker.name,
                 )
 
-        with self._shares.one(asker.name):
+        with self._log.told(text, asker), self._shares.one(asker.name):
             made = await self._threads.change(create)
         self.followers.seen(made.name)
         return made
@@ -225,6 +337,14 @@ class Service:
         async with self.known_query(name) as known:
             with self._shares.one(asker.name):
                 await self._threads.change(lambda: self._database.drop_query(known))
+
+    async def last_samples(self) -> dict[str, HealthSample]:
+        """The newest sample of each query that has some, by name."""
+        return await self.look(self._database.last_samples)
+
+    async def measures(self) -> Measures:
+        """How the database is doing as a whole."""
+        return await self.look(self._database.measures)
 
     async def health(self, name: str) -> list[HealthSample]:
         """How a query has been doing for the last minutes, oldest first."""
@@ -273,12 +393,16 @@ class Service:
         """The sensors that some query needs at present; of one stream, or of all."""
         if stream is None:
             return await self.look(self._database.sensors)
-        async with self._declared(stream) as known:
+        async with self.known_stream(stream) as known:
             return await self.look(lambda: self._database.sensors(known))
+
+    async def storage(self) -> Executed:
+        """What every log takes and how fast it grows; the last row is the disk."""
+        return await self.look(lambda: self._run("SHOW STORAGE"))
 
     async def describe_stream(self, name: str) -> Executed:
         """The columns of a stream or sensor table, and how it was declared."""
-        async with self._declared(name) as known:
+        async with self.known_stream(name) as known:
             return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
 
     async def dead_letters(self, name: str) -> Executed:
@@ -287,10 +411,40 @@ class Service:
         Of a query: the rows of which it could not compute something.
         """
         queries = {one.name.lower() for one in await self.queries()}
-        known = self.known_query(name) if name.lower() in queries else self._declared(name)
+        known = self.known_query(name) if name.lower() in queries else self.known_stream(name)
         async with known as found:
             text = f"SHOW DEAD LETTERS FROM {quote_name(found)}"
             return await self.look(lambda: self._run(text))
+
+    async def try_statements(self, text: str, asker: Asker, seconds: float, most: int) -> Tried:
+        """What the first sensor sends that statements would declare; nothing of it is kept.
+
+        Whoever may not declare it may not try it: the server contacts it in either case.
+        """
+        require_scope(asker.scopes, Scope.WRITE)
+        with self._shares.one(asker.name):
+            found = await self._threads.plan(lambda: self._read_all(text, {}))
+            for _, statement, _ in found:
+                require_scope(asker.scopes, scope_needed(statement))
+
+            def read() -> Tried:
+                for _, statement, _ in found:
+                    if isinstance(statement, Insert):
+                        self._require_for_rows(statement.table, asker)
+                return self._database.try_statements(text, seconds=seconds, most=most)
+
+            return await self._threads.select(read)
+
+    async def try_sensor(
+        self, name: str, sensor: str | None, asker: Asker, seconds: float, most: int
+    ) -> Tried:
+        """What a sensor that is declared sends at present; nothing of it is kept."""
+        require_scope(asker.scopes, Scope.WRITE)
+        async with self.known_stream(name) as known:
+            with self._shares.one(asker.name):
+                return await self._threads.select(
+                    lambda: self._database.try_sensor(known, sensor, seconds=seconds, most=most)
+                )
 
     async def declarations(self) -> list[Declared]:
         """All streams and sensor tables with all their sensors."""
@@ -337,13 +491,100 @@ class Service:
         """How all deliveries are doing."""
         return await self.look(self._database.deliveries)
 
-    async def resume(self) -> None:
+    async def alerts(self) -> list[AlertStatus]:
+        """How all alerts are doing."""
+        return await self.look(self._database.alerts)
+
+    async def alert(self, name: str) -> AlertStatus:
+        """How one alert is doing."""
+        found = [one for one in await self.alerts() if one.name.lower() == name.lower()]
+        if not found:
+            raise NotFoundError(f"there is no alert {name}", hint="GET /alerts lists them")
+        return found[0]
+
+    async def alert_history(self, name: str, most: int) -> list[Told]:
+        """What an alert told last, the newest first."""
+        known = (await self.alert(name)).name
+        return await self.look(lambda: self._database.alert_history(known, most=most))
+
+    # Dashboards
+
+    async def dashboards(self) -> list[Dashboard]:
+        """All dashboards, by name."""
+        return await self.look(self._database.dashboards.all)
+
+    async def dashboard(self, name: str) -> Dashboard:
+        """One dashboard."""
+        return await self.look(lambda: self._database.dashboards.find(name))
+
+    async def put_dashboard(
+        self, given: Dashboard, asker: Asker, *, expected: int | None = None
+    ) -> Dashboard:
+        """Keep a dashboard in the place of what has its name, if that has the version expected."""
+        require_scope(asker.scopes, Scope.WRITE)
+        with self._shares.one(asker.name):
+            return await self._threads.change(
+                lambda: self._database.dashboards.put(given, expected=expected)
+            )
+
+    async def remove_dashboard(self, name: str, asker: Asker) -> None:
+        """Forget a dashboard."""
+        require_scope(asker.scopes, Scope.WRITE)
+        with self._shares.one(asker.name):
+            await self._threads.change(lambda: self._database.dashboards.remove(name))
+
+    async def back_up(
+        self, destination: str | None, asker: Asker
+    ) -> tuple[BackupMade, Removed | None]:
+        """Back up the database to one of the places that the configuration names.
+
+        Then backups go that are too many.
+        """
+        require_scope(asker.scopes, Scope.ADMIN)
+        place = self._backup_place(destination)
+
+        def back_up() -> tuple[BackupMade, Removed | None]:
+            if not self._backing_up.acquire(blocking=False):
+                raise LimitError("a backup is being made already", hint="wait until it is done")
+            try:
+                made, keep = self._database.back_up(place), self.settings.keep_backups
+                if keep is None:
+                    return made, None
+                return made, remove_backups(place, made.manifest.database, keep)
+            finally:
+                self._backing_up.release()
+
+        return await self._threads.change(back_up)
+
+    async def backups(self, destination: str | None, asker: Asker) -> list[Manifest]:
+        """The backups in such a place."""
+        require_scope(asker.scopes, Scope.ADMIN)
+        place = self._backup_place(destination)
+        found = await self.look(lambda: list_backups(place))
+        return [one for one in found if isinstance(one, Manifest)]
+
+    def _backup_place(self, wanted: str | None) -> str:
+        """A token must not choose what is written to: only the configuration does."""
+        known = self.settings.backups
+        if not known:
+            raise InputError(
+                "this server does not know where backups go",
+                hint='write backups = ["/mnt/backups"] below [server] in its configuration',
+            )
+        if wanted is not None and wanted not in known:
+            raise InputError(
+                f"backups may not go to {wanted}", hint=f"they may go to {', '.join(known)}"
+            )
+        return wanted or known[0]
+
+    async def resume(self) -> list[str]:
         """Start the queries and deliveries again that ran before; then the server is ready."""
         try:
-            await self._threads.change(self._database.resume)
+            found = await self._threads.change(self._database.resume)
         finally:
             self.is_ready = True
         await self._threads.change(self._database.warm_up)
+        return found
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
         """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
@@ -355,7 +596,7 @@ class Service:
         self._threads.close()
 
     @asynccontextmanager
-    async def _declared(self, name: str) -> AsyncIterator[str]:
+    async def known_stream(self, name: str) -> AsyncIterator[str]:
         """As `known_query`, of a stream or sensor table."""
         known = await self._known_stream(name)
         try:
@@ -389,7 +630,7 @@ class Service:
         return read_one(text, Parameters(values or {}))
 
     def _require_short(self, text: str) -> None:
-        most = self.settings.most_statement_characters
+        most = self.settings.max_statement_characters
         if len(text) > most:
             raise TooLargeError(
                 "the statement is too long",
@@ -428,7 +669,7 @@ class Service:
         if asker.may(Scope.ADMIN):
             yield
             return
-        most = self.settings.most_queries_each
+        most = self.settings.max_queries_each
         with self._makers[asker.name]:  # or several at once would each find room for one
             if self._database.queries_of(asker.name) >= most:
                 raise LimitError(
@@ -442,23 +683,31 @@ class Service:
         if self._database.is_declared(table):
             require_scope(asker.scopes, Scope.ADMIN, detail=f"{table} has sensors")
 
-    def _select(self, text: str, values: Values | None = None) -> Executed:
-        most = self.settings.most_rows
+    def _select(self, text: str, statement: Statement, values: Values | None = None) -> Executed:
+        most = self.settings.max_rows
+        past = self._database.past
+        if statement.explain is None and past.is_asked(statement):
+            seconds = self.settings.statement_seconds
+            return self._cut(past.select(text, values, max_rows=most + 1, seconds=seconds))
         with time_limited(self._database.spark.sparkContext, self.settings.statement_seconds):
             answer = self._database.sql(text, parameters=values)
             if answer.isStreaming:
-                raise SqlError(
+                raise GoesOnError(
                     "this query goes on for as long as its streams do",
                     hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
                 )
             rows = answer.limit(most + 1).toArrow()
-        if rows.nbytes > self.settings.most_answer_bytes:
+        return self._cut(rows)
+
+    def _cut(self, rows: pa.Table) -> Executed:
+        most = self.settings.max_rows
+        if rows.nbytes > self.settings.max_answer_bytes:
             raise too_large_answer()
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
     def _run(self, text: str, asker: Asker = SERVER, values: Values | None = None) -> Executed:
         outcome = self._database.execute(text, owner=asker.name, parameters=values)
-        rows, most = outcome.rows, self.settings.most_rows
+        rows, most = outcome.rows, self.settings.max_rows
         if rows is None or rows.num_rows <= most:
             return Executed(outcome.message, rows)
         return Executed(outcome.message, rows.slice(0, most), is_cut=True)

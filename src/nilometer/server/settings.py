@@ -14,6 +14,8 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int = 8642
+    pg_port: int | None = None
+    """Where PostgreSQL's protocol is spoken; None: nowhere."""
     certificate: Path | None = None
     key: Path | None = None
     allow_insecure: bool = False
@@ -21,25 +23,27 @@ class ServerSettings:
     allowed_hosts: tuple[str, ...] = ()
     """By which names (in the header Host) it may be called; none: on loopback by those of this
     machine only, elsewhere by any."""
-    most_body_bytes: int = 1 << 20
-    most_statement_characters: int = MOST_CHARACTERS
-    most_connections: int = 1000
+    max_body_bytes: int = 1 << 20
+    max_statement_characters: int = MOST_CHARACTERS
+    max_connections: int = 1000
     """Connections of every kind, all clients together."""
-    most_followers: int = 500
+    max_followers: int = 500
     """Connections that follow results, all clients together."""
-    most_followers_each: int = 200
+    max_followers_each: int = 200
     """Of these, by one token."""
-    most_statements: int = 64
+    max_statements: int = 64
     """Statements that run or wait at one time."""
-    most_statements_each: int = 24
+    max_statements_each: int = 24
     """Of these, by one token."""
-    most_queries: int = 2000
+    max_queries: int = 2000
     """Named queries that run at one time."""
-    most_queries_each: int = 1000
+    max_queries_each: int = 1000
     """Named queries that one token may have made, unless it has the scope admin."""
-    most_rows: int = 10_000
+    max_measured: int = 1000
+    """Of so many queries, streams and deliveries each, /metrics tells one by one."""
+    max_rows: int = 10_000
     """Rows that one answer or page holds."""
-    most_answer_bytes: int = 64 << 20
+    max_answer_bytes: int = 64 << 20
     """Bytes of the rows that a SELECT over tables may answer with."""
     statement_seconds: float = 60.0
     """How long a SELECT over tables may run."""
@@ -49,5 +53,9 @@ class ServerSettings:
     """Within which time the body of a request has to arrive."""
     stop_seconds: float = 3.0
     """How long requests may go on after the server was told to stop."""
+    backups: tuple[str, ...] = ()
+    """Where backups may go: folders, or URIs such as s3://bucket/folder."""
+    keep_backups: int | None = None
+    """So many are left of a database when another one was made; None: all of them."""
     temporary_after: float = 60.0
     """Seconds after which a temporary query goes that nobody follows."""

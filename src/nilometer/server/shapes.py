@@ -7,7 +7,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from nilometer.client.parameter_json import value_from_json
-from nilometer.database.query_status import HealthSample, OnError, QueryLimits, QueryStatus
+from nilometer.database.query_status import (
+    HealthSample,
+    OnError,
+    QueryLimits,
+    QueryStatus,
+    Stall,
+)
 from nilometer.kernels.json_values import iso_time
 from nilometer.operators.metrics import StreamMetrics
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
@@ -105,6 +111,20 @@ class PlanShape(BaseModel):
     plan: str
 
 
+class StallShape(BaseModel):
+    """Why a query that runs does not get on."""
+
+    reason: str = Field(
+        description="no input: nothing arrives; held: the watermark waits for a stream or sensor; "
+        "engine: rows are there and are not computed",
+        examples=["held"],
+    )
+    stream: str = Field(description="the stream, or the query, that it waits for")
+    sensor: str | None
+    since: str | None
+    text: str = Field(description="the same in words")
+
+
 class QueryShape(BaseModel):
     """One named query."""
 
@@ -124,6 +144,11 @@ class QueryShape(BaseModel):
     result_bytes: int
     state_bytes: int | None
     watermark: str | None = Field(description="before which instant its results are complete")
+    lag: int | None = Field(description="microseconds by which the watermark is behind now")
+    rows_behind: int | None = Field(
+        description="rows that are there and were not read; null: that is not known"
+    )
+    stalled: StallShape | None = Field(description="why it does not get on; null: it does")
     dead_letters: int = Field(description="rows left out because they could not be computed")
     engine: str = Field(
         description="where it runs: shared with others, own, or moved since others had to wait"
@@ -146,7 +171,7 @@ class SampleShape(BaseModel):
     input_rows_per_second: float
     output_rows_per_second: float
     state_bytes: int
-    watermark_lag: int | None = Field(description="microseconds")
+    watermark_lag: int | None = Field(description="microseconds, then")
     late_rows: int
     batch_millis: float
     budget_millis: float
@@ -163,11 +188,24 @@ class StreamShape(BaseModel):
     rows: int
     stored_bytes: int
     watermark: str | None
-    held_by: str | None
+    lag: int | None = Field(description="microseconds by which the watermark is behind now")
+    held_by: str | None = Field(description="the sensor that holds the watermark back, if one does")
+    held_since: str | None = Field(
+        description="since when silence keeps the watermark from going on; null: it goes on"
+    )
+    silent: int = Field(description="sensors that have not spoken for longer than expected")
+    silent_since: str | None = Field(description="since when all sensors are silent; null: no")
+    last_arrival: str | None = Field(description="when a reading arrived last")
     full: bool
     error: str | None
     dead_letters: int
     dropped: int
+    backlog: int = Field(
+        description="readings that the other side had kept, stored with the time of their arrival"
+    )
+    behind: int | None = Field(
+        description="readings that wait at the other side, where that is known (Kafka)"
+    )
 
 
 class SensorShape(BaseModel):
@@ -182,12 +220,25 @@ class SensorShape(BaseModel):
     rate: float
     last_value: str | None
     last_time: str | None
-    lag: int | None = Field(description="microseconds")
+    delay: int | None = Field(
+        description="microseconds by which the last reading came later than its time"
+    )
+    lag: int | None = Field(description="microseconds since the time of the last reading")
+    expected: int | None = Field(description="microseconds after which it is to speak again")
+    silent_since: str | None = Field(
+        description="when it spoke last, if that is longer ago than expected"
+    )
     errors: int
     last_error: str | None
     dead_letters: int
     duplicates: int
     dropped: int
+    backlog: int = Field(
+        description="readings that the other side had kept, stored with the time of their arrival"
+    )
+    behind: int | None = Field(
+        description="readings that wait at the other side, where that is known (Kafka)"
+    )
 
 
 def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
@@ -214,8 +265,21 @@ def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
         result_bytes=status.result_bytes,
         state_bytes=status.state_bytes,
         watermark=_moment(status.watermark),
+        lag=status.lag,
+        rows_behind=status.rows_behind,
+        stalled=None if status.stalled is None else _stall(status.stalled),
         dead_letters=status.dead_letters,
         engine=status.engine,
+    )
+
+
+def _stall(stall: Stall) -> StallShape:
+    return StallShape(
+        reason=stall.reason.value,
+        stream=stall.stream,
+        sensor=stall.sensor,
+        since=_moment(stall.since),
+        text=stall.cause,
     )
 
 
@@ -251,11 +315,18 @@ def shape_of_stream(status: StreamStatus) -> StreamShape:
         rows=status.rows,
         stored_bytes=status.stored_bytes,
         watermark=_moment(status.watermark),
+        lag=status.lag,
         held_by=status.held_by,
+        held_since=_moment(status.held_since),
+        silent=status.silent,
+        silent_since=_moment(status.silent_since),
+        last_arrival=_moment(status.last_arrival),
         full=status.full,
         error=status.error,
         dead_letters=status.dead_letters,
         dropped=status.dropped,
+        backlog=status.backlog,
+        behind=status.behind,
     )
 
 
@@ -270,12 +341,17 @@ def shape_of_sensor(status: SensorStatus) -> SensorShape:
         rate=status.rate,
         last_value=status.last_value,
         last_time=_moment(status.last_time),
+        delay=status.delay,
         lag=status.lag,
+        expected=status.expected,
+        silent_since=_moment(status.silent_since),
         errors=status.errors,
         last_error=status.last_error,
         dead_letters=status.dead_letters,
         duplicates=status.duplicates,
         dropped=status.dropped,
+        backlog=status.backlog,
+        behind=status.behind,
     )
 
 

@@ -25,11 +25,11 @@ _Result = TypeVar("_Result")
 class Threads:
     """Threads for statements, SELECTs, plans and looks: none of them waits for the others."""
 
-    def __init__(self, most_statements: int, within: float) -> None:
+    def __init__(self, max_statements: int, within: float) -> None:
         self._within = within
-        self._room = Room(most_statements, "statements run or wait")
+        self._room = Room(max_statements, "statements run or wait")
         self._statements = ThreadPoolExecutor(_STATEMENTS, "statement")
-        self._select_room = Room(most_statements, "statements run or wait")
+        self._select_room = Room(max_statements, "statements run or wait")
         self._selects = ThreadPoolExecutor(_SELECTS, "select")
         self._plans = ThreadPoolExecutor(_PLANS, "plan")
         self._looks = ThreadPoolExecutor(_LOOKS, "look")

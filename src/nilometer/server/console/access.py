@@ -13,6 +13,7 @@ from nilometer.server.console.pages import ConsolePage
 from nilometer.server.scopes import Asker, Scope, allows
 from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
+from nilometer.server.tokens import Tokens
 
 COOKIE: Final = "nilometer_session"
 
@@ -23,6 +24,7 @@ class Console:
 
     service: Service
     sessions: Sessions
+    tokens: Tokens
     pages: tuple[ConsolePage, ...] = ()
     """What applications add."""
 

@@ -15,6 +15,8 @@ from nilometer.sql.scalars import quote_name
 _LATELY: Final = 60_000_000
 _MOST_LAG: Final = 30_000_000
 """A watermark may be so far behind before somebody should look."""
+_MOST_MILLIS: Final = 5_000
+"""Half of the last minute's micro-batches may take longer before somebody should look."""
 _FEWEST: Final = 3
 """So many micro-batches in a minute tell something."""
 
@@ -27,12 +29,15 @@ class Advice:
     hint: str
 
 
-def advise(samples: Sequence[HealthSample], streams: Sequence[StreamStatus]) -> list[Advice]:
+def advise(
+    samples: Sequence[HealthSample], streams: Sequence[StreamStatus], *, is_stalled: bool = False
+) -> list[Advice]:
     """What there is to say of a query's last minute; of streams, only those that it reads."""
     if not samples:
         return []
     recent = [one for one in samples if one.time >= samples[-1].time - _LATELY]
-    return [*_slow(recent), *_late(recent), *_held_back(recent[-1], streams), *_full(streams)]
+    held = () if is_stalled else _held_back(recent[-1], streams)  # which says who holds it
+    return [*_slow(recent), *_late(recent), *held, *_full(streams)]
 
 
 def left_out(status: QueryStatus) -> Iterator[Advice]:
@@ -47,14 +52,15 @@ def left_out(status: QueryStatus) -> Iterator[Advice]:
 
 
 def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
-    slow = [one for one in recent if one.batch_millis > one.budget_millis > 0]
-    if len(recent) >= _FEWEST and 2 * len(slow) > len(recent):
-        took = sorted(one.batch_millis for one in recent)[len(recent) // 2]
-        budget = recent[-1].budget_millis
+    """Micro-batches that take so long that results are late; that they share cores is no fault."""
+    if len(recent) < _FEWEST:
+        return
+    took = sorted(one.batch_millis for one in recent)[len(recent) // 2]
+    if took > _MOST_MILLIS:
         yield Advice(
-            f"micro-batches take {count_text(round(took))} ms, more than their budget of "
-            f"{count_text(round(budget))} ms",
-            "results come later than they could: narrow the windows, select earlier, "
+            f"results come some {length_words(round(took * 1000))} after the readings: "
+            "so long a micro-batch takes",
+            "narrow the windows, select earlier, stop queries that nobody needs, "
             "or give the server more cores",
         )
 

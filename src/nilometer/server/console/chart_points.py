@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,12 @@ _POINTS_AT_ONCE: Final = 40
 
 Points = list[tuple[str, list[tuple[float, float]]]]
 """Lines by name: pairs of milliseconds since 1970 and a value."""
+COLOURS: Final = 8
+"""So many colours a chart has."""
+OTHERS: Final = " of others"
+"""How the names of lines end that stand for several."""
+SHARED: Final = -1
+"""The number of the colour of those lines that share one."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ class Lines:
     choice: Choice
     own: list[str] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
+    colours: dict[str, int] = field(default_factory=dict)
+    """Which colour each line has, by its number."""
 
     def points(self, rows: pa.Table) -> Points:
         """The points that these rows add."""
@@ -84,13 +94,23 @@ class Lines:
         for value in self.choice.values:
             numbers = _numbers(rows[value])
             found += self._of_value(value, times, numbers, keys)
+        self._paint([name for name, _ in found])
         return found
+
+    def _paint(self, names: Sequence[str]) -> None:
+        """Give new lines their colours: that of the name, or the next one that is free."""
+        for name in sorted(set(names) - set(self.colours), key=natural):
+            free = set(range(COLOURS)) - set(self.colours.values()) or set(range(COLOURS))
+            first = crc32(name.encode()) % COLOURS
+            self.colours[name] = min(free, key=lambda one: (one - first) % COLOURS)
+            if name.endswith(OTHERS):
+                self.colours[name] = SHARED
 
     def _keys(self, rows: pa.Table) -> list[str] | None:
         if self.choice.key is None:
             return None
         keys = [_shown(key) for key in rows[self.choice.key].to_pylist()]
-        for key in dict.fromkeys(keys):
+        for key in sorted(set(keys), key=natural):
             if key not in self.own and len(self.own) < MOST_LINES // max(
                 1, len(self.choice.values)
             ):
@@ -112,8 +132,22 @@ class Lines:
         left = ~np.isin(held, self.own) & np.isfinite(numbers)
         if left.any():
             mean = float(numbers[left].mean())
-            found.append((f"mean {value} of others", [(float(times[left].max()), mean)]))
+            found.append((f"mean {value}{OTHERS}", [(float(times[left].max()), mean)]))
         return found
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """By which names are sorted as people sort them.
+
+    >>> sorted(["Camera10", "Camera2", "alpha"], key=natural)
+    ['alpha', 'Camera2', 'Camera10']
+    """
+    parts = re.split(r"(\d+)", name.lower())
+    return [
+        (0, int(one), "") if one.isascii() and one.isdigit() else (1, 0, one)
+        for one in parts
+        if one
+    ]
 
 
 def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from nicegui import ui
+
+NOTHING: Final = "—"
+"""What stands where nothing is known; a card leaves it out."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,16 @@ def svg(width: float, height: float, label: str, inside: Iterable[Shape]) -> Sha
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Shape | str]]) -> Shape:
-    """A plain table."""
+    """A plain table; on a narrow page each row is a card."""
     head = shape("tr", *(shape("th", one, scope="col") for one in headings))
-    body = (shape("tr", *(shape("td", one) for one in row)) for row in rows)
-    return shape("table", shape("thead", head), shape("tbody", *body), class_="nm-sheet")
+    body = (shape("tr", *map(_cell, headings, row)) for row in rows)
+    return shape("table", shape("thead", head), shape("tbody", *body), class_="nm-sheet nm-stacked")
+
+
+def _cell(heading: str, inside: Shape | str) -> Shape:
+    is_nothing = inside == NOTHING or (isinstance(inside, Shape) and inside.inside == (NOTHING,))
+    kind = "nm-nothing" if is_nothing else ""
+    return shape("td", shape("div", inside), data_name=heading, class_=kind)
 
 
 def shortened(text: str, most: int) -> str:

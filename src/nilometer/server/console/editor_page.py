@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Final
 
 from nicegui import background_tasks, ui
@@ -15,8 +16,8 @@ from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.guide import GUIDED_COOKIE, Guide
 from nilometer.server.console.keep_dialog import KeepDialog
 from nilometer.server.console.live_results import LiveResults, live_results
-from nilometer.server.console.outcome import show_executed, show_plan
-from nilometer.server.console.run_statement import Explained, Started, run_statement
+from nilometer.server.console.outcome import show_executed, show_failure, show_heading, show_plan
+from nilometer.server.console.run_statement import Explained, Ran, Started, run_statements
 from nilometer.server.console.statement_editor import StatementEditor
 from nilometer.server.scopes import SERVER, Scope
 
@@ -73,28 +74,49 @@ class EditorPage:
         self._run.props("loading")
         try:
             await self._end_run()
-            done = await run_statement(self._service, text, self._visitor.asker)
+            await self._run_all(text)
         except NilometerError as error:
             if not self._outcome.is_deleted:
                 self._editor.tell_refusal(error)
-            return
         finally:
             if not self._outcome.is_deleted:
                 self._run.props(remove="loading")
-        if self._outcome.is_deleted:
-            return  # who asked has left the page
-        self._outcome.clear()
-        with self._outcome:
-            if isinstance(done, Started):
-                self._show_started(done)
-            elif isinstance(done, Explained):
-                show_plan(done.text)
-            else:
-                await show_executed(done)
-        ui.run_javascript("document.getElementById('outcome').scrollIntoView({block: 'nearest'})")
+
+    async def _run_all(self, text: str) -> None:
+        """Show what comes of each statement as soon as it is done."""
+        ended: Ran | None = None
+        async with aclosing(run_statements(self._service, text, self._visitor.asker)) as done:
+            async for ran in done:
+                if self._outcome.is_deleted:
+                    return  # who asked has left the page
+                is_refused = ran.count == 1 and isinstance(ran.outcome, NilometerError)
+                if ran.number == 1 and not is_refused:
+                    self._outcome.clear()
+                with self._outcome:
+                    await self._show(ran)
+                ended = ran
+        if isinstance(ended, Ran) and not isinstance(ended.outcome, NilometerError):
+            ui.run_javascript(
+                "document.getElementById('outcome').scrollIntoView({block: 'nearest'})"
+            )
         await self._editor.refresh_names()
-        if isinstance(done, Started) and self._guide_wanted:
+        if self._started is not None and self._guide_wanted:
             await self._guide.running()
+
+    async def _show(self, ran: Ran) -> None:
+        done = ran.outcome
+        if ran.count > 1:
+            show_heading(ran)
+        if isinstance(done, NilometerError):
+            self._editor.tell_refusal(done)
+            if ran.count > 1:
+                show_failure(ran, done)
+        elif isinstance(done, Started):
+            self._show_started(done)
+        elif isinstance(done, Explained):
+            show_plan(done.text)
+        else:
+            await show_executed(done)
 
     def _draw_tools(self) -> None:
         with ui.element("div").classes("nm-bar"):

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
 from typing import Final
 
 _SECOND: Final = 1_000_000
+_FRACTION: Final = re.compile(r"(?<![\w:.-])-?\d{1,15}\.\d{5,20}(?:[eE][+-]?\d{1,3})?(?![\w.])")
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
-
-
-def clock_text(instant: int | None) -> str:
-    """The time of day of an instant in microseconds, in UTC.
-
-    >>> clock_text(1_767_225_600_250_000)
-    '00:00:00'
-    """
-    if instant is None:
-        return "—"
-    return datetime.fromtimestamp(instant // _SECOND, UTC).strftime("%H:%M:%S")
 
 
 def span_text(micros: int) -> str:
@@ -41,3 +31,12 @@ def count_text(count: float) -> str:
     """
     digits = 1 if abs(count) < 100 and count != int(count) else 0
     return f"{count:,.{digits}f}".replace(",", " ")
+
+
+def few_digits(text: str) -> str:
+    """A text in which numbers with a fraction have at most six digits.
+
+    >>> few_digits("temperature = 15.50961661122691, at = 2026-01-02T03:04:05.123456Z")
+    'temperature = 15.5096, at = 2026-01-02T03:04:05.123456Z'
+    """
+    return _FRACTION.sub(lambda found: f"{float(found[0]):.6g}", text)

@@ -12,7 +12,8 @@ from typing import Final
 from nicegui import Client, ui
 
 from nilometer.server.console.access import Console
-from nilometer.server.console.guard import STATIC
+from nilometer.server.console.missing_page import STATIC
+from nilometer.server.scopes import Scope
 
 _SESSION_SECONDS: Final = 5.0
 """How soon a page goes whose session has ended."""
@@ -24,8 +25,13 @@ _BUILD_SECONDS: Final = 60.0
 _PLACES: Final = (
     ("Query", "/", "terminal"),
     ("Queries", "/console/queries", "stacked_line_chart"),
+    ("Dashboards", "/console/dashboards", "dashboard"),
     ("Sensors", "/console/sensors", "sensors"),
+    ("Alerts", "/console/alerts", "notifications"),
+    ("Deliveries", "/console/deliveries", "outbox"),
+    ("Health", "/console/health", "monitor_heart"),
 )
+_FOR_ADMIN: Final = (("Tokens", "/console/tokens", "key"),)
 _THEMES: Final = {
     "auto": ("brightness_auto", "follows your system"),
     "light": ("light_mode", "light"),
@@ -99,7 +105,8 @@ def _close(client: Client) -> None:
 
 def _draw_places(title: str, console: Console) -> None:
     added = ((page.title, page.address, page.icon) for page in console.pages)
-    for name, address, icon in (*_PLACES, *added):
+    own = _FOR_ADMIN if console.visitor().may(Scope.ADMIN) else ()
+    for name, address, icon in (*_PLACES, *own, *added):
         here = ' aria-current="page"' if name == title else ""
         with ui.element("a").props(f'href="{address}"{here}').classes("nm-place"):
             ui.icon(icon)

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from fastapi import FastAPI
+from nicegui import app as nicegui_app
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse
@@ -13,9 +14,9 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nilometer.server.console.access import session_of
+from nilometer.server.console.missing_page import STATIC, missing_page, wants_page
 from nilometer.server.sessions import Sessions
 
-STATIC: Final = "/_console"
 _OPEN: Final = ("/_nicegui/", f"{STATIC}/", "/favicon.ico")
 """Code and fonts that everybody may have; they hold nothing of the database."""
 _LIVE: Final = "/_nicegui_ws/"
@@ -43,13 +44,16 @@ class ConsoleGuard:
         elif scope["type"] == "http" and (path == "/" or path.startswith(_PAGES)):
             await self._page(scope, receive, send)
         else:
-            self._refuse_unknown(scope)
+            await self._refuse_unknown(scope, receive, send)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._has_session(HTTPConnection(scope)):
-            await self.inner(scope, receive, send)
+            if any(one.matches(scope)[0] is Match.FULL for one in nicegui_app.routes):
+                await self.inner(scope, receive, send)
+            else:
+                await self._refuse_unknown(scope, receive, send)
             return
-        wanted = "" if scope["path"] == "/" else f"?next={quote(scope['path'])}"
+        wanted = "" if scope["path"] == "/" else f"?next={quote(_address(scope))}"
         await RedirectResponse(f"/login{wanted}", 303)(scope, receive, send)
 
     def _check_live(self, connection: HTTPConnection) -> None:
@@ -60,12 +64,20 @@ class ConsoleGuard:
     def _has_session(self, connection: HTTPConnection) -> bool:
         return bool(self.sessions.scopes(session_of(connection.cookies)))
 
-    def _refuse_unknown(self, scope: Scope) -> None:
+    async def _refuse_unknown(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What no route takes; the mount at / hides from the router that a method was wrong."""
         others = [one for one in self.app.router.routes if getattr(one, "app", None) is not self]
         if any(one.matches(scope)[0] is Match.PARTIAL for one in others):
             raise HTTPException(405)
-        raise HTTPException(404)
+        if scope["type"] != "http" or not wants_page(HTTPConnection(scope)):
+            raise HTTPException(404)
+        await missing_page(scope["path"])(scope, receive, send)
+
+
+def _address(scope: Scope) -> str:
+    """What was asked for, with what is chosen there: a link leads to it after the login, too."""
+    chosen = scope.get("query_string", b"").decode("latin-1")
+    return f"{scope['path']}?{chosen}" if chosen else str(scope["path"])
 
 
 def is_same_origin(connection: HTTPConnection) -> bool:

@@ -11,15 +11,22 @@ from nicegui import ui
 from nilometer.database.query_status import HealthSample
 from nilometer.server.console.drawing import Drawing, Shape, shape, table
 from nilometer.server.console.figures import count_text
-from nilometer.server.console.wording import instant_words, length_words
+from nilometer.server.console.glossary import term
+from nilometer.server.console.wording import instant_words, known_lag, length_words
 
 _MOST_POINTS: Final = 150
 _SPAN: Final = 600_000
 """Ten minutes, in milliseconds."""
+_BYTES: Final = "bytes"
 _TEXT: Final = "#7b8f98"
 _GRID: Final = "rgba(123, 143, 152, 0.22)"
 
+_GAP: Final = 30_000
+"""A line is broken where nothing was for longer than this, in milliseconds."""
+
 Value = Callable[[HealthSample], float | None]
+Point = tuple[int, float | None]
+"""Milliseconds since 1970, and a value."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,6 @@ class Line:
     name: str
     color: str
     value: Value
-    is_limit: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,10 +45,13 @@ class ChartKind:
     title: str
     unit: str
     lines: tuple[Line, ...]
+    term: str | None = None
+    """The word in its title that may need an explanation."""
 
 
 def _lag(sample: HealthSample) -> float | None:
-    return None if sample.watermark_lag is None else sample.watermark_lag / 1e6
+    lag = known_lag(sample.watermark_lag)
+    return None if lag is None else lag / 1e6
 
 
 def _kept(sample: HealthSample) -> float:
@@ -59,18 +68,19 @@ CHARTS: Final = (
         ),
     ),
     ChartKind(
-        "Micro-batch against its budget",
-        "ms",
-        (
-            Line("took", "#1c9bb3", lambda one: one.batch_millis),
-            Line("budget", "#d6453d", lambda one: one.budget_millis, is_limit=True),
-        ),
+        "How long a micro-batch takes",
+        "s",
+        (Line("took", "#1c9bb3", lambda one: one.batch_millis / 1000),),
+        "micro-batch",
     ),
-    ChartKind("Watermark behind the clock", "s", (Line("lag", "#7c6cf0", _lag),)),
+    ChartKind("Watermark behind the clock", "s", (Line("lag", "#7c6cf0", _lag),), "watermark"),
     ChartKind("Rows kept because they may still count", "rows", (Line("kept", "#3a9d5d", _kept),)),
-    ChartKind("State", "kB", (Line("state", "#3a9d5d", lambda one: one.state_bytes / 1024),)),
+    ChartKind("State", _BYTES, (Line("state", "#3a9d5d", lambda one: one.state_bytes),), "state"),
     ChartKind(
-        "Late rows, dropped so far", "rows", (Line("late", "#d6453d", lambda one: one.late_rows),)
+        "Late rows, dropped so far",
+        "rows",
+        (Line("late", "#d6453d", lambda one: one.late_rows),),
+        "late row",
     ),
 )
 
@@ -81,23 +91,27 @@ class HealthCharts:
     def __init__(self) -> None:
         with ui.element("div").classes("nm-charts"):
             self._charts = [self._chart(kind) for kind in CHARTS]
-        self._streams = Drawing(_streams(None)).classes("nm-scroll")
+        self._streams = Drawing(_streams(None, 0)).classes("nm-scroll")
 
-    def show(self, samples: Sequence[HealthSample], now: int) -> None:
-        """Show these, oldest first, over the ten minutes before an instant."""
+    def show(self, samples: Sequence[HealthSample], now: int, lag: int | None) -> None:
+        """Show these, oldest first, over the ten minutes before now, and the lag up to now."""
         kept = thinned(samples)
+        behind = known_lag(lag)
         for kind, chart in zip(CHARTS, self._charts, strict=True):
             chart.options["xAxis"] |= {"min": now // 1000 - _SPAN, "max": now // 1000}
             for line, series in zip(kind.lines, chart.options["series"], strict=True):
-                series["data"] = [(one.time // 1000, _rounded(line.value(one))) for one in kept]
+                series["data"] = line_points(kept, line.value)
+                if line.value is _lag and behind is not None:
+                    series["data"].append((now // 1000, behind / 1e6))
             chart.update()
-        self._streams.show(_streams(samples[-1] if samples else None))
+        self._streams.show(_streams(samples[-1] if samples else None, now))
 
     def _chart(self, kind: ChartKind) -> ui.echart:
         with ui.element("section").classes("nm-card nm-gauge").props("role=group"):
             with ui.element("div").classes("nm-gauge-head"):
-                Drawing(shape("h3", kind.title, class_="nm-small"))
-                ui.label(kind.unit).classes("nm-small nm-soft")
+                title = kind.title if kind.term is None else term(kind.term, kind.title)
+                Drawing(shape("h3", title, class_="nm-small"))
+                ui.label("" if kind.unit == _BYTES else kind.unit).classes("nm-small nm-soft")
             return ui.echart(_options(kind)).classes("nm-echart")
 
 
@@ -107,20 +121,35 @@ def thinned(samples: Sequence[HealthSample]) -> Sequence[HealthSample]:
     return samples[(len(samples) - 1) % step :: step] if samples else samples
 
 
+def line_points(samples: Sequence[HealthSample], value: Value) -> list[Point]:
+    """The points of a line, with a gap where no micro-batch was for long."""
+    found: list[Point] = []
+    for one in samples:
+        at = one.time // 1000
+        if found and at - found[-1][0] > _GAP and value is not _lag:
+            found.append((found[-1][0] + 1, None))
+        found.append((at, _rounded(value(one))))
+    return found
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
 def _options(kind: ChartKind) -> dict[str, Any]:
-    axis = {
-        "axisLabel": {"color": _TEXT, "fontSize": 11, "hideOverlap": True},
-        "axisTick": {"show": False},
-    }
+    label = {"color": _TEXT, "fontSize": 11, "hideOverlap": True}
+    axis = {"axisLabel": label, "axisTick": {"show": False}}
     return {
         "animation": False,
+        "useUTC": True,
         "textStyle": {"fontFamily": "Roboto, system-ui, sans-serif"},
         "grid": {"left": 8, "right": 14, "top": 30, "bottom": 4, "containLabel": True},
-        "tooltip": {"trigger": "axis", "confine": True, "renderMode": "richText"},
+        "tooltip": {
+            "trigger": "axis",
+            "confine": True,
+            "renderMode": "richText",
+            ":valueFormatter": _told_by(kind),
+        },
         "legend": {
             "show": len(kind.lines) > 1,
             "top": 0,
@@ -135,6 +164,8 @@ def _options(kind: ChartKind) -> dict[str, Any]:
         "yAxis": axis
         | {
             "type": "value",
+            "axisLabel": label | _axis_told_by(kind),
+            "minInterval": 1 if kind.unit == "rows" else 0,
             "min": 0,
             "splitNumber": 3,
             "splitLine": {"lineStyle": {"color": _GRID}},
@@ -143,20 +174,34 @@ def _options(kind: ChartKind) -> dict[str, Any]:
     }
 
 
+def _axis_told_by(kind: ChartKind) -> dict[str, str]:
+    """Sizes have units of their own; that of other values stands above the chart."""
+    return {":formatter": _told_by(kind)} if kind.unit == _BYTES else {}
+
+
+def _told_by(kind: ChartKind) -> str:
+    """How the browser writes a value: a size in the unit that fits, else with a few digits."""
+    if kind.unit != _BYTES:
+        return f"(v) => v == null ? '—' : `${{Number(v.toPrecision(4))}} {kind.unit}`"
+    return (
+        "(v) => v == null ? '—' : v < 1024 ? `${v} bytes` : v < 1048576 ? "
+        "`${(v / 1024).toFixed(1)} kB` : `${(v / 1048576).toFixed(1)} MB`"
+    )
+
+
 def _series(line: Line) -> dict[str, Any]:
-    style = {"color": line.color, "width": 2, "type": "dashed" if line.is_limit else "solid"}
-    series: dict[str, Any] = {
+    return {
         "name": line.name,
         "type": "line",
         "showSymbol": False,
         "itemStyle": {"color": line.color},
-        "lineStyle": style,
+        "lineStyle": {"color": line.color, "width": 2},
+        "areaStyle": {"opacity": 0.12},
         "data": [],
     }
-    return series if line.is_limit else series | {"areaStyle": {"opacity": 0.12}}
 
 
-def _streams(sample: HealthSample | None) -> Shape:
+def _streams(sample: HealthSample | None, now: int) -> Shape:
     """Each stream after the last micro-batch."""
     headings = ("Stream", "Rows", "Late", "Without time", "Buffered", "Watermark", "Behind")
     if sample is None or not sample.streams:
@@ -169,7 +214,7 @@ def _streams(sample: HealthSample | None) -> Shape:
             count_text(one.without_time),
             count_text(one.buffered),
             instant_words(one.watermark),
-            length_words(None if one.watermark is None else max(0, sample.time - one.watermark)),
+            length_words(None if one.watermark is None else max(0, now - one.watermark)),
         )
         for name, one in sample.streams.items()
         if not one.is_internal

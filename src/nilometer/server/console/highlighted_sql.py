@@ -9,10 +9,25 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import NilometerError
 from nilometer.server.console.drawing import Shape, shape
+from nilometer.sql.dialect import Nilometer
 from nilometer.sql.query_text import tokenize
 
 _PLAIN: Final = (TokenType.VAR, TokenType.IDENTIFIER)
+_OURS: Final = frozenset(
+    {"STREAM", "SENSOR", "QUERY", "DELIVERY", "LATENESS", "EVERY", "SECOND", "SECONDS", "MINUTE"}
+    | {"MINUTES", "HOUR", "HOURS", "DAY", "DAYS", "START", "STOP"}
+    | {"ALERT", "CLEAR", "PER", "DELIVER"}
+)
+"""Words of statements that the tokenizer takes for names."""
+_PARTS: Final = frozenset({"GROUP", "ORDER", "PARTITION", "BY", "EMIT", "CHANGES", "APPEND"})
+"""Words of which the tokenizer makes one: GROUP BY."""
 _KINDS: Final = {TokenType.NUMBER: "number", TokenType.STRING: "string"}
+
+
+def keywords() -> list[str]:
+    """The words that are marked, one by one, in capitals."""
+    alone = {one.upper() for one in Nilometer.Tokenizer.KEYWORDS if one.isidentifier()}
+    return sorted(alone | _OURS | _PARTS)
 
 
 def highlighted_sql(text: str) -> Shape:
@@ -37,6 +52,8 @@ def _parts(text: str) -> Iterator[Shape | str]:
 
 
 def _kind(token: Token) -> str | None:
+    if token.token_type is TokenType.VAR and token.text.upper() in _OURS:
+        return "keyword"
     if token.token_type in _PLAIN:
         return None
     return _KINDS.get(token.token_type, "keyword" if token.text[:1].isalpha() else None)

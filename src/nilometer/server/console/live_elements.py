@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -28,18 +28,21 @@ class LiveTable(ui.element, component="static/live_table.js"):
         super().__init__()
         self._props.update({"label": label, "waiting": waiting, "most": TABLE_ROWS})
 
-    async def begin(self, columns: Sequence[dict[str, Any]]) -> None:
-        """Show these columns, and no rows."""
+    async def begin(self, columns: Sequence[dict[str, Any]], waiting: str) -> None:
+        """Show these columns, and no rows; what is said for as long as there are none."""
         # What is awaited overtakes what is not: all calls of a table are.
-        await _shown(self.run_method("begin", columns, timeout=_PATIENCE))
+        await _shown(self.run_method("begin", columns, waiting, timeout=_PATIENCE))
 
     async def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Rows that came, the oldest first; returns when the browser shows them."""
         await _shown(self.run_method("add", rows, timeout=_PATIENCE))
 
-    async def replace(self, rows: Sequence[Sequence[Any]]) -> None:
-        """These rows, and no others; returns when the browser shows them."""
-        await _shown(self.run_method("replace", rows, timeout=_PATIENCE))
+    async def replace(self, rows: Sequence[Sequence[Any]], empty: str) -> None:
+        """These rows, and no others, or what is said if there are none.
+
+        Returns when the browser shows them.
+        """
+        await _shown(self.run_method("replace", rows, empty, timeout=_PATIENCE))
 
 
 class LiveChart(ui.element, component="static/live_chart.js"):
@@ -54,9 +57,9 @@ class LiveChart(ui.element, component="static/live_chart.js"):
         """Show nothing; with lanes: a timeline of matches."""
         self.run_method("begin", list(lanes))
 
-    def add_points(self, points: Points) -> None:
-        """Go on with the lines of these names."""
-        self.run_method("add_points", points)
+    def add_points(self, points: Points, colours: Mapping[str, int]) -> None:
+        """Go on with the lines of these names; each has the colour of this number."""
+        self.run_method("add_points", [(name, colours[name], more) for name, more in points])
 
     def add_matches(self, matches: Sequence[Sequence[float]]) -> None:
         """The times of each result, one for each lane."""

@@ -15,7 +15,7 @@ from nilometer.server.console.chart_points import DIFF, TIME
 from nilometer.server.console.live_elements import TABLE_ROWS, TOGGLE, LiveTable
 from nilometer.server.console.result_chart import ResultChart
 from nilometer.server.console.result_figures import ResultFigures
-from nilometer.server.console.table_rows import table_columns, table_rows
+from nilometer.server.console.table_rows import in_order, table_columns, table_rows
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import CHANGELOG, QueryResults
@@ -28,18 +28,27 @@ _FIRST_LOOK_SECONDS: Final = 0.3
 _PATIENCE_SECONDS: Final = 60.0
 _ANSWER: Final = "Current answer"
 _CHANGES: Final = "Changes"
+_LOOKING: Final = "Looking for results …"
+_WAITING: Final = "Waiting for the first rows …"
+_EMPTY: Final = "The answer is empty at present."
 
 
-def live_results(service: Service, name: str, visitor: str) -> LiveResults:
-    """Draw the results of a named query here, and keep them up to date while the page is open."""
-    return LiveResults(service, name, visitor)
+def live_results(
+    service: Service, name: str, visitor: str, *, is_alone: bool = True
+) -> LiveResults:
+    """Draw the results of a named query here, and keep them up to date while the page is open.
+
+    `is_alone`: nothing else on the page tells how the query is doing.
+    """
+    return LiveResults(service, name, visitor, is_alone)
 
 
 class LiveResults:
     """What is shown of one query; ends with the page, or when it is closed."""
 
-    def __init__(self, service: Service, name: str, visitor: str) -> None:
+    def __init__(self, service: Service, name: str, visitor: str, is_alone: bool) -> None:
         self.name = name
+        self._is_alone = is_alone
         self._visitor = visitor
         self._service = service
         self._results: QueryResults | None = None
@@ -59,7 +68,9 @@ class LiveResults:
 
     def _draw(self) -> None:
         with ui.element("div").classes("nm-bar"):
-            self._figures = ResultFigures(self._service, self.name, now_micros)
+            self._figures = ResultFigures(
+                self._service, self.name, now_micros, is_alone=self._is_alone
+            )
             ui.element("div").classes("nm-grow")
             self._form = ui.toggle([_ANSWER, _CHANGES], value=_ANSWER).props(
                 f'{TOGGLE} aria-label="What the table shows"'
@@ -74,7 +85,7 @@ class LiveResults:
             with ui.element("div").classes("nm-half"):
                 self._chart = ResultChart(self._begin_anew)
             with ui.element("div").classes("nm-half"):
-                self._table = LiveTable("Newest rows", "Waiting for the first rows …")
+                self._table = LiveTable("Newest rows", _LOOKING)
 
     async def _run(self) -> None:
         try:
@@ -117,7 +128,8 @@ class LiveResults:
         page = await results.latest(TABLE_ROWS)
         if not self._is_paused:
             self._is_stale = False
-            await self._table.begin(table_columns(self._shown_schema(results)))
+            columns = table_columns(self._shown_schema(results))
+            await self._table.begin(columns, _LOOKING if self._shows_answer else _WAITING)
             self._chart.begin()
             await self._show(results, page)
         return page.next
@@ -131,7 +143,7 @@ class LiveResults:
         if self._shows_answer:
             answer = await results.answer(TABLE_ROWS)
             self._figures.instant = answer.instant
-            await self._table.replace(table_rows(answer.rows))
+            await self._table.replace(table_rows(in_order(answer.rows)), _EMPTY)
         elif chunk.rows.num_rows:
             await self._table.add(
                 table_rows(chunk.rows.slice(max(0, chunk.rows.num_rows - TABLE_ROWS)))

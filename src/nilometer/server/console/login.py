@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from html import escape
 from typing import Final
 from urllib.parse import parse_qs
@@ -12,10 +13,14 @@ from nicegui import __version__ as nicegui_version
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from nilometer.model.events import event
+from nilometer.server.access import client_of, tell_refused
 from nilometer.server.console.access import COOKIE, session_of
-from nilometer.server.console.guard import STATIC, is_same_origin
+from nilometer.server.console.guard import is_same_origin
+from nilometer.server.console.missing_page import STATIC
 from nilometer.server.sessions import Sessions
 
+_LOG: Final = logging.getLogger("nilometer.access")
 _MOST_BYTES: Final = 4096
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -61,7 +66,9 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
             return _page(wanted)
         session = sessions.redeem(code)
         if session is None:
+            tell_refused(request, "a login by a link that is used or too old was refused")
             return _page(wanted, "This link has been used, or it is too old.")
+        _tell_login(request, sessions.asker(session).name)
         return _let_in(request, session, wanted)
 
     @app.post("/login", include_in_schema=False)
@@ -69,10 +76,13 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
         form = await _read_form(request)
         wanted = _safe_path(form.get("next", ""))
         if not is_same_origin(request):
+            tell_refused(request, "a login from another site was refused")
             return _page(wanted, "This form was sent by another site.")
         session = await asyncio.to_thread(sessions.open, form.get("token", "").strip())
         if session is None:
+            tell_refused(request, "a login with a token that is not valid was refused")
             return _page(wanted, "This token is not known, or it has expired.")
+        _tell_login(request, sessions.asker(session).name)
         return _let_in(request, session, wanted)
 
     @app.post("/logout", include_in_schema=False)
@@ -82,6 +92,12 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
         answer = RedirectResponse("/login", 303)
         answer.delete_cookie(COOKIE)
         return answer
+
+
+def _tell_login(request: Request, name: str) -> None:
+    client = client_of(request)
+    told = event("login", client, client=client, token=name)
+    _LOG.info("login to the console by %s, from %s", name, client, extra=told)
 
 
 def _page(wanted: str, problem: str = "") -> HTMLResponse:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from nilometer.database.query_status import QueryPhase, QueryStatus
 from nilometer.deliveries.status import DeliveryState, DeliveryStatus
 from nilometer.sensors.manager.status import SensorState
+from nilometer.server.console.address_state import address_with
 from nilometer.server.console.drawing import Shape, shape, shortened, svg
 from nilometer.server.console.figures import count_text
 from nilometer.server.console.graph_layout import Box
 from nilometer.server.console.network_layout import Placed, depths_of, place_columns
 from nilometer.server.console.query_list import query_address
 from nilometer.server.console.sensor_network import NetworkSensor, NetworkStream, SensorNetwork
-from nilometer.server.console.wording import PHASES, SENSORS, rate_words, state_mark
+from nilometer.server.console.wording import DELIVERIES, PHASES, SENSORS, rate_words, state_mark
 
+PATH: Final = "/console/sensors"
 _FEW: Final = 6
 """So many sensors are named one by one,"""
 _MANY: Final = 60
@@ -25,12 +28,6 @@ _WIDE: Final = 280.0
 _STREAM: Final = 220.0
 _LOW: Final = 62.0
 """The least height of a box: a stream stands beside its sensors."""
-_DELIVERIES: Final = {
-    DeliveryState.RUNNING: "good",
-    DeliveryState.RETRYING: "warn",
-    DeliveryState.STOPPED: "idle",
-    DeliveryState.FAILED: "bad",
-}
 
 
 def draw_network(network: SensorNetwork) -> Shape:
@@ -88,8 +85,10 @@ def _sizes(network: SensorNetwork) -> dict[str, tuple[float, float]]:
 
 def _sensors_height(stream: NetworkStream) -> float:
     count = len(stream.sensors)
+    if count <= 1:
+        return _LOW
     if count <= _FEW:
-        return 18.0 + 22 * count
+        return 44.0 + 22 * count
     if count <= _MANY:
         return 36.0 + 20 * -(-count // _IN_A_ROW)
     return 36.0 + 20 * len(stream.states)
@@ -154,35 +153,36 @@ def _sensors(stream: NetworkStream, box: Box) -> Shape:
     if count == 1:
         return _only_sensor(stream.sensors[0], box)
     if count <= _FEW:
-        top += (box.height - 22 * count) / 2 + 11
-        inside = [_named(one, left, top + 22 * i) for i, one in enumerate(stream.sensors)]
+        inside = [_named(one, left, top + 44 + 22 * i) for i, one in enumerate(stream.sensors)]
     elif count <= _MANY:
-        inside = [_total(stream, left, top), *_grid(stream.sensors, left, top + 44)]
+        inside = [*_grid(stream.sensors, left, top + 44)]
     else:
-        inside = [_total(stream, left, top), *_counts(stream, left, top + 44)]
-    return shape("g", _outline(box), *inside, class_="box")
+        inside = [*_counts(stream, left, top + 44)]
+    return shape("g", _outline(box), _total(stream, left, top), *inside, class_="box")
 
 
 def _only_sensor(sensor: NetworkSensor, box: Box) -> Shape:
     said = sensor.last_value or sensor.last_error or sensor.state
     note = sensor_note(sensor)
-    return _titled(box, sensor.name, SENSORS[sensor.state], said, note)
+    to = sensor_address(sensor)
+    return _titled(box, sensor.name, SENSORS[sensor.state], said, note, to)
 
 
 def _total(stream: NetworkStream, left: float, top: float) -> Shape:
-    told = f"{count_text(len(stream.sensors))} sensors"
-    return shape("text", told, x=left + 14, y=top + 22, class_="name")
+    by = f", by {stream.named_by}" if stream.named_by else ""
+    told = f"{count_text(len(stream.sensors))} sensors of {shortened(stream.name, 16)}{by}"
+    return shape("text", shortened(told, 40), x=left + 14, y=top + 22, class_="name")
 
 
 def _named(sensor: NetworkSensor, left: float, y: float) -> Shape:
     """A sensor with its last reading."""
     said = sensor.last_value or sensor.state
     return shape(
-        "g",
+        "a",
         state_mark(SENSORS[sensor.state], left + 16, y),
         shape("text", shortened(sensor.name, 17), x=left + 30, y=y + 4.5, class_="name"),
         shape("text", shortened(said, 20), x=left + _WIDE - 12, y=y + 4.5, class_="value"),
-        **_told(sensor_note(sensor)),
+        **_leading(sensor_note(sensor), sensor_address(sensor)),
     )
 
 
@@ -190,7 +190,7 @@ def _grid(sensors: Sequence[NetworkSensor], left: float, top: float) -> Iterator
     for place, one in enumerate(sensors):
         row, column = divmod(place, _IN_A_ROW)
         mark = state_mark(SENSORS[one.state], left + 20 + 19 * column, top + 20 * row)
-        yield shape("g", mark, **_told(sensor_note(one)))
+        yield shape("a", mark, **_leading(sensor_note(one), sensor_address(one)))
 
 
 def _counts(stream: NetworkStream, left: float, top: float) -> Iterator[Shape]:
@@ -198,7 +198,8 @@ def _counts(stream: NetworkStream, left: float, top: float) -> Iterator[Shape]:
         y = top + 20 * place
         told = f"{count_text(count)} {state}"
         text = shape("text", told, x=left + 34, y=y + 4.5, class_="soft")
-        yield shape("g", state_mark(SENSORS[state], left + 20, y), text, **_told(told))
+        to = address_with(PATH, {"stream": stream.name, "state": state}) + "#sensors"
+        yield shape("a", state_mark(SENSORS[state], left + 20, y), text, **_leading(told, to))
 
 
 def sensor_note(sensor: NetworkSensor) -> str:
@@ -213,9 +214,21 @@ def sensor_note(sensor: NetworkSensor) -> str:
     return "; ".join(parts)
 
 
-def _told(note: str) -> dict[str, str | float]:
-    """What an element says that is pointed at, focused, or read out."""
-    return {"tabindex": 0, "role": "img", "aria_label": note, "data_note": note, "class_": "item"}
+def sensor_address(sensor: NetworkSensor) -> str:
+    """One sensor in the table of all; the only one of a stream: the stream."""
+    if sensor.name == sensor.stream:
+        return stream_address(sensor.stream)
+    return address_with(PATH, {"stream": sensor.stream, "words": sensor.name}) + "#sensors"
+
+
+def stream_address(name: str) -> str:
+    """The page of a stream."""
+    return f"/console/streams/{quote(name, safe='')}"
+
+
+def _leading(note: str, to: str) -> dict[str, str | float]:
+    """What an element says that is pointed at, focused, or read out, and where it leads."""
+    return {"href": to, "aria_label": note, "data_note": note, "class_": "item"}
 
 
 def _stream(stream: NetworkStream, box: Box) -> Shape:
@@ -233,7 +246,8 @@ def _stream(stream: NetworkStream, box: Box) -> Shape:
         note += f"; {status.error}"
     if status is not None and status.dead_letters:
         note += f"; {count_text(status.dead_letters)} dead letters"
-    return _titled(box, stream.name, kind, f"{rate_words(stream.rate)} · {rows}", note)
+    said = f"{rate_words(stream.rate)} · {rows}"
+    return _titled(box, stream.name, kind, said, note, stream_address(stream.name))
 
 
 def _query(query: QueryStatus, box: Box) -> Shape:
@@ -241,8 +255,7 @@ def _query(query: QueryStatus, box: Box) -> Shape:
     if query.error is not None:
         note += f"; {query.error}"
     said = f"{query.phase} · {count_text(query.result_rows)} rows"
-    drawn = _titled(box, query.name, PHASES[query.phase], said, note)
-    return shape("a", drawn, href=query_address(query.name), tabindex=-1)
+    return _titled(box, query.name, PHASES[query.phase], said, note, query_address(query.name))
 
 
 def _delivery(delivery: DeliveryStatus, box: Box) -> Shape:
@@ -250,16 +263,18 @@ def _delivery(delivery: DeliveryStatus, box: Box) -> Shape:
     if delivery.last_error is not None:
         note += f"; {delivery.last_error}"
     said = f"{delivery.unit} · {count_text(delivery.delivered)} rows"
-    return _titled(box, delivery.name, _DELIVERIES[delivery.state], said, note)
+    return _titled(
+        box, delivery.name, DELIVERIES[delivery.state], said, note, "/console/deliveries"
+    )
 
 
-def _titled(box: Box, name: str, kind: str, said: str, note: str) -> Shape:
+def _titled(box: Box, name: str, kind: str, said: str, note: str, to: str) -> Shape:
     left, letters = box.x - box.width / 2, int(box.width / 7)
     return shape(
-        "g",
+        "a",
         _outline(box),
         state_mark(kind, left + 18, box.y - 11),
         shape("text", shortened(name, letters - 6), x=left + 32, y=box.y - 6, class_="name"),
         shape("text", shortened(said, letters), x=left + 14, y=box.y + 17, class_="soft"),
-        **(_told(note) | {"class_": "item box"}),
+        **(_leading(note, to) | {"class_": "item box"}),
     )

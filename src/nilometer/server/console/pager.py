@@ -17,17 +17,22 @@ T = TypeVar("T")
 class Pager:
     """Says what is shown, and turns pages; in the current place."""
 
-    def __init__(self, one: str, many: str, turned: Callable[[], object]) -> None:
-        """What is listed, and what to do when another page is wanted."""
+    def __init__(self, one: str, many: str, turned: Callable[[], object], *, page: int = 0) -> None:
+        """What is listed, what to do when another page is wanted, and which is shown first."""
         self._one = one
         self._many = many
         self._turned = turned
-        self._page = 0
+        self._page = page
         with ui.element("div").classes("nm-bar") as self.bar:
             self._told = ui.label().classes("nm-small nm-soft").props("role=status")
             ui.element("div").classes("nm-grow")
             self._back = self._turner("chevron_left", "Page before", -1)
             self._on = self._turner("chevron_right", "Next page", 1)
+
+    @property
+    def told_page(self) -> str:
+        """Which page is shown, from 1; empty: the first."""
+        return str(self._page + 1) if self._page else ""
 
     def begin(self) -> None:
         """Go to the first page: something else is listed."""

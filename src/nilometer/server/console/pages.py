@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS: Final = "nilometer.console_pages"
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]*")
-_TAKEN: Final = {"queries": "Queries", "sensors": "Sensors", "": "Query"}
+_TAKEN: Final = {
+    "queries": "Queries",
+    "dashboards": "Dashboards",
+    "sensors": "Sensors",
+    "streams": "Streams",
+    "alerts": "Alerts",
+    "deliveries": "Deliveries",
+    "health": "Health",
+    "tokens": "Tokens",
+    "glossary": "Words",
+    "": "Query",
+}
 """The console's own pages, by name."""
 
 
@@ -54,7 +65,7 @@ def required_page(key: str, found: object) -> ConsolePage:
     """What somebody has named as a page; an error if it is something else."""
     if not isinstance(found, ConsolePage):
         raise InputError(
-            f"{key} is no page of the console",
+            f"{key} is not a page of the console",
             detail=f"got {type(found).__name__}",
             hint="name a ConsolePage",
         )

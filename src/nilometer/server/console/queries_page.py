@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -11,6 +12,7 @@ from nicegui import ui
 from nilometer.database.query_status import QueryPhase, QueryStatus
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
+from nilometer.server.console.address_state import keep_in_address, known_or, page_number
 from nilometer.server.console.drawing import Drawing, Shape, shape
 from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.pager import Pager
@@ -26,6 +28,7 @@ def _streams(text: str) -> str:
     return ", ".join(sorted(names_read(read_query(text))))
 
 
+_PATH: Final = "/console/queries"
 _EVERY: Final = 1.0
 _FEW: Final = 5
 _SHORT: Final = 10
@@ -40,21 +43,33 @@ _GROUPS: Final[dict[str, Callable[[QueryStatus], str]]] = {
 
 
 def add_queries_page(console: Console) -> None:
-    """`/console/queries`."""
+    """`/console/queries`; its address says what is chosen."""
 
-    @console_page("/console/queries")
-    async def queries_page() -> None:
+    @console_page(_PATH)
+    async def queries_page(
+        words: str = "", state: str = "", group: str = "", page: str = ""
+    ) -> None:
         add_styles()
         with page_frame("Queries", console):
-            shown = QueryList(console)
+            shown = QueryList(console, Chosen(words, state, group, page))
         await shown.refresh()
         ui.timer(_EVERY, shown.tick, immediate=False)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What an address asks for; empty: all, nothing, the first page."""
+
+    words: str = ""
+    state: str = ""
+    group: str = ""
+    page: str = ""
 
 
 class QueryList:
     """The queries, a page at a time, in the current place."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, chosen: Chosen) -> None:
         self._console = console
         self._rows: dict[str, QueryRow] = {}
         self._groups: dict[str, ui.element] = {}
@@ -62,15 +77,21 @@ class QueryList:
         self._ticks = 0
         self._summary = Drawing(shape("div"))
         with ui.element("div").classes("nm-bar nm-filters") as self._filters:
-            self._words = ui.input("Name or text", on_change=self._again)
-            self._phase = ui.select([_ALL, *map(str, QueryPhase)], value=_ALL, label="State")
-            self._group = ui.select([*_GROUPS], value=_NO_GROUP, label="Group by")
+            phases = [_ALL, *map(str, QueryPhase)]
+            self._words = ui.input("Name or text", value=chosen.words, on_change=self._again)
+            self._phase = ui.select(
+                phases, value=known_or(chosen.state, phases, _ALL), label="State"
+            )
+            self._group = ui.select(
+                [*_GROUPS], value=known_or(chosen.group, _GROUPS, _NO_GROUP), label="Group by"
+            )
             for field in (self._phase, self._group):
                 field.on_value_change(self._again)
             for one in (self._words, self._phase, self._group):
                 one.props("dense outlined options-dense")
         self._list = ui.element("ul").classes("nm-queries")
-        self._pager = Pager("query", "queries", self.refresh)
+        page = page_number(chosen.page)
+        self._pager = Pager("query", "queries", self._turned, page=page)
         with ui.element("div").classes("nm-card nm-empty") as self._empty:
             ui.label("No query is kept here yet.").classes("nm-title")
             ui.label("A query that is kept runs on when you close the browser.")
@@ -79,7 +100,19 @@ class QueryList:
 
     async def _again(self) -> None:
         self._pager.begin()
+        await self._turned()
+
+    async def _turned(self) -> None:
+        """Something else is to be seen, also by whoever loads the page anew."""
         await self.refresh()
+        phase, group = str(self._phase.value), str(self._group.value)
+        chosen = {
+            "words": str(self._words.value or ""),
+            "state": "" if phase == _ALL else phase,
+            "group": "" if group == _NO_GROUP else group,
+            "page": self._pager.told_page,
+        }
+        keep_in_address(_PATH, chosen)
 
     async def tick(self) -> None:
         """A second has passed: a long list is shown anew every third one."""
@@ -156,4 +189,6 @@ def _summary(found: list[QueryStatus]) -> Shape:
     phases = [str(one.phase) for one in found]
     told = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
     many = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
-    return shape("p", f"{many}: {told}" if found else "", class_="nm-soft nm-summary")
+    help_ = shape("a", "What do the words mean?", href="/console/glossary", class_="nm-link")
+    said = (f"{many}: {told} · ", help_) if found else ("",)
+    return shape("p", *said, class_="nm-soft nm-summary")

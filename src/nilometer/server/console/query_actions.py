@@ -1,4 +1,4 @@
-"""What can be done with a query from its page and from the list: start, stop, drop."""
+"""What can be done with a query from its page and from the list: start, stop, limit, drop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from nicegui import ui
 from nilometer.database.query_status import QueryPhase, QueryStatus
 from nilometer.errors import NilometerError, in_one_line
 from nilometer.server.console.access import Console
+from nilometer.server.console.confirm import confirmed
+from nilometer.server.console.form_dialog import tell_done
+from nilometer.server.console.form_statements import written_name
+from nilometer.server.console.limits_form import open_limits_form
 from nilometer.server.scopes import Scope
 
 
@@ -22,11 +26,12 @@ class QueryActions:
         self._changed = changed
         self._start = self._button("Start", "play_arrow", self._do_start)
         self._stop = self._button("Stop", "stop", self._do_stop)
+        self._limits = self._button("Limits", "tune", self._ask_limits)
         self._drop = self._button("Drop", "delete_outline", self._ask_to_drop)
 
     def show(self, status: QueryStatus) -> None:
         """Offer what makes sense in this phase."""
-        runs = status.phase in (QueryPhase.RUNNING, QueryPhase.RESTARTING)
+        runs = status.phase in (QueryPhase.RUNNING, QueryPhase.STALLED, QueryPhase.RESTARTING)
         self._start.set_visibility(not runs)
         self._stop.set_visibility(runs)
 
@@ -56,17 +61,22 @@ class QueryActions:
         await self._console.service.drop_query(self._name, self._visitor.asker)
 
     async def _ask_to_drop(self) -> None:
-        with ui.dialog() as dialog, ui.card().classes("nm-dialog"):
-            ui.label(f"Drop {self._name}?").classes("nm-title")
-            ui.label("Its results and all that it has kept are deleted. This cannot be undone.")
-            with ui.element("div").classes("nm-row nm-end"):
-                ui.button("Keep it", on_click=lambda: dialog.submit(False), color=None)
-                ui.button("Drop it", on_click=lambda: dialog.submit(True)).props(
-                    "no-caps color=negative"
-                )
-        if await dialog:
+        meaning = "Its results and all that it has kept are deleted. This cannot be undone."
+        text = f"DROP QUERY {written_name(self._name)}"
+        if await confirmed(f"Drop {self._name}?", meaning, "Drop it", text):
             await self._attempt(self._drop, self._forget)
-        dialog.delete()
+
+    async def _ask_limits(self) -> None:
+        try:
+            status = await self._console.service.query(self._name)
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        open_limits_form(self._console, status, self._limited)
+
+    async def _limited(self, message: str) -> None:
+        tell_done(message)
+        await self._changed()
 
     async def _attempt(self, button: ui.button, do: Callable[[], Awaitable[None]]) -> None:
         """Do something that may take a second, or say why it could not be done."""

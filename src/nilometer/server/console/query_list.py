@@ -9,14 +9,18 @@ from urllib.parse import quote
 from nicegui import ui
 
 from nilometer.database.query_status import MOVED, EngineChoice, HealthSample, QueryStatus
+from nilometer.log.clock import now_micros
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape, shortened
 from nilometer.server.console.figures import count_text
+from nilometer.server.console.glossary import TERMS, term
 from nilometer.server.console.query_actions import QueryActions
+from nilometer.server.console.recent_rate import rate_in, rate_out, recent_rate
 from nilometer.server.console.wording import (
     PHASES,
     bytes_words,
     instant_words,
+    known_lag,
     length_words,
     rate_words,
     state_words,
@@ -28,6 +32,7 @@ _ENGINES: Final[Mapping[str, tuple[str, str]]] = {
     MOVED: ("moved", "it took more than its share of a micro-batch: it has an engine of its own"),
 }
 _WIDE, _HIGH = 140, 36
+_TERMS: Final = {"state": "state", "watermark behind": "watermark"}
 
 
 class QueryRow:
@@ -44,16 +49,16 @@ class QueryRow:
             text = shortened(" ".join(status.text.split()), 400)
             ui.label(text).classes("nm-mono nm-soft nm-oneline")
             with ui.element("div").classes("nm-query-foot"):
-                self._figures = Drawing(query_figures(status, ()))
-                self._spark = Drawing(sparkline(()))
+                self._figures = Drawing(query_figures(status, (), now_micros()))
+                self._spark = Drawing(sparkline((), now_micros()))
             self._problem = Drawing(query_problem(status))
 
     def show(self, status: QueryStatus, samples: Sequence[HealthSample]) -> None:
         """Say how it is doing now."""
         self._head.show(query_head(status))
         self._actions.show(status)
-        self._figures.show(query_figures(status, samples))
-        self._spark.show(sparkline(samples))
+        self._figures.show(query_figures(status, samples, now_micros()))
+        self._spark.show(sparkline(samples, now_micros()))
         self._problem.show(query_problem(status))
 
 
@@ -63,13 +68,15 @@ def query_address(name: str) -> str:
 
 
 def query_head(status: QueryStatus, *, is_linked: bool = True) -> Shape:
-    """Its name, where it is, what it emits."""
+    """Its name, where it is, what it emits; a list tells words by pointing, a page by a mark."""
     name: Shape | str = status.name
+    emits: Shape | str = term(status.emits)
     if is_linked:
         name = shape("a", status.name, href=query_address(status.name))
-    chips = [shape("span", status.emits, class_="nm-chip")]
+        emits = status.emits
+    chips = [shape("span", emits, class_="nm-chip", title=TERMS[status.emits])]
     if status.is_temporary:
-        told = "goes when nobody follows it"
+        told = TERMS["temporary query"]
         chips.append(shape("span", "temporary", class_="nm-chip", title=told))
     if status.engine in _ENGINES:
         words, why = _ENGINES[status.engine]
@@ -78,23 +85,41 @@ def query_head(status: QueryStatus, *, is_linked: bool = True) -> Shape:
     return shape("div", shape("h2", name, class_="nm-title"), phase, *chips, class_="nm-row")
 
 
-def query_figures(status: QueryStatus, samples: Sequence[HealthSample]) -> Shape:
-    """What it has done, and what it takes."""
-    last = samples[-1] if samples else None
+def query_figures(
+    status: QueryStatus, samples: Sequence[HealthSample], now: int, *, has_help: bool = False
+) -> Shape:
+    """What it has done, and what it takes; with help, its words are explained."""
+    behind = known_lag(None if status.watermark is None else max(0, now - status.watermark))
     figures = [
         ("results", count_text(status.result_rows)),
-        ("out", "—" if last is None else rate_words(last.output_rows_per_second)),
-        ("in", "—" if last is None else rate_words(last.input_rows_per_second)),
+        ("out", _rate_words(recent_rate(samples, rate_out, now))),
+        ("in", _rate_words(recent_rate(samples, rate_in, now))),
         ("stored", bytes_words(status.result_bytes)),
         ("state", bytes_words(status.state_bytes)),
-        ("watermark behind", length_words(None if last is None else last.watermark_lag)),
+        ("watermark behind", length_words(behind)),
+        ("rows behind", "—" if status.rows_behind is None else count_text(status.rows_behind)),
     ]
-    told = (shape("div", shape("b", value), shape("span", name)) for name, value in figures)
+    told = (
+        shape("div", shape("b", value), _named(name) if has_help else shape("span", name))
+        for name, value in figures
+    )
     return shape("div", *told, class_="nm-figures")
 
 
+def _named(figure: str) -> Shape:
+    word = _TERMS.get(figure)
+    return shape("span", figure) if word is None else term(word, figure)
+
+
+def _rate_words(rate: float | None) -> str:
+    return "—" if rate is None else rate_words(rate)
+
+
 def query_problem(status: QueryStatus) -> Shape:
-    """Its last error, how often it has failed, and when it is tried again."""
+    """Why it does not get on; its last error, and when it is tried again."""
+    if status.stalled is not None:
+        told = shape("div", f"It is stalled: {status.stalled.cause}.", class_="nm-what")
+        return shape("div", told, class_="nm-problem", role="alert")
     if status.error is None:
         return shape("div")
     parts = [shape("div", status.error, class_="nm-what")]
@@ -107,16 +132,22 @@ def query_problem(status: QueryStatus) -> Shape:
     return shape("div", *parts, class_="nm-problem", role="alert")
 
 
-def sparkline(samples: Sequence[HealthSample]) -> Shape:
-    """Results per second of the last micro-batches."""
-    rates = [one.output_rows_per_second for one in samples[-_SHOWN:]]
+def sparkline(samples: Sequence[HealthSample], now: int) -> Shape:
+    """Results per second of the last micro-batches, up to now: silence is a gap at the end."""
+    shown = samples[-_SHOWN:]
+    rates = [one.output_rows_per_second for one in shown]
     most = max(rates, default=0.0) or 1.0
-    step = _WIDE / max(1, len(rates) - 1)
+    first = min((one.time for one in shown), default=now)
+    span = max(1, now - first)
     points = [
-        (place * step, _HIGH - 3 - rate / most * (_HIGH - 6)) for place, rate in enumerate(rates)
+        (
+            min(_WIDE, (one.time - first) / span * _WIDE),
+            _HIGH - 3 - one.output_rows_per_second / most * (_HIGH - 6),
+        )
+        for one in shown
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    area = f"0,{_HIGH} {line} {_WIDE},{_HIGH}" if points else ""
+    area = f"0,{_HIGH} {line} {points[-1][0]:.1f},{_HIGH}" if points else ""
     told = f"results per second, at most {rate_words(max(rates, default=0.0))}"
     return shape(
         "svg",

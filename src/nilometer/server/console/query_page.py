@@ -7,12 +7,17 @@ from typing import Final
 
 from nicegui import ui
 
+from nilometer.database.limits import shown_size
 from nilometer.database.query_status import OnError, QueryLimits, QueryStatus
 from nilometer.errors import NilometerError, NotFoundError
 from nilometer.log.clock import now_micros
+from nilometer.model.dashboard import SourceKind
 from nilometer.server.console.access import Console
+from nilometer.server.console.address_state import keep_in_address, known_or
 from nilometer.server.console.advice import Advice, advise, left_out
 from nilometer.server.console.constraint_graph import constraint_graph
+from nilometer.server.console.dashboard_forms import add_to_dashboard
+from nilometer.server.console.download_dialog import download_button
 from nilometer.server.console.drawing import Drawing, Shape, shape
 from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.health_charts import HealthCharts
@@ -20,16 +25,23 @@ from nilometer.server.console.highlighted_sql import highlighted_sql
 from nilometer.server.console.live_results import live_results
 from nilometer.server.console.plan_tree import plan_tree
 from nilometer.server.console.query_actions import QueryActions
-from nilometer.server.console.query_list import query_figures, query_head, query_problem
+from nilometer.server.console.query_list import (
+    query_address,
+    query_figures,
+    query_head,
+    query_problem,
+)
 from nilometer.server.console.styles import add_styles
-from nilometer.server.console.wording import bytes_words, instant_words, length_words
+from nilometer.server.console.wording import instant_words, length_words
+from nilometer.server.scopes import Scope
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.query_text import names_read
 from nilometer.sql.statements import read_query
 
 _EVERY: Final = 1.0
+_FIRST: Final = "results"
 _TABS: Final = {
-    "results": "table_rows",
+    _FIRST: "table_rows",
     "windows": "hub",
     "plan": "account_tree",
     "health": "monitor_heart",
@@ -40,7 +52,7 @@ def add_query_page(console: Console) -> None:
     """`/console/queries/{name}`."""
 
     @console_page("/console/queries/{name}")
-    async def query_page(name: str, tab: str = "results") -> None:
+    async def query_page(name: str, tab: str = "") -> None:
         add_styles()
         with page_frame("Queries", console) as content:
             try:
@@ -48,7 +60,7 @@ def add_query_page(console: Console) -> None:
             except NilometerError as error:
                 _draw_missing(error)
                 return
-            shown = QueryView(console, status, tab if tab in _TABS else "results", content)
+            shown = QueryView(console, status, known_or(tab, _TABS, _FIRST), content)
         await shown.refresh()
         ui.timer(_EVERY, shown.refresh, immediate=False)
 
@@ -94,11 +106,18 @@ class QueryView:
             return
         self._head.show(query_head(status, is_linked=False))
         self._actions.show(status)
-        self._figures.show(query_figures(status, samples))
+        self._figures.show(query_figures(status, samples, now_micros(), has_help=True))
         self._problem.show(query_problem(status))
-        self._advice.show(_advice([*advise(samples, streams), *left_out(status)]))
+        self._advice.show(
+            _advice(
+                [
+                    *advise(samples, streams, is_stalled=status.stalled is not None),
+                    *left_out(status),
+                ]
+            )
+        )
         if self._health is not None and self._tabs.value == "health":
-            self._health.show(samples, now_micros())
+            self._health.show(samples, now_micros(), status.lag)
 
     def _leave(self, error: NotFoundError) -> None:
         """It was dropped."""
@@ -113,8 +132,11 @@ class QueryView:
                 self._head = Drawing(query_head(status, is_linked=False))
                 with ui.element("div").classes("nm-row nm-query-buttons"):
                     self._actions = QueryActions(self._console, status.name, self.refresh)
+                    download_button(self._console, "query", status.name)
+                    if self._visitor.may(Scope.WRITE):
+                        add_to_dashboard(self._console, status.name, SourceKind.QUERY)
             Drawing(highlighted_sql(status.text)).classes("nm-sql-box")
-            self._figures = Drawing(query_figures(status, ()))
+            self._figures = Drawing(query_figures(status, (), now_micros(), has_help=True))
             Drawing(_facts(status))
             self._problem = Drawing(query_problem(status))
             self._advice = Drawing(_advice([]))
@@ -134,8 +156,8 @@ class QueryView:
                 self._places[name] = place
         self._tabs = tabs
         with self._places[tab]:
-            if tab == "results":
-                live_results(self._console.service, status.name, self._visitor.asker.name)
+            if tab == _FIRST:
+                self._draw_results()
             else:
                 ui.timer(0, lambda: self._draw(tab), once=True)
         tabs.set_value(tab)
@@ -143,6 +165,7 @@ class QueryView:
     async def _turn(self) -> None:
         """Another tab is looked at; what it holds is made when that happens first."""
         chosen = str(self._tabs.value)
+        keep_in_address(query_address(self._name), {"tab": "" if chosen == _FIRST else chosen})
         for name, place in self._places.items():
             place.set_visibility(name == chosen)
         if chosen not in self._drawn:
@@ -158,7 +181,10 @@ class QueryView:
             elif tab == "health":
                 self._health = HealthCharts()
             else:
-                live_results(self._console.service, self._name, self._visitor.asker.name)
+                self._draw_results()
+
+    def _draw_results(self) -> None:
+        live_results(self._console.service, self._name, self._visitor.asker.name, is_alone=False)
 
     async def _draw_picture(self, draw: Callable[[QueryPicture], None]) -> None:
         try:
@@ -176,9 +202,9 @@ def _facts(status: QueryStatus) -> Shape:
 def _limits(limits: QueryLimits) -> list[str]:
     told = []
     if limits.results is not None:
-        told.append(f"at most {bytes_words(limits.results)} of results")
+        told.append(f"at most {shown_size(limits.results)} of results")
     if limits.state is not None:
-        told.append(f"at most {bytes_words(limits.state)} of state")
+        told.append(f"at most {shown_size(limits.state)} of state")
     if limits.history is not None:
         told.append(f"results are kept for {length_words(limits.history)}")
     if limits.on_error is OnError.STOP:

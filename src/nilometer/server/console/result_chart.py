@@ -68,7 +68,7 @@ class ResultChart:
             if found := matches(newest, self._drawable.lanes):
                 self._chart.add_matches(found)
         elif self._lines.choice.values and (points := self._lines.points(rows)):
-            self._chart.add_points(points)
+            self._chart.add_points(points, self._lines.colours)
             self._tell_others()
 
     def _tell_others(self) -> None:

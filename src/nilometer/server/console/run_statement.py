@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from nilometer.server.scopes import Asker
+from nilometer.errors import NilometerError, SqlError
+from nilometer.server.scopes import Asker, require_scope, scope_needed
 from nilometer.server.service import Executed, Service
-from nilometer.sql.statements import Statement
+from nilometer.sql.statements import Statement, told_number
 
 
 @dataclass(frozen=True)
@@ -24,16 +27,52 @@ class Explained:
     text: str
 
 
-async def run_statement(
-    service: Service, text: str, asker: Asker
-) -> Executed | Started | Explained:
+Done: TypeAlias = Executed | Started | Explained
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One of the statements of a text, and what came of it."""
+
+    number: int
+    """From 1."""
+    count: int
+    text: str
+    outcome: Done | NilometerError
+    """An error is the last: no statement after it is run."""
+
+
+async def run_statements(service: Service, text: str, asker: Asker) -> AsyncGenerator[Ran, None]:
+    """Run all statements of a text, one after the other, up to the first that fails.
+
+    What cannot be read, or is not allowed, is raised before anything is run.
+    """
+    parts = await service.split(text)
+    for part in parts:
+        require_scope(asker.scopes, scope_needed(await service.read(part)))
+    for number, part in enumerate(parts, 1):
+        try:
+            with told_number(number, len(parts)):
+                done = await _run(service, part, asker, is_last=number == len(parts))
+        except NilometerError as error:
+            yield Ran(number, len(parts), part.strip(), error)
+            return
+        yield Ran(number, len(parts), part.strip(), done)
+
+
+async def _run(service: Service, text: str, asker: Asker, *, is_last: bool) -> Done:
     """Run one statement; a SELECT over streams as a temporary query."""
     statement = await service.read(text)
     if not isinstance(statement, Statement):
         return await service.execute(text, asker)
     if statement.explain is not None:
         return Explained(await service.explain(text, asker))
-    if await service.is_continuous(text, asker):
-        made = await service.create_query(text, asker, temporary=True)
-        return Started(made.name, text)
-    return await service.execute(text, asker)
+    if not await service.is_continuous(text, asker):
+        return await service.execute(text, asker)
+    if not is_last:
+        raise SqlError(
+            "this query goes on for as long as its streams do, so nothing can follow it",
+            hint="put it last, run it by itself, or keep it: CREATE QUERY name AS …",
+        )
+    made = await service.create_query(text.strip(), asker, temporary=True)
+    return Started(made.name, text.strip())

@@ -11,6 +11,7 @@ from nilometer.database.query_status import QueryStatus
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import NilometerError
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
+from nilometer.server.console.figures import few_digits
 from nilometer.server.declared import Declared
 from nilometer.sql.query_text import names_read
 from nilometer.sql.statements import read_query
@@ -37,7 +38,7 @@ class NetworkSensor:
 
     @property
     def is_troubled(self) -> bool:
-        return self.state in (SensorState.WAITING, SensorState.FAILED)
+        return self.state in (SensorState.SILENT, SensorState.WAITING, SensorState.FAILED)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class NetworkStream:
     sensors: tuple[NetworkSensor, ...]
     status: StreamStatus | None
     """What the manager says of it, if it does."""
+    named_by: str | None = None
+    """The static column of a sensor table that tells its sensors apart; None: a stream."""
 
     @property
     def states(self) -> Counter[str]:
@@ -101,7 +104,9 @@ def _stream(
         _sensor(name, one.name or name, one.address, wanted.get((name, one.number)))
         for one in declared.sensors
     )
-    return NetworkStream(name, declared.declaration.stream_type, sensors, status)
+    static = declared.declaration.static
+    named_by = None if static is None else static.names[0] if static.names else ""
+    return NetworkStream(name, declared.declaration.stream_type, sensors, status, named_by)
 
 
 def _sensor(stream: str, name: str, address: str, status: SensorStatus | None) -> NetworkSensor:
@@ -114,7 +119,7 @@ def _sensor(stream: str, name: str, address: str, status: SensorStatus | None) -
         str(status.state),
         status.rate,
         status.readings,
-        status.last_value,
+        None if status.last_value is None else few_digits(status.last_value),
         status.last_time,
         status.errors,
         status.last_error,

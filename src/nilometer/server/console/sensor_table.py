@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Final
 
 from nicegui import ui
 
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
+from nilometer.server.console.address_state import keep_in_address, known_or, page_number
+from nilometer.server.console.dead_letters import show_letters
 from nilometer.server.console.drawing import Drawing, Shape, shape, shortened, table
 from nilometer.server.console.figures import count_text
+from nilometer.server.console.network_drawing import PATH
 from nilometer.server.console.pager import Pager
 from nilometer.server.console.query_actions import tell_problem
 from nilometer.server.console.sensor_network import NetworkSensor, SensorNetwork
 from nilometer.server.console.wording import SENSORS, instant_words, rate_words, state_words
 
-_MOST_LETTERS: Final = 100
 _ALL: Final = "all"
 _URGENT: Final = ("bad", "warn", "busy", "good", "done", "idle")
 _HEADINGS: Final = (
@@ -33,25 +35,42 @@ _HEADINGS: Final = (
 )
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What an address asks for; empty: all, the first page."""
+
+    words: str = ""
+    state: str = ""
+    stream: str = ""
+    page: str = ""
+
+
 class SensorTable:
     """The filter and the table, in the current place."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, chosen: Chosen) -> None:
         self._console = console
         self._network = SensorNetwork((), (), (), {})
-        with ui.element("section").classes("nm-card") as self._card:
+        with ui.element("section").classes("nm-card").props("id=sensors") as self._card:
             with ui.element("div").classes("nm-bar nm-filters"):
                 states = [_ALL, *map(str, SENSORS)]
-                self._state = ui.select(states, value=_ALL, label="State", on_change=self._again)
-                self._stream = ui.select([_ALL], value=_ALL, label="Stream", on_change=self._again)
-                self._words = ui.input("Name, reading or error", on_change=self._again)
+                state = known_or(chosen.state, states, _ALL)
+                streams = dict.fromkeys([_ALL, chosen.stream or _ALL])
+                self._state = ui.select(states, value=state, label="State", on_change=self._again)
+                self._stream = ui.select(
+                    [*streams], value=[*streams][-1], label="Stream", on_change=self._again
+                )
+                self._words = ui.input(
+                    "Name, reading or error", value=chosen.words, on_change=self._again
+                )
                 for field in (self._state, self._stream, self._words):
                     field.props("dense outlined options-dense")
                 ui.element("div").classes("nm-grow")
                 self._letters = ui.button("Dead letters", on_click=self._show_letters, color=None)
                 self._letters.props("flat no-caps").classes("nm-second")
             self._table = Drawing(shape("div")).classes("nm-scroll")
-            self._pager = Pager("sensor", "sensors", self._draw)
+            page = page_number(chosen.page)
+            self._pager = Pager("sensor", "sensors", self._turned, page=page)
 
     def show(self, network: SensorNetwork) -> None:
         """Show what of these sensors passes the filter."""
@@ -68,7 +87,19 @@ class SensorTable:
 
     def _again(self) -> None:
         self._pager.begin()
+        self._turned()
+
+    def _turned(self) -> None:
+        """Something else is to be seen, also by whoever loads the page anew."""
         self._draw()
+        state, stream = str(self._state.value), str(self._stream.value)
+        chosen = {
+            "words": str(self._words.value or ""),
+            "state": "" if state == _ALL else state,
+            "stream": "" if stream == _ALL else stream,
+            "page": self._pager.told_page,
+        }
+        keep_in_address(PATH, chosen)
 
     def _draw(self) -> None:
         found = [one for stream in self._network.streams for one in stream.sensors]
@@ -98,14 +129,7 @@ class SensorTable:
         except NilometerError as error:
             tell_problem(error)
             return
-        letters = [row for one in found if one.rows is not None for row in one.rows.to_pylist()]
-        with ui.dialog() as dialog, ui.card().classes("nm-dialog nm-letters"):
-            ui.label("Dead letters").classes("nm-title")
-            ui.label("What sensors sent that could not be stored, the newest first.")
-            Drawing(letters_as_table(letters)).classes("nm-scroll")
-            ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps")
-        dialog.on("hide", dialog.delete)
-        dialog.open()
+        show_letters([row for one in found if one.rows is not None for row in one.rows.to_pylist()])
 
 
 def _urgency(sensor: NetworkSensor) -> int:
@@ -132,17 +156,3 @@ def _row(one: NetworkSensor) -> Sequence[Shape | str]:
         count_text(one.errors),
         shortened(one.last_error or "—", 200),
     )
-
-
-def letters_as_table(letters: Sequence[dict[str, object]]) -> Shape:
-    """Dead letters as text."""
-    if not letters:
-        return shape("p", "There are none.", class_="nm-empty")
-    newest = list(reversed(letters))[:_MOST_LETTERS]
-    rows = [[_cell(value) for value in one.values()] for one in newest]
-    return table([name.replace("_", " ") for name in letters[0]], rows)
-
-
-def _cell(value: object) -> Shape:
-    text = f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
-    return shape("pre", shortened("—" if value is None else text, 500), class_="nm-pre")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Final
 
 from nicegui import ui
@@ -11,74 +9,64 @@ from nicegui import ui
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
 from nilometer.server.console.drawing import Drawing, Shape, shape
+from nilometer.server.console.form_dialog import tell_done
 from nilometer.server.console.frame import console_page, page_frame
-from nilometer.server.console.network_drawing import draw_network
-from nilometer.server.console.sensor_network import SensorNetwork, build_network
-from nilometer.server.console.sensor_table import SensorTable
+from nilometer.server.console.network_drawing import PATH, draw_network
+from nilometer.server.console.sensor_network import SensorNetwork
+from nilometer.server.console.sensor_table import Chosen, SensorTable
+from nilometer.server.console.shared_look import SharedLook
+from nilometer.server.console.stream_forms import open_stream_form
 from nilometer.server.console.styles import add_styles
 from nilometer.server.console.wording import SENSORS, state_words
+from nilometer.server.scopes import Scope
 
 _EVERY: Final = 1.5
 _NOTE: Final = "Point at something, or go to it with Tab, to read more."
 _MOST_STREAMS: Final = 100
 
 
-def add_sensors_page(console: Console) -> None:
-    """`/console/sensors`."""
-    look = SharedLook(console)
+def add_sensors_page(console: Console, look: SharedLook) -> None:
+    """`/console/sensors`; its address says what is chosen."""
 
-    @console_page("/console/sensors")
-    async def sensors_page() -> None:
+    @console_page(PATH)
+    async def sensors_page(
+        words: str = "", state: str = "", stream: str = "", page: str = ""
+    ) -> None:
         add_styles()
         with page_frame("Sensors", console):
-            shown = SensorsView(console, look)
+            shown = SensorsView(console, look, Chosen(words, state, stream, page))
         await shown.refresh()
         ui.timer(_EVERY, shown.refresh, immediate=False)
-
-
-class SharedLook:
-    """The network as it was a moment ago, the same for all who look: many pages cost as one."""
-
-    def __init__(self, console: Console) -> None:
-        self._service = console.service
-        self._lock = asyncio.Lock()
-        self._until = 0.0
-        self._network = SensorNetwork((), (), (), {})
-
-    async def network(self) -> SensorNetwork:
-        """What is there and how it is doing."""
-        async with self._lock:
-            if time.monotonic() >= self._until:
-                self._network = await self._look()
-                self._until = time.monotonic() + _EVERY * 0.9
-        return self._network
-
-    async def _look(self) -> SensorNetwork:
-        service = self._service
-        return build_network(
-            await service.declarations(),
-            await service.sensors(),
-            await service.streams(),
-            await service.queries(),
-            await service.deliveries(),
-        )
 
 
 class SensorsView:
     """What is on the page, in the current place."""
 
-    def __init__(self, console: Console, look: SharedLook) -> None:
+    def __init__(self, console: Console, look: SharedLook, chosen: Chosen) -> None:
         self._look = look
+        self._console = console
+        if console.visitor().may(Scope.ADMIN):
+            with ui.element("div").classes("nm-row nm-end"):
+                new = ui.button("Add a stream", icon="add", color=None, on_click=self._ask)
+                new.classes("nm-first").props("unelevated no-caps")
         with ui.element("section").classes("nm-card nm-pad") as self._drawn:
             Drawing(_legend())
             with ui.element("div").classes("nm-scroll"):
                 self._drawing = Drawing(shape("svg"), _NOTE)
-        self._table = SensorTable(console)
+        self._table = SensorTable(console, chosen)
         with ui.element("div").classes("nm-card nm-empty") as self._empty:
             ui.label("There are no sensors yet.").classes("nm-title")
             ui.label("CREATE STREAM and CREATE SENSOR TABLE declare them.")
             ui.link("Declare the first one", "/").classes("nm-link-button")
         self._empty.set_visibility(False)
+
+    def _ask(self) -> None:
+        open_stream_form(self._console, self._made)
+
+    async def _made(self, message: str) -> None:
+        tell_done(message)
+        self._look.forget()
+        await self.refresh()
 
     async def refresh(self) -> None:
         """Show what is there now."""
@@ -106,8 +94,9 @@ def _within_reason(network: SensorNetwork) -> SensorNetwork:
 
 
 def _legend() -> Shape:
-    words = {"waiting": "waiting to try again", "idle": "idle, nobody reads it"}
+    told = {"waiting": "waiting to try again", "idle": "idle, nobody reads it"}
     states = (
-        state_words(kind, words.get(str(state), str(state))) for state, kind in SENSORS.items()
+        state_words(kind, told.get(str(state), str(state))) for state, kind in SENSORS.items()
     )
-    return shape("p", *states, class_="nm-legend")
+    words = shape("a", "What do the words mean?", href="/console/glossary", class_="nm-link")
+    return shape("p", *states, words, class_="nm-legend")

@@ -13,9 +13,12 @@ from nilometer.errors import NilometerError, Place, SqlError
 from nilometer.mining.registry import MODULES
 from nilometer.server.console.access import Console
 from nilometer.server.console.frame import static_address
+from nilometer.server.console.highlighted_sql import keywords
 
-_CHECK_SECONDS: Final = 0.4
-"""After so long a pause of typing what was written is checked."""
+_CHECK_SECONDS: Final = 1.2
+"""After so long a pause of typing what was written is checked,"""
+_UNFINISHED_SECONDS: Final = 6.0
+"""and after so long if what is wrong is that it has no end yet."""
 _FUNCTIONS: Final = (
     "abs",
     "avg",
@@ -53,6 +56,15 @@ _WORDS: Final = (
     "CREATE SENSOR TABLE",
     "CREATE QUERY",
     "CREATE VIEW",
+    "CREATE OR REPLACE QUERY",
+    "CREATE OR REPLACE VIEW",
+    "ALTER STREAM",
+    "ALTER SENSOR TABLE",
+    "ALTER QUERY",
+    "ADD COLUMN",
+    "DROP COLUMN",
+    "RENAME COLUMN",
+    "RENAME TO",
     "SHOW STREAMS",
     "SHOW SENSORS",
     "SHOW QUERIES",
@@ -67,10 +79,9 @@ class StatementEditor:
         self._service = console.service
         self._visitor = console.visitor()
         self._checking: asyncio.Task[Any] | None = None
-        with ui.element("div").classes("nm-editor"):
+        with ui.element("div").classes("nm-editor nm-sql"):
             self._code = ui.codemirror(
                 "",
-                language="SQL",
                 theme="githubLight",
                 indent="  ",
                 line_wrapping=True,
@@ -124,15 +135,31 @@ class StatementEditor:
             self._checking.cancel()
 
     def _check_soon(self) -> None:
+        """Somebody types: what was wrong before is told no more, what is wrong now not yet."""
         self._stop_checking()
+        if self._problem.visible:
+            self.show_problem(None)
         self._checking = background_tasks.create(self._check())
 
     async def _check(self) -> None:
         await asyncio.sleep(_CHECK_SECONDS)
         text = self.text
-        found = await self._service.check(text, self._visitor.asker) if text else None
+        found = await self._problem_of(text) if text else None
+        if found is not None and is_unfinished(found, text):
+            await asyncio.sleep(_UNFINISHED_SECONDS - _CHECK_SECONDS)
         if text == self.text and not self._code.is_deleted:
             self.show_problem(found)
+
+    async def _problem_of(self, text: str) -> NilometerError | None:
+        """What is wrong with what is written; of several statements, only how they are written.
+
+        What one of them names may be made by another one before it.
+        """
+        try:
+            parts = await self._service.split(text)
+        except NilometerError as error:
+            return error
+        return None if len(parts) > 1 else await self._service.check(text, self._visitor.asker)
 
     async def _install(self) -> None:
         options = {
@@ -141,6 +168,7 @@ class StatementEditor:
             "relations": await self._service.relations(),
             "functions": (*_FUNCTIONS, *MODULES),
             "words": _WORDS,
+            "keywords": keywords(),
         }
         self._call("install", options)
 
@@ -149,6 +177,12 @@ class StatementEditor:
         given = ", ".join(json.dumps(one) for one in (self._code.id, *values))
         module = json.dumps(static_address("editor.js"))
         self._code.client.run_javascript(f"import({module}).then((m) => m.{name}({given}))")
+
+
+def is_unfinished(error: NilometerError, text: str) -> bool:
+    """Whether what is wrong stands at the end of a text: somebody may still be typing there."""
+    place = error.place if isinstance(error, SqlError) else None
+    return place is not None and place.end >= len(text.rstrip())
 
 
 def _tell(error: NilometerError, place: Place | None) -> None:

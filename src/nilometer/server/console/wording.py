@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from nilometer.alerts.rule import AlertState
 from nilometer.database.query_status import QueryPhase
+from nilometer.deliveries.status import DeliveryState
 from nilometer.model.time import format_instant
 from nilometer.sensors.manager.status import SensorState
 from nilometer.server.console.drawing import Shape, shape
@@ -12,9 +14,14 @@ from nilometer.server.console.figures import span_text
 
 _BYTES: Final = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
+_EVER: Final = 100 * 366 * 86_400 * 1_000_000
+"""A watermark that is so far behind has not begun: it stands at the beginning of time."""
+
 PHASES: Final[dict[QueryPhase, str]] = {
     QueryPhase.RUNNING: "good",
+    QueryPhase.STALLED: "warn",
     QueryPhase.RESTARTING: "warn",
+    QueryPhase.WAITING: "busy",
     QueryPhase.STOPPED: "idle",
     QueryPhase.FAILED: "bad",
 }
@@ -22,6 +29,7 @@ PHASES: Final[dict[QueryPhase, str]] = {
 
 SENSORS: Final[dict[str, str]] = {
     SensorState.CONNECTED: "good",
+    SensorState.SILENT: "warn",
     SensorState.OPENING: "busy",
     SensorState.WAITING: "warn",
     SensorState.ENDED: "done",
@@ -30,13 +38,32 @@ SENSORS: Final[dict[str, str]] = {
 }
 """The same of sensors; idle: nobody reads them at present."""
 
+DELIVERIES: Final[dict[DeliveryState, str]] = {
+    DeliveryState.RUNNING: "good",
+    DeliveryState.RETRYING: "warn",
+    DeliveryState.STOPPED: "idle",
+    DeliveryState.FAILED: "bad",
+}
+"""The same of deliveries."""
+
+
+ALERTS: Final[dict[AlertState, str]] = {
+    AlertState.OK: "good",
+    AlertState.PENDING: "busy",
+    AlertState.FIRING: "bad",
+    AlertState.NO_DATA: "warn",
+}
+"""The same of alerts."""
+
 
 def rate_words(per_second: float) -> str:
     """Rows a second, with as many digits as tell something.
 
-    >>> rate_words(0.25), rate_words(12.34), rate_words(5120.0)
-    ('0.25/s', '12.3/s', '5 120/s')
+    >>> rate_words(0.0), rate_words(0.25), rate_words(12.34), rate_words(5120.0)
+    ('0/s', '0.25/s', '12.3/s', '5 120/s')
     """
+    if per_second < 0.005:
+        return "0/s"
     digits = 2 if per_second < 1 else 1 if per_second < 100 else 0
     return f"{per_second:,.{digits}f}/s".replace(",", " ")
 
@@ -51,7 +78,7 @@ def bytes_words(size: int | None) -> str:
         return "—"
     for unit, name in _BYTES:
         if size >= unit:
-            return f"{size / unit:,.1f} {name}"
+            return f"{size / unit:,.1f} {name}".replace(",", " ")
     return f"{size} bytes"
 
 
@@ -62,6 +89,15 @@ def length_words(microseconds: int | None) -> str:
     ('1.5 s', '—')
     """
     return "—" if microseconds is None else span_text(microseconds)
+
+
+def known_lag(microseconds: int | None) -> int | None:
+    """How far a watermark is behind, once it has begun to move.
+
+    >>> known_lag(5), known_lag(10**16)
+    (5, None)
+    """
+    return None if microseconds is None or microseconds > _EVER else microseconds
 
 
 def instant_words(microseconds: int | None) -> str:

@@ -13,7 +13,7 @@ from nilometer.kernels.json_values import columns_of, iso_time, rows_of
 from nilometer.server.error_shape import shape_of
 from nilometer.server.results.chunk import Chunk, Page
 from nilometer.server.results.offset import Offset
-from nilometer.server.results.told import End, Gap, Heartbeat, State
+from nilometer.server.results.told import BaseComes, End, Gap, Heartbeat, State
 
 
 class Format(StrEnum):
@@ -43,11 +43,11 @@ class Encoder(Protocol):
 
     def begin(self, schema: pa.Schema) -> bytes: ...
     def chunk(self, chunk: Chunk) -> bytes: ...
-    def event(self, told: Heartbeat | Gap | State | End) -> bytes: ...
+    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes: ...
 
 
 class ServerSentEvents:
-    """Events `columns`, `rows`, `watermark`, `state`, `gap` and `end`.
+    """Events `columns`, `rows`, `watermark`, `state`, `gap`, `base` and `end`.
 
     The id of an event is the offset after it, which a browser sends when it connects again.
     """
@@ -63,7 +63,7 @@ class ServerSentEvents:
             return _event("watermark", told, chunk.next)
         return _event("rows", {"rows": rows_of(chunk.rows), **told}, chunk.next)
 
-    def event(self, told: Heartbeat | Gap | State | End) -> bytes:
+    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes:
         if isinstance(told, Heartbeat):
             return b": nothing new\n\n"
         name, data, offset = _words(told)
@@ -73,7 +73,7 @@ class ServerSentEvents:
 class JsonLines:
     """A line {"row": …, "offset": …} for every row, the offset being that after it.
 
-    Other lines have `offset` and one of `watermark`, `state`, `gap`, `end`.
+    Other lines have `offset` and one of `watermark`, `state`, `gap`, `base`, `end`.
     """
 
     most = 1000
@@ -91,7 +91,7 @@ class JsonLines:
         last = {"watermark": moment(chunk.watermark), "offset": str(chunk.next)}
         return b"".join(_line(one) for one in [*lines, last])
 
-    def event(self, told: Heartbeat | Gap | State | End) -> bytes:
+    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes:
         if isinstance(told, Heartbeat):
             return b"\n"
         name, data, offset = _words(told)
@@ -120,7 +120,7 @@ class ArrowStream:
             metadata["watermark"] = str(chunk.watermark)
         return self.batch(one_batch(chunk.rows), metadata)
 
-    def event(self, told: Heartbeat | Gap | State | End) -> bytes:
+    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes:
         if isinstance(told, Heartbeat):
             return self.batch(self._nothing, {"offset": str(told.offset)})
         name, data, offset = _words(told)
@@ -171,11 +171,14 @@ def moment(instant: int | None) -> str | None:
     return None if instant is None else iso_time(instant)
 
 
-def _words(told: Gap | State | End) -> tuple[str, dict[str, Any], Offset | None]:
+def _words(told: Gap | BaseComes | State | End) -> tuple[str, dict[str, Any], Offset | None]:
     """The name of an event, what it says, and the offset after it."""
     match told:
         case Gap():
             return "gap", {**shape_of(told.error), "rows": told.error.rows}, told.oldest
+        case BaseComes():
+            said = {"rows": told.rows, "instant": moment(told.instant), "gone": told.error.rows}
+            return "base", {**shape_of(told.error), **said}, told.oldest
         case State():
             return "state", {"phase": told.phase, "error": told.error}, told.offset
         case End():

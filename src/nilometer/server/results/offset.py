@@ -61,7 +61,7 @@ class Offset:
         if self.log != log_id[:_ID]:
             raise ResultsGoneError(
                 "this offset belongs to another query",
-                detail="the query was dropped, and another one was created under its name",
+                detail="the query was replaced, or dropped and created anew",
                 hint="begin at the start: leave the offset out",
             )
         if self.check != _check(log_id, self.position):
@@ -89,7 +89,7 @@ def _check(log_id: str, position: Position) -> str:
 
 def _unreadable(text: str) -> InputError:
     return InputError(
-        "this is no offset",
+        "this is not an offset",
         detail=f"got {text[:80]!r}",
         hint="give one that came with results, or leave it out",
     )

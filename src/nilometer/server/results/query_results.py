@@ -10,11 +10,12 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from nilometer.errors import ClosedError, InputError, LogError, ResultsGoneError
+from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
-from nilometer.server.results.answer_fold import AnswerFold
+from nilometer.log.seen import Seen
 from nilometer.server.results.chunk import Answer, Chunk, Page
 from nilometer.server.results.offset import Offset
-from nilometer.server.results.read_page import Seen, read_page
+from nilometer.server.results.read_page import read_page
 from nilometer.server.results.shared_work import SharedWork
 from nilometer.server.results.watcher import LogWatcher
 
@@ -98,7 +99,13 @@ class QueryResults:
                 f"query {self.name} only adds rows, so it has no current answer",
                 hint="read its results, or create it with EMIT CHANGES",
             )
-        return await self._in_thread(lambda: self._fold(self._reader).now(most))
+
+        def read() -> Answer:
+            found = self._fold(self._reader).now(most)
+            offset = Offset.at(self.log_id, found.place, found.watermark)
+            return Answer(found.rows, found.instant, offset, found.is_cut)
+
+        return await self._in_thread(read)
 
     async def encoded(self, form: str, chunk: Chunk, encode: Callable[[Chunk], bytes]) -> bytes:
         """A chunk as bytes, written once for all who follow in the same form."""
@@ -116,6 +123,13 @@ class QueryResults:
     async def oldest(self) -> Offset:
         """The oldest offset whose rows are kept."""
         return Offset.at(self.log_id, await self._in_thread(lambda: self._reader.start))
+
+    async def base(self) -> tuple[Offset, int, int] | None:
+        """Where the base of a changelog begins, its rows and its instant; None: it has none."""
+        found = await self._in_thread(lambda: self._reader.base)
+        if found is None:
+            return None
+        return Offset.at(self.log_id, found.start), found.rows, found.watermark - 1
 
     async def _chunk(self, place: Offset, most: int, seen: Seen) -> Page:
         async def read() -> Page:
@@ -137,7 +151,8 @@ class QueryResults:
             is_same = False
         if not is_same:
             raise ResultsGoneError(
-                f"query {self.name} was dropped", hint="create it again: CREATE QUERY"
+                f"these results of query {self.name} are gone: it was dropped or replaced",
+                hint="ask for the query's results anew, without an offset",
             )
         self._last_seen = seen
         return seen

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nilometer.log.layout import TIME
-from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
+from nilometer.log.seen import Seen
 from nilometer.server.results.chunk import Page
 from nilometer.server.results.offset import Offset
 
 MOST_BYTES: Final = 16 << 20
 """After so many bytes a page ends, however few rows it has."""
-
-
-@dataclass(frozen=True, order=True)
-class Seen:
-    """How far a log has come: its end, and the watermark there (None: nothing is known)."""
-
-    end: Position
-    known: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, reader: LogReader) -> Seen:
-        end, watermark = reader.published()
-        return cls(end, () if watermark is None else (watermark,))
-
-    @property
-    def watermark(self) -> int | None:
-        return self.known[0] if self.known else None
 
 
 def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:

@@ -13,8 +13,8 @@ _Outcome = TypeVar("_Outcome")
 class SharedWork:
     """The newest outcomes by key, of so many bytes in all."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._most = max_bytes
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
         self.size = 0

@@ -10,8 +10,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from nilometer.errors import InputError, LogError
+from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
-from nilometer.server.results.answer_fold import AnswerFold
 from nilometer.server.results.query_results import QueryResults
 
 _THREADS: Final = 4

@@ -36,6 +36,20 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class BaseComes:
+    """The changes after an offset are gone: what follows is the base that stands for them.
+
+    Whoever adds up changes forgets all that were told before.
+    """
+
+    error: LogGapError
+    oldest: Offset
+    rows: int
+    instant: int
+    """For which instant (microseconds) the base is the answer."""
+
+
+@dataclass(frozen=True)
 class State:
     """The query runs, was stopped, has failed, or is about to be tried again."""
 
@@ -51,7 +65,7 @@ class End:
     error: NilometerError
 
 
-Told: TypeAlias = Chunk | Heartbeat | Gap | State | End
+Told: TypeAlias = Chunk | Heartbeat | Gap | BaseComes | State | End
 StatusOf: TypeAlias = Callable[[], Awaitable[QueryStatus]]
 
 
@@ -96,9 +110,13 @@ async def tell(
                     return
                 if found.phase != phase:
                     phase, last = found.phase, clock()
-                    yield State(found.phase.value, found.error, following.place)
+                    yield State(found.phase.value, _why(found), following.place)
     finally:
         await following.close()
+
+
+def _why(status: QueryStatus) -> str | None:
+    return status.error if status.stalled is None else status.stalled.cause
 
 
 class _Following:
@@ -121,7 +139,7 @@ class _Following:
         assert self._place is not None
         return self._place
 
-    async def next(self, within: float) -> Chunk | Gap | End | None:
+    async def next(self, within: float) -> Chunk | Gap | BaseComes | End | None:
         """What comes next; None if nothing comes within so many seconds."""
         if self._waiting is None:
             self._waiting = asyncio.ensure_future(anext(self._chunks))
@@ -132,9 +150,10 @@ class _Following:
         try:
             chunk = waiting.result()
         except LogGapError as error:
-            self._place = await self._results.oldest()
+            base = await self._results.base()
+            self._place = await self._results.oldest() if base is None else base[0]
             self._chunks = self._results.follow(self._place, most=self._most)
-            return Gap(error, self._place)
+            return Gap(error, self._place) if base is None else BaseComes(error, *base)
         except NilometerError as error:
             return End(error)
         self._place = chunk.next

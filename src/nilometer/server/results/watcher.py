@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from nilometer.errors import NilometerError
-from nilometer.server.results.read_page import Seen
+from nilometer.log.seen import Seen
 
 SOONEST: Final = 0.05
 LATEST: Final = 0.2

@@ -24,6 +24,7 @@ class DeliveryShape(BaseModel):
     lost: int = Field(description="rows that were gone before they could be delivered")
     last_error: str | None
     next_try: str | None
+    last_success: str | None = Field(description="when rows have arrived last")
 
 
 def deliveries_router(service: Service) -> APIRouter:
@@ -49,4 +50,5 @@ def _shape(status: DeliveryStatus) -> DeliveryShape:
         lost=status.lost,
         last_error=status.last_error,
         next_try=None if status.next_try is None else iso_time(status.next_try),
+        last_success=None if status.last_success is None else iso_time(status.last_success),
     )

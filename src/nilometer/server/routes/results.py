@@ -101,7 +101,7 @@ def results_router(service: Service) -> APIRouter:
         """
         async with found(name) as results:
             offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
-            most = min(wanted.limit, service.settings.most_rows)
+            most = min(wanted.limit, service.settings.max_rows)
             if not wanted.follow:
                 page = await _page(results, offset, wanted.start or "start", most)
                 return await results.work(lambda: _page_response(page, wanted.form))
@@ -111,7 +111,7 @@ def results_router(service: Service) -> APIRouter:
             taken.enter_context(service.followers.one(results.name, caller.name))
             status = partial(phases.of, results.name)
             pieces = _pieces(
-                results, offset, wanted.form, status, partial(_ending, service, caller)
+                results, offset, wanted.form, status, partial(why_ending, service, caller)
             )
             release = taken.pop_all().close
             return FollowingResponse(pieces, MEDIA_TYPES[wanted.form], release)
@@ -131,7 +131,7 @@ def results_router(service: Service) -> APIRouter:
     ) -> Response:
         """The current answer of a changelog query, and the offset from which to follow it."""
         async with found(name) as results:
-            answer = await results.answer(min(limit, service.settings.most_rows))
+            answer = await results.answer(min(limit, service.settings.max_rows))
             chosen = Format(form) if form else _accepted(accept) or Format.JSON
             return await results.work(lambda: _answer_response(answer, chosen))
 
@@ -213,7 +213,7 @@ async def _pieces(
         await telling.aclose()
 
 
-def _ending(service: Service, caller: Caller) -> NilometerError | None:
+def why_ending(service: Service, caller: Caller) -> NilometerError | None:
     """Why somebody cannot go on following: the server is stopping, or the token has ended."""
     if service.is_closing:
         return ClosedError("the server is stopping", hint="go on at the last offset")

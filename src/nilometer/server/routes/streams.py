@@ -37,6 +37,11 @@ def streams_router(service: Service) -> APIRouter:
         """The columns of a stream or sensor table, and how it was declared."""
         return shape_of_executed(await service.describe_stream(name))
 
+    @router.get("/storage", operation_id="listStorage", responses=responses())
+    async def list_storage(_: Reader) -> ExecutedShape:
+        """What every log takes, how fast it grows, and when the disk is full (the last row)."""
+        return shape_of_executed(await service.storage())
+
     @router.get("/sensors", operation_id="listSensors", responses=responses(404))
     async def list_sensors(
         _: Reader,

@@ -1,5 +1,35 @@
-// What the editor has beyond NiceGUI's: names to complete, a mark where an error is, the page's theme.
+// What the editor has beyond NiceGUI's: colours and words of our SQL, names to complete, a mark
+// where an error is.
 import * as CM from "nicegui-codemirror";
+
+// Comments, texts, quoted names, numbers, words; what is none of these has no colour.
+const TOKENS = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^']|'')*(?:'|$)|`[^`]*(?:`|$)|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b|\b[A-Za-z_]\w*/g;
+
+// The same classes as the statements on other pages have.
+const kindOf = (text, keywords) => {
+  if (text.startsWith("--") || text.startsWith("/*")) return "comment";
+  if (text.startsWith("'")) return "string";
+  if (text.startsWith("`")) return null;
+  if (/^\d/.test(text)) return "number";
+  return keywords.has(text.toUpperCase()) ? "keyword" : null;
+};
+
+const coloured = (state, keywords) => {
+  const text = state.doc.toString();
+  const found = [];
+  for (const token of text.matchAll(TOKENS)) {
+    const kind = kindOf(token[0], keywords);
+    if (kind) found.push(CM.Decoration.mark({ class: kind }).range(token.index, token.index + token[0].length));
+  }
+  return CM.Decoration.set(found);
+};
+
+const colours = (keywords) =>
+  CM.StateField.define({
+    create: (state) => coloured(state, keywords),
+    update: (shown, change) => (change.docChanged ? coloured(change.state, keywords) : shown),
+    provide: (field) => CM.EditorView.decorations.from(field),
+  });
 
 const setMark = CM.StateEffect.define();
 const marks = CM.StateField.define({
@@ -22,6 +52,7 @@ export async function install(id, options) {
   view.dispatch({
     effects: CM.StateEffect.appendConfig.of([
       marks,
+      colours(new Set(options.keywords)),
       CM.EditorState.languageData.of(() => names),
       CM.EditorView.contentAttributes.of({ "aria-label": options.label, "aria-describedby": options.help }),
     ]),

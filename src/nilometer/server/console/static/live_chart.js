@@ -1,20 +1,53 @@
 // A chart that moves as points come; it keeps the newest ones and takes its colours from the page.
 import { echarts } from "nicegui-echart";
 
-const LIGHT = ["#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#996600", "#495057"];
-const DARK = ["#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#74c0fc", "#ffd43b", "#ced4da"];
+// As many as COLOURS in chart_points.py.
+export const LIGHT = ["#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#996600", "#495057"];
+export const DARK = ["#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#74c0fc", "#ffd43b", "#ced4da"];
 
-const OTHERS = " of others";
-const CLOCK = "{HH}:{mm}:{ss}";
+const SHARED = -1;
+const MOST_TOLD = 12;
+const QUIET = 1500; // milliseconds without a point
+const LIVE = 600000; // results whose times are so near to the clock come from sensors of today
+
+const two = (number) => String(number).padStart(2, "0");
+const date = (when) => `${when.getUTCFullYear()}-${two(when.getUTCMonth() + 1)}-${two(when.getUTCDate())}`;
+const clock = (when) => `${two(when.getUTCHours())}:${two(when.getUTCMinutes())}:${two(when.getUTCSeconds())}`;
+
+// An instant in UTC, to the millisecond.
+export const instant = (millis) => {
+  const when = new Date(millis);
+  return `${date(when)} ${clock(when)}.${String(when.getUTCMilliseconds()).padStart(3, "0")} UTC`;
+};
+
+// A number with as many digits as people read.
+export const digits = (value) => {
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e15) return value.toLocaleString("en").replaceAll(",", " ");
+  return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
+};
+
+// What a line says at an instant: its newest value until then; before its first point, nothing.
+export const valueAt = (points, millis) => {
+  let low = 0, high = points.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (points[middle][0] <= millis) low = middle + 1;
+    else high = middle;
+  }
+  return low ? points[low - 1][1] : null;
+};
 
 export default {
   template: '<div class="nm-chart" role="img" :aria-label="label"></div>',
   props: { label: String, points: Number, matches: Number },
   mounted() {
     this.series = new Map();
+    this.colours = new Map();
     this.lanes = [];
     this.results = [];
-    this.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.arrived = 0;
+    this.timer = setInterval(() => { if (this.isQuiet()) this.draw(false); }, 1000);
     this.chart = echarts.init(this.$el, null, { renderer: "canvas", useCoarsePointer: true });
     this.size = new ResizeObserver(() => this.chart.resize());
     this.size.observe(this.$el);
@@ -22,6 +55,7 @@ export default {
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["class"] });
   },
   beforeUnmount() {
+    clearInterval(this.timer);
     this.size.disconnect();
     this.theme.disconnect();
     this.chart.dispose();
@@ -29,17 +63,21 @@ export default {
   methods: {
     begin(lanes) {
       this.series.clear();
+      this.colours.clear();
       this.results = [];
       this.lanes = lanes;
       this.draw(true);
     },
-    // points: [[name, [[milliseconds, value], …]], …]
+    // points: [[name, number of its colour, [[milliseconds, value], …]], …]
     add_points(points) {
-      for (const [name, more] of points) {
+      for (const [name, colour, more] of points) {
         const kept = (this.series.get(name) ?? []).concat(more);
+        kept.sort((one, other) => one[0] - other[0]); // what comes late is drawn where it belongs
         this.series.set(name, kept.slice(-this.points));
+        this.colours.set(name, colour);
       }
       this.trim();
+      this.arrived = Date.now();
       this.draw(false);
     },
     // What is long gone in one series must not stretch the axis of all.
@@ -55,19 +93,44 @@ export default {
     // matches: for each result the times of its lanes.
     add_matches(matches) {
       this.results = this.results.concat(matches).slice(-this.matches);
+      this.arrived = Date.now();
       this.draw(false);
+    },
+    names() {
+      const compare = new Intl.Collator("en", { numeric: true }).compare;
+      const last = (name) => Number(this.colours.get(name) === SHARED);
+      return Array.from(this.series.keys()).sort((a, b) => last(a) - last(b) || compare(a, b));
+    },
+    // Every line has its say, also those that have no point at just this instant.
+    told(shown) {
+      const millis = shown[0].axisValue;
+      const markers = new Map(shown.map((one) => [one.seriesName, one.marker]));
+      const hidden = this.chart.getOption().legend?.[0]?.selected ?? {};
+      const lines = this.names()
+        .filter((name) => hidden[name] !== false)
+        .map((name) => [name, valueAt(this.series.get(name), millis)])
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => `${markers.get(name) ?? "   "}${name.slice(0, 40)}: ${digits(value)}`);
+      const more = lines.length > MOST_TOLD ? [`and ${lines.length - MOST_TOLD} more`] : [];
+      return [instant(millis), ...lines.slice(0, MOST_TOLD), ...more].join("\n");
+    },
+    toldMatch(shown) {
+      const times = this.results[shown.dataIndex];
+      if (!times) return "";
+      return this.lanes.map((lane, i) => `${lane}: ${instant(times[i])}`).join("\n");
     },
     draw(anew) {
       const style = getComputedStyle(document.documentElement);
       const colour = (name) => style.getPropertyValue(`--nm-${name}`).trim();
-      const dark = document.body.classList.contains("body--dark");
+      const palette = document.body.classList.contains("body--dark") ? DARK : LIGHT;
       const base = {
         useUTC: true,
         animation: false,
-        color: dark ? DARK : LIGHT,
+        color: palette,
         textStyle: { fontFamily: "Roboto, system-ui, sans-serif", color: colour("soft") },
         tooltip: {
           trigger: this.lanes.length ? "item" : "axis",
+          formatter: this.lanes.length ? (shown) => this.toldMatch(shown) : (shown) => this.told(shown),
           confine: true,
           renderMode: "richText",
           backgroundColor: colour("card"),
@@ -76,24 +139,41 @@ export default {
         },
       };
       const axis = { axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false }, axisLabel: { color: colour("soft"), hideOverlap: true, fontSize: 12, margin: 10 }, splitLine: { lineStyle: { color: colour("line") } } };
-      this.chart.setOption({ ...base, ...(this.lanes.length ? this.timeline(axis, colour, dark) : this.lines(axis, colour)) }, { notMerge: anew, replaceMerge: ["series"] });
+      const time = { type: "time", max: this.until(), ...axis, axisLabel: { ...axis.axisLabel, formatter: (millis) => clock(new Date(millis)) }, name: this.day(), nameLocation: "end", nameGap: 0, nameTextStyle: { color: colour("soft"), fontSize: 12, align: "right", verticalAlign: "top", padding: [28, 0, 0, 0] } };
+      this.chart.setOption({ ...base, ...(this.lanes.length ? this.timeline(axis, time, colour, palette) : this.lines(axis, time, colour, palette)) }, { notMerge: anew, replaceMerge: ["series"] });
     },
-    lines(axis, colour) {
-      const names = Array.from(this.series.keys());
+    newest() {
+      return Math.max(...Array.from(this.series.values(), (one) => one.at(-1)[0]), ...this.results.map((one) => Math.max(...one)));
+    },
+    isQuiet() {
+      return this.arrived > 0 && Date.now() - this.arrived > QUIET;
+    },
+    // Where the axis ends: time goes on though nothing comes, so that silence is seen as a gap. What is long past is left as it is.
+    until() {
+      const newest = this.newest();
+      return this.isQuiet() && Math.abs(newest - this.arrived) < LIVE ? newest + Date.now() - this.arrived : null;
+    },
+    // The day of the newest point: a clock alone says little.
+    day() {
+      const newest = this.newest();
+      return Number.isFinite(newest) ? `${date(new Date(newest))} UTC` : "UTC";
+    },
+    lines(axis, time, colour, palette) {
+      const names = this.names();
+      const painted = (name) => (this.colours.get(name) === SHARED ? colour("soft") : palette[this.colours.get(name)]);
       return {
-        grid: { left: 12, right: 34, top: names.length > 1 ? 44 : 20, bottom: 8, containLabel: true },
+        grid: { left: 12, right: 34, top: names.length > 1 ? 44 : 20, bottom: 28, containLabel: true },
         legend: { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 4, textStyle: { color: colour("ink") }, pageIconColor: colour("accent"), pageTextStyle: { color: colour("soft") } },
-        xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK }, splitLine: { show: false } },
+        xAxis: { ...time, splitLine: { show: false } },
         yAxis: { type: "value", scale: true, ...axis, axisLine: { show: false } },
-        series: names.map((name) => this.line(name, this.series.get(name), name.endsWith(OTHERS) ? colour("soft") : undefined)),
+        series: names.map((name) => this.line(name, this.series.get(name), painted(name), this.colours.get(name) === SHARED)),
       };
     },
-    line(name, data, own) {
-      const style = own ? { width: 1.5, type: "dashed", color: own } : { width: 1.8 };
-      return { type: "line", name, data, showSymbol: data.length < 40, symbolSize: 5, lineStyle: style, itemStyle: own ? { color: own } : {} };
+    line(name, data, color, isShared) {
+      const style = isShared ? { width: 1.5, type: "dashed", color } : { width: 1.8, color };
+      return { type: "line", name, data, showSymbol: data.length < 40, symbolSize: 5, lineStyle: style, itemStyle: { color } };
     },
-    timeline(axis, colour, dark) {
-      const palette = dark ? DARK : LIGHT;
+    timeline(axis, time, colour, palette) {
       const newest = this.results.length - 1;
       const lines = this.results.map((times, i) => ({
         coords: times.map((time, lane) => [time, this.lanes[lane]]),
@@ -104,9 +184,9 @@ export default {
         data: this.results.map((times) => [times[number], lane]),
       }));
       return {
-        grid: { left: 12, right: 34, top: 20, bottom: 8, containLabel: true },
+        grid: { left: 12, right: 34, top: 20, bottom: 28, containLabel: true },
         legend: { show: false },
-        xAxis: { type: "time", ...axis, axisLabel: { ...axis.axisLabel, formatter: CLOCK } },
+        xAxis: time,
         yAxis: { type: "category", data: this.lanes, inverse: true, boundaryGap: true, ...axis, axisLabel: { ...axis.axisLabel, color: colour("ink"), fontSize: 13 } },
         series: [{ type: "lines", name: "matches", coordinateSystem: "cartesian2d", polyline: true, silent: true, data: lines, lineStyle: { color: colour("accent"), width: 1.5 } }, ...dots],
       };

@@ -1,7 +1,19 @@
 // A table of the newest rows. Values come as text and are only ever set as text.
+const UNITS = [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "kB"]];
+
+const MOST_LIT = 40; // to light up more rows at once takes a browser seconds, and tells nobody anything
+const today = () => new Date().toISOString().slice(0, 10);
+
+// A size in the unit that fits.
+const sized = (bytes) => {
+  const [unit, name] = UNITS.find(([unit]) => bytes >= unit) ?? [1, "bytes"];
+  return unit === 1 ? `${bytes} bytes` : `${(bytes / unit).toFixed(1)} ${name}`;
+};
+
 export default {
   template: `
     <div class="nm-table" tabindex="0" role="region" :aria-label="label">
+      <p class="nm-zone" ref="zone" hidden></p>
       <table><thead><tr></tr></thead><tbody></tbody></table>
       <p class="nm-empty" ref="empty">{{ waiting }}</p>
     </div>`,
@@ -12,26 +24,37 @@ export default {
     this.body = this.$el.querySelector("tbody");
   },
   methods: {
-    begin(columns) {
+    begin(columns, waiting) {
       this.columns = columns;
+      this.time = columns.findIndex((column) => column.is_order);
       this.head.replaceChildren(...columns.map((column) => this.cell("th", column.name, column, column.type)));
       this.body.replaceChildren();
+      this.$refs.empty.textContent = waiting;
+      this.$refs.zone.hidden = !columns.some((column) => column.is_time);
+      this.$refs.zone.textContent = `Times are UTC; those without a date are of today, ${today()}.`;
       this.showEmpty();
     },
-    // Rows that came, the oldest first; the newest stand on top.
+    // Rows that came; the newest stand on top, those of the same instant as they came.
     add(rows) {
-      const fresh = rows.slice(-this.most).reverse().map((row) => this.row(row));
-      this.body.prepend(...fresh);
+      const isLit = this.body.childElementCount > 0 && rows.length <= MOST_LIT;
+      const newer = (one, other) => this.time >= 0 && one.nilometerTime > other.nilometerTime;
+      for (const values of rows.slice(-this.most)) {
+        const row = this.row(values, isLit);
+        let below = this.body.firstElementChild;
+        while (below && newer(below, row)) below = below.nextElementSibling;
+        this.body.insertBefore(row, below);
+      }
       while (this.body.childElementCount > this.most) this.body.lastElementChild.remove();
       this.showEmpty();
     },
     // All rows anew; those that were not there before are lit up for a moment.
-    replace(rows) {
+    replace(rows, empty) {
+      this.$refs.empty.textContent = empty;
       const before = new Set(Array.from(this.body.children, (row) => row.nilometer));
       const wasEmpty = !before.size;
       this.body.replaceChildren(...rows.slice(0, this.most).map((values) => {
-        const row = this.row(values);
-        if (wasEmpty || before.has(row.nilometer)) row.className = "";
+        const row = this.row(values, !wasEmpty && rows.length <= MOST_LIT);
+        if (before.has(row.nilometer)) row.className = "";
         return row;
       }));
       this.showEmpty();
@@ -39,10 +62,11 @@ export default {
     showEmpty() {
       this.$refs.empty.hidden = this.body.childElementCount > 0;
     },
-    row(values) {
+    row(values, isLit) {
       const row = document.createElement("tr");
-      row.className = "nm-fresh";
+      if (isLit) row.className = "nm-fresh";
       row.nilometer = JSON.stringify(values);
+      row.nilometerTime = String(values[this.time] ?? "");
       row.append(...values.map((value, i) => this.cell("td", value, this.columns[i] ?? {})));
       return row;
     },
@@ -53,7 +77,10 @@ export default {
         cell.classList.add("nm-null");
         cell.textContent = "NULL";
       } else if (column.is_time && tag === "td") {
-        this.time(cell, value);
+        this.instant(cell, value);
+      } else if (column.is_size && tag === "td") {
+        cell.textContent = sized(Number(value));
+        cell.title = `${value} bytes`;
       } else {
         const text = typeof value === "object" ? JSON.stringify(value) : String(value);
         cell.textContent = typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(7)) : text;
@@ -62,12 +89,12 @@ export default {
       if (title) cell.title = title;
       return cell;
     },
-    time(cell, value) {
+    instant(cell, value) {
       const [date, clock] = String(value).replace("Z", "").split("T");
       const day = document.createElement("span");
-      day.textContent = date === new Date().toISOString().slice(0, 10) ? "" : `${date} `;
+      day.textContent = clock === undefined ? date : date === today() ? "" : `${date} `;
       cell.append(day, (clock ?? "").slice(0, 12));
-      cell.title = value;
+      cell.title = clock === undefined ? value : `${value} (UTC)`;
       cell.classList.add("nm-time");
     },
   },

@@ -1,0 +1,287 @@
+"""Alerts: which of them fire, what they told, and forms to make, silence and delete one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.alerts.groups import shown_key
+from nilometer.alerts.kept import Told
+from nilometer.alerts.rule import AlertState
+from nilometer.alerts.status import AlertStatus, GroupStatus
+from nilometer.errors import NilometerError
+from nilometer.log.clock import now_micros
+from nilometer.model.time import format_duration
+from nilometer.server.console.access import Console
+from nilometer.server.console.alert_form import (
+    alert_sources,
+    open_alert_form,
+    open_silence_form,
+)
+from nilometer.server.console.alert_statements import drop_alert, silence_alert
+from nilometer.server.console.confirm import confirmed
+from nilometer.server.console.drawing import NOTHING, Drawing, Shape, shape, table
+from nilometer.server.console.figures import count_text
+from nilometer.server.console.form_dialog import tell_done
+from nilometer.server.console.frame import console_page, page_frame
+from nilometer.server.console.glossary import TERMS, term
+from nilometer.server.console.query_actions import tell_problem
+from nilometer.server.console.styles import add_styles
+from nilometer.server.console.wording import ALERTS, instant_words, length_words, state_words
+from nilometer.server.scopes import Scope
+
+_EVERY: Final = 2.0
+_MOST_GROUPS: Final = 20
+_MOST_LINES: Final = 50
+
+
+def add_alerts_page(console: Console) -> None:
+    """`/console/alerts`."""
+
+    @console_page("/console/alerts")
+    async def alerts_page() -> None:
+        add_styles()
+        with page_frame("Alerts", console):
+            shown = AlertList(console)
+        await shown.refresh()
+        ui.timer(_EVERY, shown.refresh, immediate=False)
+
+
+class AlertList:
+    """All alerts, in the current place; those that fire come first."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._rows: dict[str, _AlertRow] = {}
+        self._order: list[str] = []
+        may = console.visitor().may(Scope.WRITE)
+        with ui.element("div").classes("nm-row"):
+            Drawing(shape("p", term("alert", "Alerts"), class_="nm-soft nm-summary"))
+            ui.element("div").classes("nm-grow")
+            if may:
+                new = ui.button("New alert", icon="add", color=None, on_click=self._ask)
+                new.classes("nm-first").props("unelevated no-caps")
+        self._list = ui.element("ul").classes("nm-queries")
+        with ui.element("div").classes("nm-card nm-empty") as self._empty:
+            ui.label("Nothing is watched yet.").classes("nm-title")
+            ui.label(TERMS["alert"])
+            if not may:
+                ui.label("To make one needs a token with the scope write.").classes("nm-small")
+        self._empty.set_visibility(False)
+
+    async def refresh(self) -> None:
+        """Show how they are doing now."""
+        try:
+            found = {one.name: one for one in await self._console.service.alerts()}
+        except NilometerError:  # the server is stopping
+            return
+        self._empty.set_visibility(not found)
+        for name in set(self._rows) - set(found):
+            self._rows.pop(name).card.delete()
+        for name, status in found.items():
+            if name not in self._rows:
+                with self._list:
+                    self._rows[name] = _AlertRow(self._console, status, self.refresh)
+            await self._rows[name].show(status)
+        order = sorted(found, key=lambda name: (_RANK[found[name].state], name.lower()))
+        if order != self._order:
+            self._order = order
+            for place, name in enumerate(order):
+                self._rows[name].card.move(target_index=place)
+
+    async def _ask(self) -> None:
+        try:
+            sources = await alert_sources(self._console)
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        if not sources:
+            ui.notify("There is no stream and no query yet that could be watched.")
+            return
+        open_alert_form(self._console, sources, self._made)
+
+    async def _made(self, message: str) -> None:
+        tell_done(message)
+        await self.refresh()
+
+
+_RANK: Final = {
+    AlertState.FIRING: 0,
+    AlertState.NO_DATA: 1,
+    AlertState.PENDING: 2,
+    AlertState.OK: 3,
+}
+
+
+class _AlertRow:
+    """One alert, with what can be done with it, and its history if somebody wants it."""
+
+    def __init__(
+        self, console: Console, status: AlertStatus, changed: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._console = console
+        self._visitor = console.visitor()
+        self._name = status.name
+        self._changed = changed
+        with ui.element("li").classes("nm-card nm-query") as self.card:
+            with ui.element("div").classes("nm-query-head"):
+                self._head = Drawing(alert_head(status))
+                with ui.element("div").classes("nm-row nm-query-buttons"):
+                    self._draw_buttons()
+            self._rule = Drawing(alert_rule(status))
+            self._problem = Drawing(_problem(status))
+            self._groups = Drawing(alert_groups(status)).classes("nm-scroll")
+            self._history = Drawing(shape("div")).classes("nm-scroll nm-alert-history")
+        self._history.set_visibility(False)
+
+    def _draw_buttons(self) -> None:
+        self._more = self._button("History", "history", self._turn)
+        may = self._visitor.may(Scope.WRITE)
+        self._silence = self._button("Silence", "notifications_paused", self._ask_silence)
+        self._sound = self._button("End silence", "notifications_active", self._end_silence)
+        self._drop = self._button("Delete", "delete_outline", self._delete)
+        for one in (self._silence, self._sound, self._drop):
+            one.visible = may
+
+    def _button(self, word: str, icon: str, do: Callable[[], object]) -> ui.button:
+        button = ui.button(word, icon=icon, color=None, on_click=do)
+        button.props("no-caps flat dense").classes("nm-second nm-action")
+        button._props["aria-label"] = f"{word} {self._name}"
+        return button
+
+    async def show(self, status: AlertStatus) -> None:
+        """Say how it is doing now."""
+        self._head.show(alert_head(status))
+        self._rule.show(alert_rule(status))
+        self._problem.show(_problem(status))
+        self._groups.show(alert_groups(status))
+        if self._visitor.may(Scope.WRITE):
+            is_silenced = status.silenced_until is not None
+            self._silence.visible, self._sound.visible = not is_silenced, is_silenced
+        if self._history.visible:
+            await self._show_history()
+
+    async def _turn(self) -> None:
+        self._history.set_visibility(not self._history.visible)
+        if self._history.visible:
+            await self._show_history()
+
+    async def _show_history(self) -> None:
+        try:
+            found = await self._console.service.alert_history(self._name, _MOST_LINES)
+        except NilometerError:  # it was dropped, or the server is stopping
+            return
+        self._history.show(alert_history(found))
+
+    def _ask_silence(self) -> None:
+        open_silence_form(self._console, self._name, self._done)
+
+    async def _end_silence(self) -> None:
+        await self._run(silence_alert(self._name, ""))
+
+    async def _delete(self) -> None:
+        text = drop_alert(self._name)
+        lost = "Its history goes with it, and so does its delivery."
+        if await confirmed(f"Delete {self._name}?", lost, "Delete it", text):
+            await self._run(text)
+
+    async def _run(self, text: str) -> None:
+        try:
+            done = await self._console.service.execute(text, self._visitor.asker)
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        await self._done(done.message or "done")
+
+    async def _done(self, message: str) -> None:
+        tell_done(message)
+        await self._changed()
+
+
+def alert_head(status: AlertStatus) -> Shape:
+    """Its name, its state, since when, and on what."""
+    state = state_words(ALERTS[status.state], str(status.state))
+    since = f"for {length_words(max(0, now_micros() - status.since))}"
+    parts = [
+        shape("h2", status.name, class_="nm-title"),
+        state,
+        shape("span", since, title=f"since {instant_words(status.since)} UTC", class_="nm-small"),
+        shape("span", f"on {status.definition.source}", class_="nm-small nm-soft"),
+    ]
+    if status.silenced_until is not None:
+        until = f"silenced until {instant_words(status.silenced_until)} UTC"
+        parts.append(shape("span", until, class_="nm-small nm-warn"))
+    return shape("div", *parts, class_="nm-row")
+
+
+def alert_rule(status: AlertStatus) -> Shape:
+    """What it waits for."""
+    one = status.definition
+    told = [f"fires when {one.sentence}"]
+    if one.clear is not None:
+        told.append(f"clears when {' '.join(one.clear.split())}")
+    if one.per:
+        told.append(f"for each {', '.join(one.per)}")
+    if one.rule.no_data is not None:
+        told.append(f"no data after {format_duration(one.rule.no_data)}")
+    if status.delivery is not None:
+        told.append(f"delivered by {status.delivery}")
+    return shape("p", " · ".join(told), class_="nm-small nm-soft nm-facts")
+
+
+def alert_groups(status: AlertStatus) -> Shape:
+    """Its groups: the worst ones, and how many others there are."""
+    if not status.definition.per:
+        value = status.value
+        said = NOTHING if value is None else f"last value: {_fields(value)}"
+        return shape("p", said, class_="nm-small nm-facts")
+    rows = [_group(one) for one in status.groups[:_MOST_GROUPS]]
+    if not rows:
+        return shape("p", "Nothing has come yet.", class_="nm-small nm-soft nm-facts")
+    found = table(("Group", "State", "Since (UTC)", "Last value"), rows)
+    left = len(status.groups) - len(rows)
+    more = shape("p", f"and {count_text(left)} more", class_="nm-small nm-soft nm-facts")
+    return shape("div", found, more) if left else found
+
+
+def alert_history(lines: list[Told]) -> Shape:
+    """What it told, the newest first."""
+    if not lines:
+        return shape("p", "It has told nothing yet.", class_="nm-small nm-soft nm-facts")
+    rows = [
+        (
+            instant_words(one.time),
+            state_words(ALERTS[AlertState(one.state)], one.state),
+            shown_key(one.key or "") or NOTHING,
+            NOTHING if one.value is None else _fields(one.value),
+            "yes" if one.silenced else NOTHING,
+        )
+        for one in lines
+    ]
+    told = table(("Time (UTC)", "State", "Group", "Value", "Silenced"), rows)
+    return shape("div", shape("h3", "What it told", class_="nm-small nm-soft nm-facts"), told)
+
+
+def _group(one: GroupStatus) -> tuple[Shape | str, ...]:
+    state = state_words(ALERTS[one.state], str(one.state))
+    value = NOTHING if one.value is None else _fields(one.value)
+    return shown_key(one.key or ""), state, instant_words(one.since), value
+
+
+def _fields(text: str) -> str:
+    """The fields of an object as people read them: v 51.5, w 3."""
+    return ", ".join(f"{name} {_short(value)}" for name, value in json.loads(text).items()) or "—"
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _problem(status: AlertStatus) -> Shape:
+    if status.error is None:
+        return shape("div")
+    told = shape("div", status.error, class_="nm-what")
+    return shape("div", told, class_="nm-problem", role="alert")

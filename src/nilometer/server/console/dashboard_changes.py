@@ -1,0 +1,78 @@
+"""Changes of a dashboard that somebody makes on its page: each is kept at once, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from nilometer.errors import InputError
+from nilometer.model.dashboard import Dashboard, Panel
+from nilometer.server.console.access import Console
+from nilometer.server.dashboards.suggest import suggested_panels
+
+
+class DashboardChanges:
+    """Every change is made to what the page shows; if that is not what is kept, it is refused."""
+
+    def __init__(
+        self,
+        console: Console,
+        found: Callable[[], Dashboard],
+        changed: Callable[[Dashboard], Awaitable[None]],
+    ) -> None:
+        """`found` is the dashboard as it is shown; `changed` shows it anew."""
+        self._console = console
+        self._visitor = console.visitor()
+        self._found = found
+        self._changed = changed
+
+    async def add(self, panel: Panel) -> None:
+        """One more panel, at the end."""
+        await self._put([*self._found().panels, panel])
+
+    async def suggest(self) -> None:
+        """Panels of what there is."""
+        panels = await suggested_panels(self._console.service)
+        if not panels:
+            raise InputError(
+                "there is nothing to show yet", hint="declare a stream, or make a query first"
+            )
+        await self._put([*self._found().panels, *panels])
+
+    async def change(self, place: int, panel: Panel) -> None:
+        """Another panel in the place of one."""
+        panels = list(self._found().panels)
+        panels[place] = panel
+        await self._put(panels)
+
+    async def move(self, place: int, by: int) -> None:
+        """A panel further to the front or to the end."""
+        panels = list(self._found().panels)
+        to = min(max(0, place + by), len(panels) - 1)
+        panels.insert(to, panels.pop(place))
+        await self._put(panels)
+
+    async def copy(self, place: int) -> None:
+        """The same panel once more, behind it."""
+        panels = list(self._found().panels)
+        panels.insert(place + 1, panels[place])
+        await self._put(panels)
+
+    async def remove(self, place: int) -> None:
+        """One panel less."""
+        panels = list(self._found().panels)
+        del panels[place]
+        await self._put(panels)
+
+    async def retitle(self, title: str) -> None:
+        """The same panels below another title."""
+        await self._keep(replace(self._found(), title=title.strip()))
+
+    async def _put(self, panels: Sequence[Panel]) -> None:
+        await self._keep(replace(self._found(), panels=tuple(panels)))
+
+    async def _keep(self, wanted: Dashboard) -> None:
+        kept = await self._console.service.put_dashboard(
+            wanted, self._visitor.asker, expected=self._found().version
+        )
+        await self._changed(kept)

@@ -1,0 +1,105 @@
+"""All dashboards, and where new ones are made."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.errors import NilometerError
+from nilometer.model.dashboard import Dashboard
+from nilometer.server.console.access import Console
+from nilometer.server.console.dashboard_forms import (
+    dashboard_address,
+    open_import_form,
+    open_new_form,
+)
+from nilometer.server.console.drawing import Drawing, Shape, shape
+from nilometer.server.console.frame import console_page, page_frame, static_address
+from nilometer.server.console.styles import add_styles
+from nilometer.server.console.wording import instant_words
+from nilometer.server.scopes import Scope
+
+DASHBOARDS: Final = "/console/dashboards"
+_EVERY: Final = 5.0
+
+
+def add_dashboards_page(console: Console) -> None:
+    """`/console/dashboards`."""
+
+    @console_page(DASHBOARDS)
+    async def dashboards_page() -> None:
+        add_styles()
+        ui.add_head_html(f'<link rel="stylesheet" href="{static_address("dashboards.css")}">')
+        with page_frame("Dashboards", console):
+            shown = DashboardList(console)
+        await shown.refresh()
+        ui.timer(_EVERY, shown.refresh, immediate=False)
+
+
+class DashboardList:
+    """All of them, in the current place."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._may_edit = console.visitor().may(Scope.WRITE)
+        with ui.element("div").classes("nm-row") as self._tools:
+            self._told = ui.label().classes("nm-soft").props("role=status")
+            ui.element("div").classes("nm-grow")
+            if self._may_edit:
+                self._button("Import", "upload", self._import, "nm-second", "flat")
+                self._button("New dashboard", "add", self._new, "nm-first", "unelevated")
+        self._list = Drawing(shape("ul"))
+        with ui.element("div").classes("nm-card nm-empty") as self._empty:
+            self._draw_empty()
+        self._empty.set_visibility(False)
+
+    async def refresh(self) -> None:
+        """Show those that there are now."""
+        try:
+            found = await self._console.service.dashboards()
+        except NilometerError:  # the server is stopping
+            return
+        self._empty.set_visibility(not found)
+        self._tools.set_visibility(bool(found))
+        self._told.text = "1 dashboard" if len(found) == 1 else f"{len(found)} dashboards"
+        self._list.show(shape("ul", *map(_card, found), class_="nm-boards"))
+
+    def _draw_empty(self) -> None:
+        ui.icon("dashboard").classes("nm-empty-icon")
+        ui.label("There are no dashboards yet.").classes("nm-title")
+        ui.label("A dashboard shows queries and streams side by side, for one range of time.")
+        if not self._may_edit:
+            ui.label("Whoever has a token of the scope write can make one.")
+            return
+        with ui.element("div").classes("nm-helped"):
+            self._button(
+                "Make one from what is there", "auto_awesome", self._make, "nm-first", "unelevated"
+            )
+            self._button("Begin with an empty one", "add", self._new, "nm-second", "flat")
+            self._button("Import", "upload", self._import, "nm-second", "flat")
+
+    def _button(self, word: str, icon: str, do: object, look: str, props: str) -> None:
+        made = ui.button(word, icon=icon, on_click=do, color=None)  # type: ignore[arg-type]
+        made.classes(look).props(f"{props} no-caps")
+
+    def _new(self) -> None:
+        open_new_form(self._console)
+
+    def _make(self) -> None:
+        open_new_form(self._console, with_panels=True)
+
+    def _import(self) -> None:
+        open_import_form(self._console)
+
+
+def _card(dashboard: Dashboard) -> Shape:
+    many = "1 panel" if len(dashboard.panels) == 1 else f"{len(dashboard.panels)} panels"
+    link = shape("a", dashboard.title, href=dashboard_address(dashboard.name))
+    told = f"{many} · changed {instant_words(dashboard.changed)} UTC"
+    return shape(
+        "li",
+        shape("h2", link, class_="nm-title"),
+        shape("p", told, class_="nm-small nm-soft nm-facts"),
+        class_="nm-card nm-board",
+    )

@@ -1,0 +1,231 @@
+"""Where results are delivered: how that is going, and forms to begin, pause and end it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from nicegui import ui
+
+from nilometer.deliveries.find_units import known_units
+from nilometer.deliveries.status import DeliveryState, DeliveryStatus
+from nilometer.errors import NilometerError
+from nilometer.server.console.access import Console
+from nilometer.server.console.confirm import confirmed
+from nilometer.server.console.drawing import Drawing, Shape, shape
+from nilometer.server.console.figures import count_text
+from nilometer.server.console.form_dialog import FormDialog, tell_done
+from nilometer.server.console.form_statements import (
+    change_delivery,
+    create_delivery,
+    option_lines,
+)
+from nilometer.server.console.frame import console_page, page_frame
+from nilometer.server.console.glossary import TERMS, term
+from nilometer.server.console.query_actions import tell_problem
+from nilometer.server.console.query_list import query_address
+from nilometer.server.console.styles import add_styles
+from nilometer.server.console.wording import DELIVERIES, instant_words, state_words
+from nilometer.server.scopes import Scope
+
+_EVERY: Final = 2.0
+_FIELDS: Final[dict[str, dict[str, str]]] = {
+    "webhook": {"url": "https://example.org/in", "secret": "what requests are signed with"},
+    "mqtt": {"url": "mqtt://broker", "topic": "plant/hot"},
+    "parquet": {"folder": "a folder below the server's"},
+    "python": {"function": "the name of a registered function"},
+}
+"""What is asked for, by unit; others have their options as lines."""
+_LABELS: Final = {"url": "URL"}
+
+
+def add_deliveries_page(console: Console) -> None:
+    """`/console/deliveries`."""
+
+    @console_page("/console/deliveries")
+    async def deliveries_page() -> None:
+        add_styles()
+        with page_frame("Deliveries", console):
+            shown = DeliveryList(console)
+        await shown.refresh()
+        ui.timer(_EVERY, shown.refresh, immediate=False)
+
+
+class DeliveryList:
+    """All deliveries, in the current place."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._rows: dict[str, _DeliveryRow] = {}
+        may = console.visitor().may(Scope.ADMIN)
+        with ui.element("div").classes("nm-row"):
+            Drawing(shape("p", term("delivery", "Deliveries"), class_="nm-soft nm-summary"))
+            ui.element("div").classes("nm-grow")
+            if may:
+                new = ui.button("New delivery", icon="add", color=None, on_click=self._ask)
+                new.classes("nm-first").props("unelevated no-caps")
+        self._list = ui.element("ul").classes("nm-queries")
+        with ui.element("div").classes("nm-card nm-empty") as self._empty:
+            ui.label("No results are delivered yet.").classes("nm-title")
+            ui.label(TERMS["delivery"])
+            if not may:
+                ui.label("To make one needs a token with the scope admin.").classes("nm-small")
+        self._empty.set_visibility(False)
+
+    async def refresh(self) -> None:
+        """Show how they are doing now."""
+        try:
+            found = {one.name: one for one in await self._console.service.deliveries()}
+            alerts = {one.name for one in await self._console.service.alerts()}
+        except NilometerError:  # the server is stopping
+            return
+        self._empty.set_visibility(not found)
+        for name in set(self._rows) - set(found):
+            self._rows.pop(name).card.delete()
+        for name, status in found.items():
+            if name not in self._rows:
+                with self._list:
+                    self._rows[name] = _DeliveryRow(self._console, status, self.refresh)
+            self._rows[name].show(status, is_alert=status.query in alerts)
+
+    async def _ask(self) -> None:
+        try:
+            service = self._console.service
+            queries = [one.name for one in await service.queries() if not one.is_temporary]
+            queries += [one.name for one in await service.alerts()]
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        if not queries:
+            ui.notify("There is no query and no alert yet of which something could be delivered.")
+            return
+        open_delivery_form(self._console, queries, self._made)
+
+    async def _made(self, message: str) -> None:
+        tell_done(message)
+        await self.refresh()
+
+
+class _DeliveryRow:
+    """One delivery, with what can be done with it."""
+
+    def __init__(
+        self, console: Console, status: DeliveryStatus, changed: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._console = console
+        self._visitor = console.visitor()
+        self._name = status.name
+        self._changed = changed
+        with ui.element("li").classes("nm-card nm-query") as self.card:
+            with ui.element("div").classes("nm-query-head"):
+                self._head = Drawing(delivery_head(status))
+                with ui.element("div").classes("nm-row nm-query-buttons"):
+                    self._start = self._button("Start", "play_arrow", "START")
+                    self._stop = self._button("Pause", "pause", "STOP")
+                    self._drop = self._button("Delete", "delete_outline", "DROP")
+            self._figures = Drawing(delivery_figures(status))
+            self._problem = Drawing(_problem(status))
+        for one in (self._start, self._stop, self._drop):
+            one.visible = self._visitor.may(Scope.ADMIN)
+
+    def show(self, status: DeliveryStatus, *, is_alert: bool) -> None:
+        """Say how it is doing now."""
+        self._head.show(delivery_head(status, is_alert=is_alert))
+        self._figures.show(delivery_figures(status))
+        self._problem.show(_problem(status))
+        if self._visitor.may(Scope.ADMIN):
+            runs = status.state in (DeliveryState.RUNNING, DeliveryState.RETRYING)
+            self._start.visible, self._stop.visible = not runs, runs
+
+    def _button(self, word: str, icon: str, verb: str) -> ui.button:
+        text = change_delivery(verb, self._name)
+        button = ui.button(word, icon=icon, color=None, on_click=lambda: self._do(verb, text))
+        button.props("no-caps flat dense").classes("nm-second nm-action")
+        button._props["aria-label"] = f"{word} {self._name}"
+        with button:
+            ui.tooltip(text)
+        return button
+
+    async def _do(self, verb: str, text: str) -> None:
+        lost = "What was delivered stays where it is; the rest is not delivered."
+        if verb == "DROP" and not await confirmed(f"Delete {self._name}?", lost, "Delete it", text):
+            return
+        try:
+            done = await self._console.service.execute(text, self._visitor.asker)
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        tell_done(done.message or "done")
+        await self._changed()
+
+
+def delivery_head(status: DeliveryStatus, *, is_alert: bool = False) -> Shape:
+    """Its name, how it is doing, from where and whereto."""
+    address = "/console/alerts" if is_alert else query_address(status.query)
+    link = shape("a", status.query, href=address, class_="nm-link")
+    route = shape("span", "of ", link, f" to {status.unit}", class_="nm-small nm-soft")
+    state = state_words(DELIVERIES[status.state], str(status.state))
+    return shape("div", shape("h2", status.name, class_="nm-title"), state, route, class_="nm-row")
+
+
+def delivery_figures(status: DeliveryStatus) -> Shape:
+    """How much has arrived, and how much has not."""
+    lost = [(count_text(status.lost), shape("span", "rows lost"))] if status.lost else []
+    figures = [
+        (count_text(status.delivered), shape("span", "rows delivered")),
+        (count_text(status.lag), term("lag", "rows to go")),
+        *lost,
+    ]
+    told = (shape("div", shape("b", value), name) for value, name in figures)
+    return shape("div", *told, class_="nm-figures")
+
+
+def _problem(status: DeliveryStatus) -> Shape:
+    if status.last_error is None:
+        return shape("div")
+    again = ""
+    if status.next_try is not None:
+        again = f"the next attempt is at {instant_words(status.next_try)} UTC"
+    parts = (
+        shape("div", status.last_error, class_="nm-what"),
+        shape("div", again, class_="nm-small nm-soft"),
+    )
+    return shape("div", *parts, class_="nm-problem", role="alert")
+
+
+def open_delivery_form(
+    console: Console, queries: list[str], done: Callable[[str], Awaitable[None]]
+) -> None:
+    """Ask for a new delivery."""
+
+    def write() -> str:
+        wanted = _FIELDS.get(str(unit.value), {})
+        given = {name: str(fields[name].value or "") for name in wanted}
+        given |= option_lines(options.value or "")
+        return create_delivery(name.value or "", str(query.value or ""), str(unit.value), given)
+
+    form = FormDialog(console, "New delivery", "Create it", write, done)
+    with form.fields():
+        name = ui.input("Name", placeholder="alarms")
+        query = ui.select(
+            queries, value=queries[0], label="Results of", with_input=len(queries) > 9
+        )
+        units = known_units()
+        unit = ui.select(units, value="webhook" if "webhook" in units else units[0], label="To")
+        names = dict.fromkeys(one for wanted in _FIELDS.values() for one in wanted)
+        fields = {one: ui.input(_LABELS.get(one, one.capitalize())) for one in names}
+        options = ui.textarea("Further options, one on each line: name = value")
+        for one in (name, query, unit, *fields.values(), options):
+            one.props("dense outlined stack-label")
+        options.props("autogrow")
+        form.watch(name, query, unit, *fields.values(), options)
+
+        def offer() -> None:
+            wanted = _FIELDS.get(str(unit.value), {})
+            for key, field in fields.items():
+                field.visible = key in wanted
+                field.props(f'placeholder="{wanted.get(key, "")}"')
+
+        unit.on_value_change(offer)
+        offer()
+    form.open()

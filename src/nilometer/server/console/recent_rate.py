@@ -1,0 +1,42 @@
+"""How many rows a second a query has taken in or given out lately."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from nilometer.database.query_status import HealthSample
+
+LATELY: Final = 10_000_000
+"""Micro-batches come and go: what is told is the mean over so long (microseconds)."""
+
+
+def rate_in(sample: HealthSample) -> float:
+    """Rows that a query has read."""
+    return sample.input_rows_per_second
+
+
+def rate_out(sample: HealthSample) -> float:
+    """Rows of its results."""
+    return sample.output_rows_per_second
+
+
+def recent_rate(
+    samples: Sequence[HealthSample], rate: Callable[[HealthSample], float], now: int
+) -> float | None:
+    """The mean of a rate over the last seconds before an instant; None: nothing is known.
+
+    A sample tells of the time since the one before it. Where there was no micro-batch for so long,
+    there were no rows.
+    """
+    if not samples:
+        return None
+    since, last = now - LATELY, samples[-1]
+    if last.time <= since:
+        return 0.0
+    told = [(before.time, one) for before, one in pairwise(samples) if one.time > since]
+    if not told or told[0][0] >= last.time:
+        return rate(last)
+    rows = sum(rate(one) * (one.time - before) for before, one in told)
+    return rows / (last.time - told[0][0])

@@ -1,0 +1,1 @@
+"""What panels of dashboards show: questions about the past, and their answers made small."""

@@ -1,0 +1,45 @@
+"""Whether a panel could show something new: how many rows its sources have had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from nilometer.errors import NilometerError
+from nilometer.model.dashboard import Source, SourceKind
+from nilometer.server.dashboards.panel_source import RANGE
+from nilometer.server.service import Service
+from nilometer.sql.parameters import Parameters
+from nilometer.sql.query_text import names_read
+from nilometer.sql.statements import read_query
+
+Marks = Mapping[str, int]
+"""Rows so far, by names in lower case."""
+
+
+async def read_marks(service: Service) -> Marks:
+    """How many rows all streams and queries have had."""
+    found = {one.name.lower(): one.rows for one in await service.streams()}
+    return found | {one.name.lower(): one.result_rows for one in await service.queries()}
+
+
+def mark_of(source: Source, marks: Marks) -> tuple[int, ...] | None:
+    """What differs when a source has new rows; None: that cannot be told.
+
+    >>> mark_of(Source(SourceKind.STREAM, "S"), {"s": 3})
+    (3,)
+    """
+    names = _names(source.text) if source.kind is SourceKind.SELECT else (source.text.lower(),)
+    if not names or any(one not in marks for one in names):
+        return None
+    return tuple(marks[one] for one in names)
+
+
+@lru_cache(maxsize=1000)
+def _names(text: str) -> tuple[str, ...]:
+    """What a SELECT reads; nothing if it cannot be read."""
+    try:
+        values = {one: 0 for one in RANGE if f":{one}" in text}
+        return tuple(sorted(names_read(read_query(text, Parameters(values)))))
+    except NilometerError:
+        return ()

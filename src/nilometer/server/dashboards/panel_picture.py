@@ -1,0 +1,370 @@
+"""What a panel shows of a range of time, as the browser draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nilometer.errors import SqlTypeError
+from nilometer.kernels.json_values import values_of
+from nilometer.model.dashboard import Combine, Panel, PanelKind
+from nilometer.server.dashboards.panel_source import Column, PanelSource, open_source
+from nilometer.server.dashboards.thinned import (
+    MOST_BUCKETS,
+    MOST_COMBINED,
+    MOST_SERIES,
+    Axis,
+    Line,
+    LinesQuestion,
+    bounds_question,
+    combined,
+    finite,
+    names_of,
+    number,
+)
+from nilometer.server.dashboards.time_range import Interval
+from nilometer.server.scopes import Asker
+from nilometer.server.service import Service
+
+MOST_ROWS: Final = 200
+MOST_BARS: Final = 60
+MOST_CELLS: Final = 120
+MOST_PLACES: Final = 500
+_SPARK_POINTS: Final = 60
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn: values by the names that the browser knows, or rows of a table."""
+
+    kind: PanelKind
+    values: dict[str, Any]
+    rows: pa.Table | None = None
+    left_out: int = 0
+    """Names that have no line, row or bar of their own."""
+
+    @property
+    def is_empty(self) -> bool:
+        if self.rows is not None:
+            return not self.rows.num_rows
+        return not any(self.values.get(one) for one in ("lines", "cells", "places", "figures"))
+
+
+async def read_panel(service: Service, panel: Panel, at: Interval, asker: Asker) -> Picture:
+    """Ask for what a panel shows; whatever is wrong with it is raised in words."""
+    source = await open_source(service, panel.source, at, asker)
+    found = await _Asking(service, panel, at, asker, source).picture()
+    is_stacked = panel.combine in (Combine.SUM, Combine.COUNT)
+    more = {"kind": panel.kind.value, "unit": panel.unit, "is_stacked": is_stacked}
+    return replace(found, values=found.values | more)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """One panel for one range of time."""
+
+    service: Service
+    panel: Panel
+    at: Interval
+    asker: Asker
+    source: PanelSource
+
+    async def picture(self) -> Picture:
+        ask: dict[PanelKind, Callable[[], Coroutine[Any, Any, Picture]]] = {
+            PanelKind.LINE: self._line,
+            PanelKind.BAR: self._bar,
+            PanelKind.STAT: self._stat,
+            PanelKind.TABLE: self._table,
+            PanelKind.HEAT: self._heat,
+            PanelKind.MAP: self._map,
+        }
+        return await ask[self.panel.kind]()
+
+    # Kinds
+
+    async def _line(self) -> Picture:
+        found = replace(self, source=self.source.with_changes())
+        column = found._x()
+        is_all = self.panel.combine is Combine.ALL
+        axis = await found._axis(column, MOST_BUCKETS if is_all else MOST_COMBINED)
+        if axis is None:
+            return Picture(PanelKind.LINE, {"lines": [], **found._range(None)})
+        lines, left_out = await found._lines(axis, self.panel.combine)
+        is_answer = found.source.reads_changes and is_all
+        if is_answer:
+            lines = await self._with_unchanged(lines, axis)
+        drawn = [_drawn(one, is_time=column.is_time) for one in lines]
+        values = {"lines": drawn, "steps": is_answer, "is_time": column.is_time}
+        return Picture(PanelKind.LINE, values | found._range(axis), left_out=left_out)
+
+    async def _bar(self) -> Picture:
+        panel = self.panel
+        if panel.x is None or self.source.with_changes().column(panel.x).is_time:
+            found = replace(self, source=self.source.with_changes())
+            column = found._x()
+            axis = await found._axis(column, MOST_BARS)
+            if axis is None:
+                return Picture(PanelKind.BAR, {"lines": [], **found._range(None)})
+            lines, left_out = await found._lines(axis, _known(panel.combine, Combine.AVG))
+            values = {"lines": [_drawn(one, is_time=True) for one in lines], "is_time": True}
+            values |= {"step": axis.step / 1000}
+            return Picture(PanelKind.BAR, values | found._range(axis), left_out=left_out)
+        return await self._categories(self.source.column(panel.x))
+
+    async def _categories(self, x: Column) -> Picture:
+        """A bar for each value of a column, and for each name."""
+        how = _known(self.panel.combine, Combine.AVG)
+        ys = self._numbers()
+        wanted = ", ".join(f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys)))
+        grouped = (
+            f"SELECT {names_of(x)} AS _c, {names_of(self._series())} AS _s, {wanted}, "
+            f"dense_rank() OVER (ORDER BY {names_of(x)}) AS _r "
+            f"FROM {self.source.rows(self.at)} WHERE {self._within()} GROUP BY 1, 2"
+        )
+        counted = f"SELECT *, max(_r) OVER () AS _n FROM ({grouped}) AS _grouped"
+        sql = f"SELECT * FROM ({counted}) AS _counted WHERE _r <= {MOST_BARS} ORDER BY _r, _s"
+        answer = await self._ask(sql)
+        names = list(dict.fromkeys(answer["_c"].to_pylist()))
+        bars: dict[str, dict[str, float]] = {}
+        for row in answer.to_pylist():
+            for i, value in enumerate(row[f"_v{i}"] for i in range(max(1, len(ys)))):
+                if value is not None:
+                    bars.setdefault(self._called(row["_s"], ys, i), {})[row["_c"]] = float(value)
+        shown = list(bars.items())[:MOST_SERIES]
+        lines = [{"name": one, "data": [by.get(c) for c in names]} for one, by in shown]
+        left_out = max(0, _count(answer) - MOST_BARS) + len(bars) - len(shown)
+        values = {"lines": lines, "names": names, "is_time": False}
+        return Picture(PanelKind.BAR, values, left_out=left_out)
+
+    async def _stat(self) -> Picture:
+        how = _known(self.panel.combine, Combine.LAST)
+        ys = self._numbers()
+        time = self._time()
+        order = None if time is None else number(time)
+        wanted = ", ".join(
+            f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys, order))
+        )
+        grouped = (
+            f"SELECT {names_of(self._series())} AS _s, {wanted}, count(*) AS _k "
+            f"FROM {self.source.rows(self.at)} WHERE {self._within()} GROUP BY 1"
+        )
+        counted = f"SELECT *, count(*) OVER () AS _n FROM ({grouped}) AS _grouped"
+        answer = await self._ask(f"SELECT * FROM ({counted}) AS _c ORDER BY _s LIMIT {MOST_SERIES}")
+        figures = [
+            {"name": self._called(row["_s"], ys, i), "value": float(row[f"_v{i}"])}
+            for row in answer.to_pylist()
+            for i in range(max(1, len(ys)))
+            if row[f"_v{i}"] is not None and row["_k"]
+        ]
+        sparks = await self._sparks() if figures else {}
+        for one in figures:
+            one["points"] = sparks.get(str(one["name"]), [])
+        left_out = max(0, _count(answer) - MOST_SERIES)
+        return Picture(
+            PanelKind.STAT, {"figures": figures, "unit": self.panel.unit}, None, left_out
+        )
+
+    async def _sparks(self) -> dict[str, list[list[float | None]]]:
+        """How figures came about: a small line for each, where rows have times."""
+        found = replace(self, source=self.source.with_changes())
+        time = found._time()
+        if time is None or not time.is_time:
+            return {}
+        axis = await found._axis(time, _SPARK_POINTS)
+        if axis is None:
+            return {}
+        lines, _ = await found._lines(axis, _known(self.panel.combine, Combine.LAST))
+        return {one.name: _drawn(one, is_time=True)["data"] for one in lines}
+
+    async def _table(self) -> Picture:
+        panel, source = self.panel, self.source
+        columns = [source.column(one) for one in panel.y]
+        hidden = source.is_answer
+        wanted = ", ".join(f'{one.sql} AS "{_name(one.name)}"' for one in columns)
+        time = None if panel.x is None else source.column(panel.x)
+        order = time or (None if source.select is not None else source.time_column())
+        is_ranged = source.select is None or time is not None
+        where = source.within(self.at, time) if is_ranged and not hidden else "TRUE"
+        ordered = "" if order is None else f"ORDER BY {order.sql} DESC"
+        sql = (
+            f"SELECT {wanted or '*'} FROM {source.rows(self.at)} WHERE {where} {ordered} "
+            f"LIMIT {MOST_ROWS}"
+        )
+        return Picture(PanelKind.TABLE, {}, await self._ask(sql))
+
+    async def _heat(self) -> Picture:
+        found = replace(self, source=self.source.with_changes())
+        column = found._x()
+        axis = await found._axis(column, MOST_CELLS)
+        if axis is None:
+            return Picture(PanelKind.HEAT, {"cells": [], **found._range(None)})
+        lines, left_out = await found._lines(axis, _known(self.panel.combine, Combine.AVG))
+        places = [place for one in lines for place, _ in one.points]
+        first = min(places, default=0.0)
+        cells: list[tuple[int, int, float | None]] = [
+            (round((place - first) / axis.step), row, value)
+            for row, one in enumerate(lines)
+            for place, value in one.points
+        ]
+        count = max((cell[0] for cell in cells), default=-1) + 1
+        scale = 1000.0 if column.is_time else 1.0
+        values = {
+            "cells": cells,
+            "columns": [(first + i * axis.step) / scale for i in range(count)],
+            "names": [one.name for one in lines],
+            "is_time": column.is_time,
+        }
+        return Picture(PanelKind.HEAT, values | found._range(axis), left_out=left_out)
+
+    async def _map(self) -> Picture:
+        panel, source = self.panel, self.source
+        assert panel.x is not None
+        wanted = {"_px": source.column(panel.x), "_py": source.column(panel.y[0])}
+        if panel.value is not None:
+            wanted["_v"] = source.column(panel.value)
+        for one in wanted.values():
+            _require_number(one)
+        time = source.time_column()
+        order = None if time is None else number(time)
+        key = names_of(self._series())
+        if panel.series is None:
+            px, py = (finite(wanted[one]) for one in ("_px", "_py"))
+            key = f"concat(CAST({px} AS VARCHAR), ', ', CAST({py} AS VARCHAR))"
+        last = ", ".join(
+            f"{combined(Combine.LAST, finite(one), order)} AS {name}"
+            for name, one in wanted.items()
+        )
+        sql = (
+            f"SELECT *, count(*) OVER () AS _n FROM (SELECT {key} AS _s, {last} "
+            f"FROM {source.rows(self.at)} WHERE {source.within(self.at, None)} GROUP BY 1) AS _g "
+            f"WHERE _px IS NOT NULL AND _py IS NOT NULL ORDER BY _s LIMIT {MOST_PLACES}"
+        )
+        answer = await self._ask(sql)
+        places = [
+            {"name": row["_s"], "at": [row["_px"], row["_py"]], "value": row.get("_v")}
+            for row in answer.to_pylist()
+        ]
+        is_coloured = panel.value is not None
+        values = {"places": places, "value": panel.value, "is_coloured": is_coloured}
+        left_out = max(0, _count(answer) - MOST_PLACES)
+        return Picture(PanelKind.MAP, values, left_out=left_out)
+
+    # Parts of questions
+
+    async def _ask(self, sql: str) -> pa.Table:
+        return await self.source.ask(self.service, sql, self.asker)
+
+    async def _axis(self, column: Column, most: int) -> Axis | None:
+        """The axis, as long as the page's range or the rows; None: there are no rows."""
+        if column.is_time and self.at.start is not None:
+            return Axis.of(column, float(self.at.start), float(self.at.end), most)
+        found = (await self._ask(bounds_question(self.source, self.at, column))).to_pylist()[0]
+        if found["low"] is None:
+            return None
+        return Axis.of(column, found["low"], found["high"], most)
+
+    async def _lines(self, axis: Axis, how: Combine) -> tuple[list[Line], int]:
+        question = LinesQuestion(self.source, self.at, axis, self._numbers(), self._series(), how)
+        answer = await self._ask(question.sql)
+        return question.lines(answer), question.left_out(answer)
+
+    async def _with_unchanged(self, lines: list[Line], axis: Axis) -> list[Line]:
+        """The lines of an answer up to the end, with those of what has not changed in the range."""
+        end = float(min(self.at.end, axis.high) if self.at.start is None else self.at.end)
+        start = axis.low if self.at.start is None else float(self.at.start)
+        question = LinesQuestion(
+            self.source, self.at, axis, self._numbers(), self._series(), Combine.LAST
+        )
+        wanted = ", ".join(f"last({finite(one)}) AS _v{i}" for i, one in enumerate(question.values))
+        sql = (
+            f"SELECT {names_of(question.series)} AS _s, {wanted} FROM {self.source.rows(self.at)} "
+            f"GROUP BY 1 ORDER BY 1 LIMIT {MOST_SERIES}"
+        )
+        found = {one.name: list(one.points) for one in lines}
+        for row in (await self._ask(sql)).to_pylist():
+            for i in range(len(question.values)):
+                name, value = question._called(row["_s"], i), row[f"_v{i}"]
+                if name not in found and value is not None and len(found) < MOST_SERIES:
+                    found[name] = [(start, float(value))]
+        for points in found.values():
+            if points and points[-1][1] is not None and points[-1][0] < end:
+                points.append((end, points[-1][1]))
+        return [Line(name, points) for name, points in sorted(found.items())]
+
+    def _combined(self, how: Combine, ys: list[Column], order: str | None = None) -> list[str]:
+        return [combined(how, finite(one), order) for one in ys] or ["count(*)"]
+
+    def _x(self) -> Column:
+        """What runs along the chart: times or numbers."""
+        found = self.source.time_column(self.panel.x)
+        if found is None:
+            raise SqlTypeError(
+                "these rows have no time",
+                hint="name the column of times, or of numbers, for x",
+            )
+        if not found.is_time:
+            _require_number(found)
+        return found
+
+    def _time(self) -> Column | None:
+        """What orders rows, if anything does."""
+        return self.source.time_column(self.panel.x)
+
+    def _numbers(self) -> list[Column]:
+        found = [self.source.column(one) for one in self.panel.y]
+        if self.panel.combine is not Combine.COUNT:
+            for one in found:
+                _require_number(one)
+        return [] if self.panel.combine is Combine.COUNT else found
+
+    def _series(self) -> Column | None:
+        return None if self.panel.series is None else self.source.column(self.panel.series)
+
+    def _within(self) -> str:
+        x = self._time() if self.panel.x is not None else None
+        is_time = x is not None and x.is_time
+        return self.source.within(self.at, x if is_time else None)
+
+    def _called(self, name: str, ys: list[Column], i: int) -> str:
+        column = ys[i].name if ys else "rows"
+        if self.panel.series is None:
+            return column
+        return name if len(ys) <= 1 else f"{column} of {name}"
+
+    def _range(self, axis: Axis | None) -> dict[str, Any]:
+        """How far the axis of the chart runs, in milliseconds or as it is."""
+        if axis is not None and not axis.column.is_time:
+            return {"low": axis.low, "high": axis.high}
+        if self.at.start is not None:
+            return {"low": self.at.start / 1000, "high": self.at.end / 1000}
+        return {} if axis is None else {"low": axis.low / 1000, "high": axis.high / 1000}
+
+
+def _known(how: Combine, otherwise: Combine) -> Combine:
+    """How values are combined where they must be."""
+    return otherwise if how is Combine.ALL else how
+
+
+def _require_number(column: Column) -> None:
+    if not column.is_number:
+        raise SqlTypeError(
+            f"{column.name} is not a column of numbers",
+            detail=f"its type is {column.type}",
+            hint="choose another column, or count rows",
+        )
+
+
+def _drawn(line: Line, *, is_time: bool) -> dict[str, Any]:
+    scale = 1000.0 if is_time else 1.0
+    return {"name": line.name, "data": [[place / scale, value] for place, value in line.points]}
+
+
+def _count(answer: pa.Table) -> int:
+    return int(values_of(answer["_n"])[0]) if answer.num_rows else 0
+
+
+def _name(name: str) -> str:
+    return name.replace('"', '""')

@@ -1,0 +1,49 @@
+"""Families of metrics out of values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+Values = Iterable[tuple[str, float | None]]
+"""By the name of a query, a stream or a delivery; None: there is none."""
+
+
+def gauges(label: str, name: str, text: str, values: Values) -> Metric:
+    """What goes up and down, for each of these names."""
+    return _filled(GaugeMetricFamily(_named(name), text, labels=[label]), values)
+
+
+def counters(label: str, name: str, text: str, values: Values) -> Metric:
+    """What is counted, for each of these names."""
+    return _filled(CounterMetricFamily(_named(name), text, labels=[label]), values)
+
+
+def gauge(name: str, text: str, value: float | None) -> Metric:
+    """One value that goes up and down; without samples if there is none."""
+    family = GaugeMetricFamily(_named(name), text)
+    if value is not None:
+        family.add_metric([], value)
+    return family
+
+
+def counter(name: str, text: str, value: float | None) -> Metric:
+    """One value that is counted."""
+    family = CounterMetricFamily(_named(name), text)
+    if value is not None:
+        family.add_metric([], value)
+    return family
+
+
+def _named(name: str) -> str:
+    return f"nilometer_{name}"
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily, values: Values
+) -> GaugeMetricFamily | CounterMetricFamily:
+    for name, value in values:
+        if value is not None:
+            family.add_metric([name], value)
+    return family

@@ -1,0 +1,29 @@
+"""Metrics of alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from nilometer.alerts.rule import AlertState
+from nilometer.alerts.status import AlertStatus
+from nilometer.server.measured.families import counters, gauges
+
+_LABEL: Final = "alert"
+
+
+def alert_metrics(alerts: Sequence[AlertStatus], most: int) -> Iterator[Metric]:
+    """How alerts are doing, up to so many of them."""
+    known = alerts[:most]
+    firing = [(one.name, one.count(AlertState.FIRING)) for one in known]
+    pending = [(one.name, one.count(AlertState.PENDING)) for one in known]
+    silent = [(one.name, one.count(AlertState.NO_DATA)) for one in known]
+    silenced = [(one.name, int(one.silenced_until is not None)) for one in known]
+    failed = [(one.name, one.failed_rows) for one in known]
+    yield gauges(_LABEL, "alert_firing", "Groups of an alert that fire.", firing)
+    yield gauges(_LABEL, "alert_pending", "Groups that will fire if nothing changes.", pending)
+    yield gauges(_LABEL, "alert_no_data", "Groups without data.", silent)
+    yield gauges(_LABEL, "alert_silenced", "1 while nothing is delivered.", silenced)
+    yield counters(_LABEL, "alert_failed_rows", "Rows of which a condition said nothing.", failed)

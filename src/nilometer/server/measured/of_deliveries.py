@@ -1,0 +1,39 @@
+"""Metrics of deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from nilometer.deliveries.status import DeliveryStatus
+from nilometer.server.measured.families import counters, gauges
+
+_LABEL: Final = "delivery"
+
+
+def delivery_metrics(deliveries: Sequence[DeliveryStatus], most: int) -> Iterator[Metric]:
+    """How deliveries are doing, up to so many of them."""
+    known = deliveries[:most]
+    states = GaugeMetricFamily(
+        "nilometer_delivery_state",
+        "1, with the state in which a delivery is.",
+        labels=[_LABEL, "state"],
+    )
+    for one in known:
+        states.add_metric([one.name, one.state.value], 1)
+    yield states
+    sent = [(d.name, d.delivered) for d in known]
+    lost = [(d.name, d.lost) for d in known]
+    retries = [(d.name, d.retries) for d in known]
+    backlog = [(d.name, d.lag) for d in known]
+    last = [(d.name, None if d.last_success is None else d.last_success / 1e6) for d in known]
+    gone = "Rows that were gone before they could be delivered."
+    yield counters(_LABEL, "delivery_rows", "Rows that have arrived.", sent)
+    yield counters(_LABEL, "delivery_lost_rows", gone, lost)
+    yield counters(_LABEL, "delivery_retries", "Attempts that failed, and were repeated.", retries)
+    yield gauges(_LABEL, "delivery_backlog_rows", "Rows that are still to be delivered.", backlog)
+    yield gauges(
+        _LABEL, "delivery_last_success_seconds", "When rows have arrived last, since 1970.", last
+    )

@@ -1,0 +1,94 @@
+"""Metrics of named queries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from nilometer.database.query_status import HealthSample, QueryPhase, QueryStatus
+from nilometer.server.measured.families import counters, gauge, gauges
+
+
+def query_metrics(
+    queries: Sequence[QueryStatus], last: Mapping[str, HealthSample], most: int
+) -> Iterator[Metric]:
+    """All queries by phase; one by one, those that somebody has named, up to so many.
+
+    Temporary queries come and go: each would be a series of its own for ever.
+    """
+    phases = Counter(one.phase for one in queries)
+    yield gauges(
+        "phase", "queries", "Queries in each phase.", [(p.value, phases[p]) for p in QueryPhase]
+    )
+    named = sorted((q for q in queries if not q.is_temporary), key=lambda q: (q.created, q.name))
+    known = named[:most]
+    yield gauge(
+        "queries_left_out",
+        "Queries, such as temporary ones, of which the metrics of queries do not tell.",
+        len(queries) - len(known),
+    )
+    yield _phases(known)
+    yield _stalls(known)
+    yield from _of_progress(known)
+    yield from _of_results(known)
+    yield from _of_samples({one.name: last[one.name] for one in known if one.name in last})
+
+
+def _phases(known: Sequence[QueryStatus]) -> Metric:
+    """One series for each query: the label says in which phase it is."""
+    family = GaugeMetricFamily(
+        "nilometer_query_phase", "1, with the phase in which a query is.", labels=["query", "phase"]
+    )
+    for one in known:
+        family.add_metric([one.name, one.phase.value], 1)
+    return family
+
+
+def _stalls(known: Sequence[QueryStatus]) -> Metric:
+    """One series for each query that does not get on: the label says why."""
+    family = GaugeMetricFamily(
+        "nilometer_query_stalled",
+        "1, with the reason why a query does not get on.",
+        labels=["query", "reason"],
+    )
+    for one in known:
+        if one.stalled is not None:
+            family.add_metric([one.name, one.stalled.reason.value], 1)
+    return family
+
+
+def _of_progress(known: Sequence[QueryStatus]) -> Iterator[Metric]:
+    """How far queries are behind at this moment."""
+    lags = [(q.name, None if q.lag is None else q.lag / 1e6) for q in known]
+    rows = [(q.name, q.rows_behind) for q in known]
+    behind = "How far the watermark is behind the clock now."
+    yield gauges("query", "query_watermark_lag_seconds", behind, lags)
+    yield gauges("query", "query_rows_behind", "Rows that are there and were not read.", rows)
+
+
+def _of_results(known: Sequence[QueryStatus]) -> Iterator[Metric]:
+    rows = [(q.name, q.result_rows) for q in known]
+    stored = [(q.name, q.result_bytes) for q in known]
+    state = [(q.name, q.state_bytes) for q in known]
+    failures = [(q.name, q.failures) for q in known]
+    letters = [(q.name, q.dead_letters) for q in known]
+    left_out = "Rows left out because something of them could not be computed."
+    yield counters("query", "query_result_rows", "Rows of results.", rows)
+    yield gauges("query", "query_result_bytes", "Bytes that results take.", stored)
+    yield gauges("query", "query_state_bytes", "Bytes that the state takes.", state)
+    yield gauges("query", "query_failures", "How often in a row a query has failed.", failures)
+    yield counters("query", "query_dead_letters", left_out, letters)
+
+
+def _of_samples(last: Mapping[str, HealthSample]) -> Iterator[Metric]:
+    found = list(last.items())
+    read = [(n, s.input_rows_per_second) for n, s in found]
+    made = [(n, s.output_rows_per_second) for n, s in found]
+    took = [(n, s.batch_millis / 1e3) for n, s in found]
+    late = [(n, s.late_rows) for n, s in found]
+    yield gauges("query", "query_input_rows_per_second", "In the last micro-batch.", read)
+    yield gauges("query", "query_output_rows_per_second", "In the last micro-batch.", made)
+    yield gauges("query", "query_batch_seconds", "That the last micro-batch took.", took)
+    yield counters("query", "query_late_rows", "Rows dropped because they were late.", late)

@@ -1,0 +1,56 @@
+"""Metrics of the server: its engine, its catalog, Java, workers, and what it has to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import InfoMetricFamily, Metric
+
+from nilometer.database.measures import Measures
+from nilometer.server.measured.families import counter, gauge, gauges
+from nilometer.server.service import Service
+from nilometer.version import VERSION
+
+
+def server_metrics(service: Service) -> Iterator[Metric]:
+    """What the server itself counts."""
+    yield InfoMetricFamily("nilometer_build", "The version.", {"version": VERSION})
+    jump = "By how much the clock of the system has jumped ahead, or back, until that counts."
+    yield gauge("followers", "Connections that follow results.", service.followers.taken)
+    yield gauge("statements", "Statements that run or wait.", service.statements_taken)
+    yield gauge("clock_jump_seconds", jump, service.clock_ahead / 1e6)
+
+
+def database_metrics(found: Measures) -> Iterator[Metric]:
+    """How the database is doing as a whole."""
+    engine = found.engine
+    hosted = [("shared", engine.shared), ("moved", engine.moved)]
+    restarts = "How often a streaming query of the engine has ended, and was started again."
+    batch = "The longest of the last micro-batches of the engine."
+    yield gauges("place", "engine_queries", "Queries that the engine runs.", hosted)
+    yield counter("engine_restarts", restarts, engine.restarts)
+    yield gauge("engine_batch_seconds", batch, engine.batch_seconds)
+    yield counter("queries_failed", "How often queries have failed.", found.failures)
+    named = sorted(found.named.items())
+    took = "How long the catalog took to list its names."
+    yield gauges("kind", "catalog_names", "What the catalog keeps.", named)
+    yield gauge("catalog_seconds", took, found.catalog_seconds)
+    yield gauge("disk_free_bytes", "Free where the database lies.", found.disk_free)
+    yield gauge("disk_full_seconds", "Until the disk is full.", found.disk_full_seconds)
+    yield from _of_processes(found)
+
+
+def _of_processes(found: Measures) -> Iterator[Metric]:
+    java, below = found.java, found.processes
+    if java is not None:
+        heap, most = java.heap_bytes, java.max_heap_bytes
+        yield gauge("java_heap_bytes", "What Java's heap holds.", heap)
+        yield gauge("java_max_heap_bytes", "What it can hold.", most if most >= 0 else None)
+        yield gauge("java_threads", "Threads of Java.", java.threads)
+        yield counter("java_collections", "Collections of garbage.", java.collections)
+        yield counter("java_collection_seconds", "That they took.", java.collection_seconds)
+    if below is not None:
+        shared = "Resident; what they share is counted for each."
+        yield gauge("java_resident_bytes", "Resident memory of Java.", below.java_bytes)
+        yield gauge("worker_processes", "Python processes of Spark.", below.workers)
+        yield gauge("worker_resident_bytes", shared, below.worker_bytes)

@@ -1,0 +1,620 @@
+"""What PostgreSQL's catalog says of a database: for psql's \\d, drivers and dashboards.
+
+The tables of the catalog are made from what statements can name, and asked with DuckDB. Those that
+are always empty here (policies, triggers, publications …) have no columns: whoever joins them gets
+no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.errors import SqlError
+from nilometer.past.question import name_columns
+from nilometer.past.sandbox import AnswerLimits, Sandbox
+from nilometer.server.pg import values as pg
+from nilometer.version import VERSION
+
+SERVER_VERSION: Final = "16.0"
+DATABASE: Final = "nilometer"
+_PUBLIC: Final = 2200
+_SYSTEM: Final = 11
+_OWNER: Final = 10
+_FIRST: Final = 16384
+_MEMORY: Final = 128 << 20
+_NAMES: Final = {
+    pg.BOOL: ("bool", "boolean", "B"),
+    pg.BYTEA: ("bytea", "bytea", "U"),
+    pg.INT8: ("int8", "bigint", "N"),
+    pg.INT2: ("int2", "smallint", "N"),
+    pg.INT4: ("int4", "integer", "N"),
+    pg.TEXT: ("text", "text", "S"),
+    pg.JSON: ("json", "json", "U"),
+    pg.FLOAT4: ("float4", "real", "N"),
+    pg.FLOAT8: ("float8", "double precision", "N"),
+    pg.DATE: ("date", "date", "D"),
+    pg.TIME: ("time", "time without time zone", "D"),
+    pg.TIMESTAMP: ("timestamp", "timestamp without time zone", "D"),
+    pg.TIMESTAMPTZ: ("timestamptz", "timestamp with time zone", "D"),
+    pg.INTERVAL: ("interval", "interval", "T"),
+    pg.NUMERIC: ("numeric", "numeric", "N"),
+    19: ("name", "name", "S"),
+    26: ("oid", "oid", "N"),
+    1043: ("varchar", "character varying", "S"),
+}
+_ARRAYS: Final = {
+    oid: pg.pg_type(pa.list_(kind)).oid
+    for oid, kind in (
+        (pg.BOOL, pa.bool_()),
+        (pg.INT2, pa.int16()),
+        (pg.INT4, pa.int32()),
+        (pg.INT8, pa.int64()),
+        (pg.TEXT, pa.string()),
+        (pg.FLOAT4, pa.float32()),
+        (pg.FLOAT8, pa.float64()),
+        (pg.DATE, pa.date32()),
+        (pg.TIMESTAMP, pa.timestamp("us")),
+        (pg.TIMESTAMPTZ, pa.timestamp("us", "UTC")),
+        (pg.NUMERIC, pa.decimal128(38, 9)),
+    )
+}
+_ALWAYS_EMPTY: Final = frozenset(
+    {
+        "pg_policy",
+        "pg_policies",
+        "pg_statistic_ext",
+        "pg_publication",
+        "pg_publication_rel",
+        "pg_publication_namespace",
+        "pg_publication_tables",
+        "pg_inherits",
+        "pg_trigger",
+        "pg_rewrite",
+        "pg_foreign_table",
+        "pg_foreign_server",
+        "pg_subscription",
+        "pg_partitioned_table",
+        "pg_event_trigger",
+        "pg_extension",
+        "pg_matviews",
+        "pg_indexes",
+        "pg_sequences",
+        "pg_depend",
+        "pg_locks",
+        "pg_stat_activity",
+        "pg_stat_user_tables",
+        "pg_statio_user_tables",
+        "pg_language",
+        "pg_enum",
+        "pg_proc",
+        "pg_range",
+        "pg_tablespace",
+        "pg_operator",
+        "pg_cast",
+        "pg_aggregate",
+        "key_column_usage",
+        "table_constraints",
+        "referential_constraints",
+        "constraint_column_usage",
+        "routines",
+        "parameters",
+        "sequences",
+        "triggers",
+        "views",
+    }
+)
+_MACROS: Final = {
+    "pg_get_userbyid": "(a) AS 'nilometer'",
+    "pg_table_is_visible": "(a) AS true",
+    "pg_type_is_visible": "(a) AS true",
+    "pg_function_is_visible": "(a) AS true",
+    "pg_collation_is_visible": "(a) AS true",
+    "pg_get_expr": "(a, b) AS NULL, (a, b, c) AS NULL",
+    "pg_get_indexdef": "(a) AS NULL, (a, b, c) AS NULL",
+    "pg_get_constraintdef": "(a) AS NULL, (a, b) AS NULL",
+    "pg_get_viewdef": "(a) AS NULL, (a, b) AS NULL",
+    "pg_get_partkeydef": "(a) AS NULL",
+    "pg_get_serial_sequence": "(a, b) AS NULL",
+    "pg_relation_size": "(a) AS 0",
+    "pg_table_size": "(a) AS 0",
+    "pg_total_relation_size": "(a) AS 0",
+    "pg_relation_is_publishable": "(a) AS false",
+    "pg_encoding_to_char": "(a) AS 'UTF8'",
+    "pg_backend_pid": "() AS 0",
+    "pg_is_in_recovery": "() AS false",
+    "pg_my_temp_schema": "() AS 0",
+    "pg_postmaster_start_time": "() AS now()",
+    "obj_description": "(a) AS NULL, (a, b) AS NULL",
+    "col_description": "(a, b) AS NULL",
+    "shobj_description": "(a, b) AS NULL",
+    "has_table_privilege": "(a, b) AS true, (a, b, c) AS true",
+    "has_schema_privilege": "(a, b) AS true, (a, b, c) AS true",
+    "has_database_privilege": "(a, b) AS true, (a, b, c) AS true",
+    "has_column_privilege": "(a, b, c) AS true, (a, b, c, d) AS true",
+    "quote_ident": "(a) AS a",
+    "current_setting": "(a) AS '', (a, b) AS ''",
+    "set_config": "(a, b, c) AS b",
+    "format_type": "(a, b) AS pg_type_name(a)",
+    "to_regclass": "(a) AS NULL",
+    "to_regtype": "(a) AS NULL",
+    "txid_current": "() AS 0",
+    "inet_server_addr": "() AS NULL",
+    "inet_server_port": "() AS NULL",
+    "pg_char_to_encoding": "(a) AS 6",
+    "pg_conf_load_time": "() AS now()",
+    "pg_size_pretty": "(a) AS a::VARCHAR",
+    "current_schemas": "(a) AS ['pg_catalog', 'public']",
+    "_pg_expandarray": "(a) AS {'x': 0, 'n': 0}",
+}
+_CONSTANTS: Final = {
+    "current_version": f"PostgreSQL {SERVER_VERSION} (Nilometer {VERSION})",
+    "version": f"PostgreSQL {SERVER_VERSION} (Nilometer {VERSION})",
+    "current_schema": "public",
+    "current_database": DATABASE,
+    "current_catalog": DATABASE,
+    "current_user": DATABASE,
+    "session_user": DATABASE,
+    "current_role": DATABASE,
+    "user": DATABASE,
+}
+
+Relations = Mapping[str, tuple[str, Sequence[tuple[str, pa.DataType]]]]
+"""By name: the kind of relation (r, v), and its columns."""
+
+
+class PgCatalog:
+    """Answers questions to PostgreSQL's catalog."""
+
+    def __init__(self) -> None:
+        cases = " ".join(f"WHEN {oid} THEN '{shown}'" for oid, (_, shown, _) in _NAMES.items())
+        arrays = " ".join(f"WHEN {a} THEN '{_NAMES[o][1]}[]'" for o, a in _ARRAYS.items())
+        macros = {"pg_type_name": f"(a) AS CASE a {cases} {arrays} ELSE '???' END"}
+        prefixed = {
+            name: body.replace("pg_type_name(", "pg_fn_pg_type_name(")
+            for name, body in {**macros, **_MACROS}.items()
+        }
+        self._functions = frozenset(prefixed)
+        self._sandbox = Sandbox(_MEMORY, {f"pg_fn_{name}": body for name, body in prefixed.items()})
+
+    def close(self) -> None:
+        self._sandbox.close()
+
+    def answer(self, tree: exp.Query, relations: Relations) -> pa.Table:
+        """The answer to a query over the catalog, or over nothing at all."""
+        tree = tree.copy()
+        name_columns(tree)
+        if _reads_nothing(tree):
+            return _no_rows(tree)
+        names = _rename_tables(tree)
+        asked = self._with_our_functions(tree)
+        tables = catalog_tables(relations) if names else {}
+        for name in names:
+            if name not in tables:
+                raise SqlError(f"there is no table {name} in the catalog")
+        sql = asked.sql(dialect="duckdb", comments=False)
+        self._sandbox.require_safe(sql, names)
+        return self._sandbox.run(
+            sql, {name: tables[name] for name in names}, AnswerLimits(seconds=10)
+        )
+
+    def _with_our_functions(self, tree: exp.Expr) -> exp.Expr:
+        """The same query with what only PostgreSQL has in DuckDB's words."""
+
+        for node in reversed(list(tree.walk(bfs=False))):  # what is inside first
+            changed = self._changed(node)
+            if changed is node:
+                continue
+            if node is tree:
+                tree = changed
+            else:
+                node.replace(changed)
+        return tree
+
+    def _changed(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func | exp.Literal):
+            called: exp.Expr = node.expression
+            return called
+        if isinstance(node, exp.Collate):
+            inner: exp.Expr = node.this
+            return inner
+        if isinstance(node, exp.Operator):
+            return _operator(node)
+        if isinstance(node, exp.Cast):
+            name = _registered(node)
+            return node if name is None else _cast_to_registered(node, name)
+        if not isinstance(node, exp.Func):
+            return node
+        name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+        if name in _CONSTANTS:
+            return exp.Literal.string(_CONSTANTS[name])
+        if name == "json_build_object":
+            return exp.Anonymous(this="json_object", expressions=node.expressions)
+        if name in self._functions:
+            given = [one for one in node.iter_expressions() if isinstance(one, exp.Expr)]
+            return exp.Anonymous(this=f"pg_fn_{name}", expressions=given)
+        return node
+
+
+def is_for_catalog(tree: exp.Query) -> bool:
+    """Whether a query is about the catalog, or reads nothing at all."""
+    entries = [one for one in tree.find_all(exp.Table) if isinstance(one.this, exp.Identifier)]
+    mine = {one.alias.lower() for one in tree.find_all(exp.CTE)}
+    entries = [one for one in entries if one.db or one.name.lower() not in mine]
+    return all(_is_of_catalog(one) for one in entries)
+
+
+def _is_of_catalog(entry: exp.Table) -> bool:
+    schema = entry.db.lower()
+    return schema in ("pg_catalog", "information_schema") or (
+        not schema and entry.name.lower().startswith("pg_")
+    )
+
+
+def _rename_tables(tree: exp.Expr) -> set[str]:
+    """Give tables of the catalog names of one part; those names."""
+    found = set()
+    for entry in tree.find_all(exp.Table):
+        if isinstance(entry.this, exp.Identifier) and _is_of_catalog(entry):
+            schema, name = entry.db.lower(), entry.name.lower()
+            known = f"is_{name}" if schema == "information_schema" else name
+            if not entry.alias:
+                entry.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+            entry.set("this", exp.to_identifier(known, quoted=True))
+            entry.set("db", None)
+            entry.set("catalog", None)
+            found.add(known)
+    for column in tree.find_all(exp.Column):
+        column.set("db", None)
+        column.set("catalog", None)
+    return found
+
+
+def _reads_nothing(tree: exp.Query) -> bool:
+    """Whether the rows of a query come from a table that is always empty."""
+    if isinstance(tree, exp.SetOperation):
+        return _reads_nothing(tree.left) and _reads_nothing(tree.right)
+    if not isinstance(tree, exp.Select):
+        return False
+    source = tree.args.get("from_")
+    entries = [] if source is None else [source.this]
+    entries += [one.this for one in tree.args.get("joins") or () if not one.side]
+    return any(
+        isinstance(one, exp.Table) and one.name.lower() in _ALWAYS_EMPTY and _is_of_catalog(one)
+        for one in entries
+    )
+
+
+def _no_rows(tree: exp.Query) -> pa.Table:
+    select = tree
+    while isinstance(select, exp.SetOperation):
+        select = select.left
+    names = [one.alias_or_name or "?column?" for one in select.selects]
+    return pa.Table.from_arrays([pa.array([], pa.string()) for _ in names], names)
+
+
+def _operator(node: exp.Operator) -> exp.Expr:
+    """`a OPERATOR(pg_catalog.~) b`."""
+    operator = str(node.args["operator"]).rpartition(".")[2]
+    kinds: dict[str, type[exp.Expr]] = {
+        "=": exp.EQ,
+        "<>": exp.NEQ,
+        "~~": exp.Like,
+        "~": exp.RegexpLike,
+    }
+    if operator not in kinds:
+        raise SqlError(f"there is no operator {operator} for the catalog")
+    return kinds[operator](this=node.this, expression=node.expression)
+
+
+def _registered(node: exp.Cast) -> str | None:
+    """The name of a type such as regclass, if a value is cast to one."""
+    shown = node.to.sql(dialect="postgres").lower().rpartition(".")[2]
+    known = ("regclass", "regtype", "regproc", "regnamespace", "regrole", "name", "oid", "char")
+    if shown in known:
+        return shown
+    return "text" if shown == "text" and "." in node.to.sql(dialect="postgres") else None
+
+
+def _cast_to_registered(node: exp.Cast, name: str) -> exp.Expr:
+    kind = "BIGINT" if name == "oid" else "VARCHAR"
+    if name in ("regclass", "regproc") and node.this.is_string:
+        return exp.Literal.string(node.this.name)
+    return exp.cast(node.this, kind, dialect="duckdb")
+
+
+def catalog_tables(relations: Relations) -> dict[str, pa.Table]:
+    """The tables of the catalog, as far as somebody asks for them."""
+    numbers = {name: _FIRST + place for place, name in enumerate(sorted(relations))}
+    classes, attributes, tables, columns = [], [], [], []
+    for name, (kind, own) in sorted(relations.items()):
+        classes.append(_class(numbers[name], name, kind, len(own)))
+        shown = "VIEW" if kind == "v" else "BASE TABLE"
+        tables.append(_of_database(name) | {"table_type": shown, "is_insertable_into": "NO"})
+        for place, (column, arrow) in enumerate(own, 1):
+            oid = pg.pg_type(arrow).oid
+            attributes.append(_attribute(numbers[name], column, oid, place))
+            columns.append(_of_database(name) | _column(column, oid, place))
+    return {
+        "pg_class": _table(classes, _class(0, "", "r", 0)),
+        "pg_attribute": _table(attributes, _attribute(0, "", 0, 0)),
+        "pg_namespace": _table(_NAMESPACES, _NAMESPACES[0]),
+        "pg_type": _table(_types(), _types()[0]),
+        "pg_am": _table([{"oid": 2, "amname": "heap", "amtype": "t"}], None),
+        "pg_database": _table([_DATABASE_ROW], None),
+        "pg_roles": _table([_ROLE], None),
+        "pg_user": _table([{"usename": DATABASE, "usesysid": _OWNER, "usesuper": False}], None),
+        "pg_authid": _table([_ROLE], None),
+        "pg_settings": _table(_SETTINGS, None),
+        "pg_tables": _table(
+            [_pg_table(name) for name, (k, _) in relations.items() if k == "r"], _pg_table("")
+        ),
+        "pg_views": _table(
+            [_pg_view(name) for name, (k, _) in relations.items() if k == "v"], _pg_view("")
+        ),
+        **{name: _table([], row) for name, row in _EMPTY.items()},
+        "is_tables": _table(
+            tables, _of_database("") | {"table_type": "", "is_insertable_into": ""}
+        ),
+        "is_columns": _table(columns, _of_database("") | _column("", 25, 0)),
+        "is_schemata": _table(
+            [{"catalog_name": DATABASE, "schema_name": one["nspname"]} for one in _NAMESPACES], None
+        ),
+    }
+
+
+_NAMESPACES: Final[list[dict[str, Any]]] = [
+    {"oid": _PUBLIC, "nspname": "public", "nspowner": _OWNER, "nspacl": []},
+    {"oid": _SYSTEM, "nspname": "pg_catalog", "nspowner": _OWNER, "nspacl": []},
+    {"oid": 12, "nspname": "information_schema", "nspowner": _OWNER, "nspacl": []},
+]
+_DATABASE_ROW: Final = {
+    "oid": 1,
+    "datname": DATABASE,
+    "datdba": _OWNER,
+    "encoding": 6,
+    "datcollate": "C",
+    "datctype": "C",
+    "datallowconn": True,
+    "datistemplate": False,
+    "datacl": [],
+    "datlocprovider": "c",
+    "daticulocale": "",
+    "daticurules": "",
+    "datcollversion": "",
+    "dattablespace": 0,
+}
+_ROLE: Final = {
+    "oid": _OWNER,
+    "rolname": DATABASE,
+    "rolsuper": False,
+    "rolinherit": True,
+    "rolcreaterole": False,
+    "rolcreatedb": False,
+    "rolcanlogin": True,
+    "rolconnlimit": -1,
+    "rolvaliduntil": "",
+    "rolreplication": False,
+    "rolbypassrls": False,
+}
+_SETTINGS: Final = [
+    {"name": name, "setting": value, "unit": "", "category": "", "short_desc": ""}
+    for name, value in (
+        ("server_version", SERVER_VERSION),
+        ("server_version_num", "160000"),
+        ("TimeZone", "UTC"),
+        ("max_index_keys", "32"),
+        ("standard_conforming_strings", "on"),
+    )
+]
+_EMPTY: Final[dict[str, dict[str, Any]]] = {
+    "pg_attrdef": {"oid": 0, "adrelid": 0, "adnum": 0, "adbin": ""},
+    "pg_index": {
+        "indexrelid": 0,
+        "indrelid": 0,
+        "indisprimary": False,
+        "indisunique": False,
+        "indisclustered": False,
+        "indisvalid": True,
+        "indisreplident": False,
+        "indkey": "",
+        "indnatts": 0,
+        "indnkeyatts": 0,
+        "indclass": "",
+        "indoption": "",
+        "indexprs": "",
+        "indpred": "",
+        "indcollation": "",
+        "indnullsnotdistinct": False,
+    },
+    "pg_constraint": {
+        "oid": 0,
+        "conname": "",
+        "connamespace": 0,
+        "contype": "",
+        "conrelid": 0,
+        "confrelid": 0,
+        "conindid": 0,
+        "conkey": "",
+        "confkey": "",
+        "conparentid": 0,
+        "contypid": 0,
+        "condeferrable": False,
+        "condeferred": False,
+        "confupdtype": "",
+        "confdeltype": "",
+        "confmatchtype": "",
+        "conislocal": True,
+    },
+    "pg_sequence": {
+        "seqrelid": 0,
+        "seqtypid": 0,
+        "seqstart": 0,
+        "seqincrement": 0,
+        "seqmax": 0,
+        "seqmin": 0,
+        "seqcache": 0,
+        "seqcycle": False,
+    },
+    "pg_auth_members": {"roleid": 0, "member": 0, "grantor": 0, "admin_option": False},
+    "pg_description": {"objoid": 0, "classoid": 0, "objsubid": 0, "description": ""},
+    "pg_shdescription": {"objoid": 0, "classoid": 0, "description": ""},
+    "pg_collation": {"oid": 0, "collname": "", "collnamespace": 0},
+    "pg_proc": {
+        "oid": 0,
+        "proname": "",
+        "pronamespace": 0,
+        "prorettype": 0,
+        "proargtypes": "",
+        "proowner": 0,
+        "prokind": "",
+        "proretset": False,
+    },
+}
+
+
+def _class(oid: int, name: str, kind: str, columns: int) -> dict[str, Any]:
+    zero = ("reltype", "reloftype", "reltablespace", "reltoastrelid", "relchecks", "relfrozenxid")
+    no = (
+        "relhasindex",
+        "relisshared",
+        "relhasrules",
+        "relhastriggers",
+        "relhassubclass",
+        "relrowsecurity",
+        "relforcerowsecurity",
+        "relispartition",
+        "relhasoids",
+    )
+    return {
+        "oid": oid,
+        "relname": name,
+        "relnamespace": _PUBLIC,
+        "relowner": _OWNER,
+        "relam": 2,
+        "relkind": kind,
+        "relnatts": columns,
+        "relpersistence": "p",
+        "relreplident": "n",
+        "relpages": 0,
+        "reltuples": -1.0,
+        "relacl": [],
+        "reloptions": [],
+        "relpartbound": "",
+        **dict.fromkeys(zero, 0),
+        **dict.fromkeys(no, False),
+    }
+
+
+def _attribute(relation: int, name: str, oid: int, place: int) -> dict[str, Any]:
+    return {
+        "attrelid": relation,
+        "attname": name,
+        "atttypid": oid,
+        "attnum": place,
+        "atttypmod": -1,
+        "attlen": pg.PgType(oid).size,
+        "attndims": 0,
+        "attnotnull": False,
+        "atthasdef": False,
+        "atthasmissing": False,
+        "attidentity": "",
+        "attgenerated": "",
+        "attisdropped": False,
+        "attislocal": True,
+        "attinhcount": 0,
+        "attcollation": 0,
+        "attstattarget": -1,
+        "attstorage": "p",
+        "attcompression": "",
+        "attacl": [],
+        "attoptions": [],
+        "attfdwoptions": [],
+    }
+
+
+def _types() -> list[dict[str, Any]]:
+    found = []
+    for oid, (name, _, category) in _NAMES.items():
+        array = _ARRAYS.get(oid, 0)
+        found.append(_type(oid, name, category, 0, array))
+        if array:
+            found.append(_type(array, f"_{name}", "A", oid, 0))
+    return found
+
+
+def _type(oid: int, name: str, category: str, item: int, array: int) -> dict[str, Any]:
+    return {
+        "oid": oid,
+        "typname": name,
+        "typnamespace": _SYSTEM,
+        "typowner": _OWNER,
+        "typlen": pg.PgType(oid).size,
+        "typtype": "b",
+        "typcategory": category,
+        "typdelim": ",",
+        "typelem": item,
+        "typarray": array,
+        "typrelid": 0,
+        "typbasetype": 0,
+        "typtypmod": -1,
+        "typnotnull": False,
+        "typcollation": 0,
+        "typndims": 0,
+        "typinput": "",
+        "typoutput": "",
+        "typreceive": "",
+        "typdefault": "",
+        "typisdefined": True,
+    }
+
+
+def _of_database(name: str) -> dict[str, Any]:
+    return {"table_catalog": DATABASE, "table_schema": "public", "table_name": name}
+
+
+def _column(name: str, oid: int, place: int) -> dict[str, Any]:
+    items = {array: item for item, array in _ARRAYS.items()}
+    shown = "ARRAY" if oid in items else _NAMES[oid][1]
+    return {
+        "column_name": name,
+        "ordinal_position": place,
+        "column_default": "",
+        "is_nullable": "YES",
+        "data_type": shown,
+        "udt_name": f"_{_NAMES[items[oid]][0]}" if oid in items else _NAMES[oid][0],
+        "udt_schema": "pg_catalog",
+        "character_maximum_length": 0,
+        "numeric_precision": 0,
+        "numeric_scale": 0,
+        "is_identity": "NO",
+        "is_generated": "NEVER",
+        "collation_name": "",
+    }
+
+
+def _pg_table(name: str) -> dict[str, Any]:
+    return {"schemaname": "public", "tablename": name, "tableowner": DATABASE, "hasindexes": False}
+
+
+def _pg_view(name: str) -> dict[str, Any]:
+    return {"schemaname": "public", "viewname": name, "viewowner": DATABASE, "definition": ""}
+
+
+def _table(rows: Sequence[Mapping[str, Any]], like: Mapping[str, Any] | None) -> pa.Table:
+    """Rows as a table, also where there are none."""
+    first = like or rows[0]
+    schema = pa.schema([(name, _KINDS[type(value)]) for name, value in first.items()])
+    return pa.Table.from_pylist([dict(one) for one in rows], schema=schema)
+
+
+_KINDS: Final = {
+    int: pa.int64(),
+    str: pa.string(),
+    bool: pa.bool_(),
+    float: pa.float64(),
+    list: pa.list_(pa.string()),
+}

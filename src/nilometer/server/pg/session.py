@@ -1,0 +1,460 @@
+"""One connection that speaks PostgreSQL's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from nilometer import errors
+from nilometer.errors import ClosedError, InputError, NilometerError, NotFoundError
+from nilometer.model.secrets import shown_text
+from nilometer.server.access import Caller
+from nilometer.server.pg import wire
+from nilometer.server.pg.copy_lines import copy_lines, header_line
+from nilometer.server.pg.statements import (
+    Answer,
+    Command,
+    CopyOut,
+    Statements,
+    read_command,
+    split_commands,
+)
+from nilometer.server.pg.values import TEXT, encoded_rows, format_of, read_value, shapes_of
+from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.phases import Phases
+from nilometer.server.results.told import End, tell
+from nilometer.server.scopes import Scope
+
+if TYPE_CHECKING:
+    from nilometer.server.service import Service
+
+_LOG: Final = logging.getLogger("nilometer.pg")
+_MOST_PREPARED: Final = 1000
+_FOLLOWED_ROWS: Final = 1000
+_CODES: Final[tuple[tuple[type[NilometerError], str], ...]] = (
+    (errors.UnauthorizedError, "28P01"),
+    (errors.ForbiddenError, "42501"),
+    (errors.UnknownNameError, "42P01"),
+    (errors.NotFoundError, "42P01"),
+    (errors.NameTakenError, "42P07"),
+    (errors.AmbiguousNameError, "42702"),
+    (errors.SqlTypeError, "42804"),
+    (errors.SqlSyntaxError, "42601"),
+    (errors.TimeLimitError, "57014"),
+    (errors.TooLargeError, "54000"),
+    (errors.LimitError, "53300"),
+    (errors.ClosedError, "57P01"),
+    (errors.InternalError, "XX000"),
+    (wire.ProtocolError, "08P01"),
+)
+_OTHER: Final = "42000"
+
+
+@dataclass
+class _Prepared:
+    command: Command | None
+    """None: an empty statement."""
+    oids: Sequence[int] = ()
+
+
+@dataclass
+class _Portal:
+    prepared: _Prepared
+    values: Sequence[object] = ()
+    formats: Sequence[int] = ()
+    answer: Answer | None = None
+    left: Iterator[list[bytes | None]] | None = None
+    """Rows that were not sent yet."""
+
+
+@dataclass
+class Session:
+    """A client, once it has shown its token."""
+
+    service: Service
+    statements: Statements
+    caller: Caller
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    _prepared: dict[str, _Prepared] = field(default_factory=dict)
+    _portals: dict[str, _Portal] = field(default_factory=dict)
+    _skips: bool = False
+    """Whether messages are skipped up to the next Sync, after an error."""
+    _status: bytes = b"I"
+    _cancel: Callable[[], None] | None = None
+    _following: asyncio.Task[None] | None = None
+    _cancelled: bool = False
+
+    def cancel(self) -> None:
+        """End the statement that runs, if one does."""
+        self._cancelled = True
+        if self._cancel is not None:
+            self._cancel()
+        if self._following is not None:
+            self._following.cancel()
+
+    async def run(self) -> None:
+        """Answer until the client ends it."""
+        most = self.service.settings.max_body_bytes
+        await self._ready()
+        while True:
+            kind, body = await wire.read_message(self.reader, most)
+            if kind == b"X":
+                return
+            reason = self.caller.refusal(Scope.READ)
+            if reason is None and self.service.is_closing:
+                reason = ClosedError("the server is stopping")
+            if reason is not None:
+                self._send_error(reason, fatal=True)
+                await self._flush()
+                return
+            await self._take(kind, body)
+
+    async def _take(self, kind: bytes, body: wire.Body) -> None:
+        if kind == b"S":
+            self._skips = False
+            await self._ready()
+            return
+        if self._skips:
+            return
+        try:
+            async with self._told_errors():
+                await self._do(kind, body)
+        except _AnsweredError:
+            if kind == b"Q":
+                await self._ready()
+            else:
+                self._skips = True
+
+    async def _do(self, kind: bytes, body: wire.Body) -> None:
+        match kind:
+            case b"Q":
+                await self._simple(body.text())
+            case b"P":
+                self._parse(body)
+            case b"B":
+                self._bind(body)
+            case b"D":
+                await self._describe(body.byte(), body.text())
+            case b"E":
+                await self._execute(body.text(), body.int32())
+            case b"C":
+                held = self._prepared if body.byte() == b"S" else self._portals
+                held.pop(body.text(), None)
+                self.writer.write(wire.CLOSED)
+            case b"H":
+                await self._flush()
+            case b"d" | b"c" | b"f":
+                pass  # what is left of a COPY that was refused
+            case _:
+                raise wire.ProtocolError(f"there is no message {kind!r}")
+
+    # The simple protocol
+
+    async def _simple(self, text: str) -> None:
+        commands = split_commands(text)
+        if not commands:
+            self.writer.write(wire.EMPTY_QUERY)
+        for one in commands:
+            await self._run(read_command(one))
+        await self._ready()
+
+    async def _run(self, command: Command) -> None:
+        if command.copy is not None:
+            await self._copy(command.copy)
+            return
+        if command.parameters:
+            raise InputError("there is no value for $1")
+        answer = await self._answer(command, ())
+        self._notice(answer)
+        if answer.rows is not None:
+            shapes = shapes_of(answer.rows.schema)
+            self.writer.write(wire.row_description(shapes))
+            for values in encoded_rows(answer.rows, shapes):
+                self.writer.write(wire.data_row(values, len(shapes)))
+                await self._drain()
+        self._finish(command, answer.tag)
+
+    async def _answer(self, command: Command, values: Sequence[object]) -> Answer:
+        self._cancelled = False
+
+        def cancelling(end: Callable[[], None]) -> None:
+            self._cancel = end
+
+        try:
+            return await self.statements.answer(command, values, cancelling)
+        except NilometerError:
+            if self._cancelled:
+                raise _CancelledError("the statement was cancelled") from None
+            raise
+        finally:
+            self._cancel = None
+
+    def _finish(self, command: Command, tag: str) -> None:
+        self.writer.write(wire.complete(tag))
+        if command.tag in ("BEGIN", "START TRANSACTION"):
+            self._status = b"T"
+        elif command.tag in ("COMMIT", "ROLLBACK"):
+            self._status = b"I"
+
+    # The extended protocol
+
+    def _parse(self, body: wire.Body) -> None:
+        name, text = body.text(), body.text()
+        oids = [body.uint32() for _ in range(body.count())]
+        parts = split_commands(text)
+        if len(parts) > 1:
+            raise InputError("several statements cannot be prepared as one")
+        if name and name in self._prepared:
+            raise InputError(f"there is a prepared statement {name} already")
+        if len(self._prepared) >= _MOST_PREPARED:
+            raise errors.LimitError(f"there are {_MOST_PREPARED} prepared statements already")
+        command = read_command(parts[0]) if parts else None
+        self._prepared[name] = _Prepared(command, oids)
+        self.writer.write(wire.PARSED)
+
+    def _bind(self, body: wire.Body) -> None:
+        portal, name = body.text(), body.text()
+        prepared = self._find(name)
+        given = [body.int16() for _ in range(body.count())]
+        contents = [body.value() for _ in range(body.count())]
+        formats = [body.int16() for _ in range(body.count())]
+        oids = _oids(prepared)
+        if len(contents) != len(oids):
+            raise wire.ProtocolError(f"{len(oids)} values are wanted, {len(contents)} came")
+        try:
+            values = [
+                read_value(content, oids[place], format_of(given, place))
+                for place, content in enumerate(contents)
+            ]
+        except (ValueError, ArithmeticError, IndexError, struct.error) as error:
+            raise InputError("cannot read the value of a parameter", detail=str(error)) from None
+        if len(self._portals) >= _MOST_PREPARED:
+            raise errors.LimitError(f"there are {_MOST_PREPARED} portals already")
+        self._portals[portal] = _Portal(prepared, values, formats)
+        self.writer.write(wire.BOUND)
+
+    async def _describe(self, kind: bytes, name: str) -> None:
+        if kind == b"S":
+            prepared = self._find(name)
+            self.writer.write(wire.parameter_description(_oids(prepared)))
+            command = prepared.command
+            schema = None if command is None else await self.statements.describe(command)
+            if schema is None:
+                self.writer.write(wire.NO_DATA)
+            else:
+                self.writer.write(wire.row_description(shapes_of(schema)))
+            return
+        portal = self._find_portal(name)
+        rows = (await self._answered(portal)).rows if _has_rows(portal) else None
+        if rows is None:
+            self.writer.write(wire.NO_DATA)
+        else:
+            self.writer.write(wire.row_description(shapes_of(rows.schema, portal.formats)))
+
+    async def _execute(self, name: str, most: int) -> None:
+        portal = self._find_portal(name)
+        command = portal.prepared.command
+        if command is None:
+            self.writer.write(wire.EMPTY_QUERY)
+            return
+        if command.copy is not None:
+            await self._copy(command.copy)
+            return
+        answer = await self._answered(portal)
+        self._notice(answer)
+        if answer.rows is not None:
+            shapes = shapes_of(answer.rows.schema, portal.formats)
+            if portal.left is None:
+                portal.left = encoded_rows(answer.rows, shapes)
+            for sent, values in enumerate(portal.left, 1):
+                self.writer.write(wire.data_row(values, len(shapes)))
+                await self._drain()
+                if sent == most:
+                    self.writer.write(wire.SUSPENDED)
+                    return
+        self._finish(command, answer.tag)
+
+    async def _answered(self, portal: _Portal) -> Answer:
+        if portal.answer is None:
+            assert portal.prepared.command is not None
+            portal.answer = await self._answer(portal.prepared.command, portal.values)
+        return portal.answer
+
+    def _find(self, name: str) -> _Prepared:
+        if name not in self._prepared:
+            raise InputError(f"there is no prepared statement {name!r}")
+        return self._prepared[name]
+
+    def _find_portal(self, name: str) -> _Portal:
+        if name not in self._portals:
+            raise InputError(f"there is no portal {name!r}")
+        return self._portals[name]
+
+    # COPY
+
+    async def _copy(self, copy: CopyOut) -> None:
+        if copy.follows is not None:
+            await self._follow(copy, copy.follows)
+            return
+        command = read_command(copy.query)
+        if command.tree is None or command.parameters:
+            raise InputError("COPY takes a query", hint="COPY (SELECT …) TO STDOUT")
+        rows = (await self._answer(command, ())).rows
+        assert rows is not None
+        self._begin_copy(rows.schema, copy)
+        for line in copy_lines(rows, copy):
+            self.writer.write(wire.copy_data(line))
+            await self._drain()
+        self.writer.write(wire.COPY_DONE)
+        self.writer.write(wire.complete(f"COPY {len(rows)}"))
+
+    def _begin_copy(self, schema: pa.Schema, copy: CopyOut) -> None:
+        self.writer.write(wire.copy_out(len(schema.names)))
+        if copy.has_header:
+            self.writer.write(wire.copy_data(header_line(schema.names, copy)))
+
+    async def _follow(self, copy: CopyOut, name: str) -> None:
+        """Send results as they come, until the client cancels it or goes."""
+        self._cancelled = False
+        self._following = asyncio.ensure_future(self._send_results(copy, name))
+        gone = asyncio.ensure_future(self._until_gone())
+        try:
+            await asyncio.wait({self._following, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in (self._following, gone):
+                one.cancel()
+            with suppress(asyncio.CancelledError):
+                await gone
+        following, self._following = self._following, None
+        try:
+            await following
+        except asyncio.CancelledError:
+            if not self._cancelled:
+                raise ConnectionResetError from None
+            raise _CancelledError("following was cancelled") from None
+        self.writer.write(wire.COPY_DONE)
+        self.writer.write(wire.complete("COPY 0"))
+
+    async def _until_gone(self) -> None:
+        """Return when the client has ended the connection: it sends nothing while it follows."""
+        while not self.reader.at_eof():
+            await asyncio.sleep(0.5)
+
+    async def _send_results(self, copy: CopyOut, name: str) -> None:
+        service = self.service
+        known = (await service.query(name)).name
+        results = await service.look(lambda: service.results(known))
+        phases = Phases(service.query)
+        with ExitStack() as taken:
+            taken.enter_context(service.followers.one(results.name, self.caller.name))
+            offset = await results.oldest()
+            self._begin_copy(results.schema, copy)
+            await self._flush()
+            telling = tell(
+                results,
+                offset,
+                partial(phases.of, known),
+                most=_FOLLOWED_ROWS,
+                ending=self._ending,
+            )
+            try:
+                async for told in telling:
+                    if isinstance(told, Chunk):
+                        for line in copy_lines(told.rows, copy):
+                            self.writer.write(wire.copy_data(line))
+                        await self._flush()
+                    elif isinstance(told, End) and not isinstance(told.error, NotFoundError):
+                        raise told.error
+            finally:
+                await telling.aclose()
+
+    def _ending(self) -> NilometerError | None:
+        if self.service.is_closing:
+            return ClosedError("the server is stopping")
+        return self.caller.refusal(Scope.READ)
+
+    # What is sent
+
+    def _notice(self, answer: Answer) -> None:
+        if answer.notice:
+            fields = {b"S": "NOTICE", b"V": "NOTICE", b"C": "00000", b"M": answer.notice}
+            self.writer.write(wire.error_response(fields, notice=True))
+
+    @asynccontextmanager
+    async def _told_errors(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except wire.ProtocolError:
+            raise
+        except NilometerError as error:
+            self._send_error(error)
+            raise _AnsweredError from None
+        except (ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError):
+            raise
+        except Exception:
+            _LOG.exception("a statement failed")
+            self._send_error(errors.InternalError("something went wrong; the server's log has it"))
+            raise _AnsweredError from None
+
+    def _send_error(self, error: NilometerError, *, fatal: bool = False) -> None:
+        self.writer.write(error_message(error, fatal=fatal))
+
+    async def _ready(self) -> None:
+        self.writer.write(wire.ready(self._status))
+        await self._flush()
+
+    async def _drain(self) -> None:
+        """Wait while the client takes nothing, so that little is held for it."""
+        transport = self.writer.transport
+        if transport.get_write_buffer_size() > 1 << 18:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        async with asyncio.timeout(300):
+            await self.writer.drain()
+
+
+class _AnsweredError(Exception):
+    """The client has been told what is wrong."""
+
+
+class _CancelledError(NilometerError):
+    """A statement that its client has cancelled."""
+
+
+def error_message(error: NilometerError, *, fatal: bool = False) -> bytes:
+    """An error as PostgreSQL tells it."""
+    severity = "FATAL" if fatal else "ERROR"
+    code = "57014" if isinstance(error, _CancelledError) else _OTHER
+    code = next((one for kind, one in _CODES if isinstance(error, kind)), code)
+    fields = {b"S": severity, b"V": severity, b"C": code, b"M": shown_text(error.message)}
+    if error.detail:
+        fields[b"D"] = shown_text(str(error.detail))
+    if error.hint:
+        fields[b"H"] = shown_text(str(error.hint))
+    place = getattr(error, "place", None)
+    if place is not None:
+        fields[b"P"] = str(place.start + 1)
+    return wire.error_response(fields)
+
+
+def _oids(prepared: _Prepared) -> list[int]:
+    """The types of a statement's parameters: what the client said, or text."""
+    count = 0 if prepared.command is None else prepared.command.parameters
+    count = max(count, len(prepared.oids))
+    given = [*prepared.oids, *([0] * (count - len(prepared.oids)))]
+    return [one or TEXT for one in given]
+
+
+def _has_rows(portal: _Portal) -> bool:
+    command = portal.prepared.command
+    return command is not None and command.copy is None and command.tag is None

@@ -1,0 +1,242 @@
+"""What a statement that comes by PostgreSQL's protocol is, and how it is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nilometer.errors import InputError, SqlSyntaxError
+from nilometer.past.sandbox import Cancelling
+from nilometer.server.pg.catalog import SERVER_VERSION, PgCatalog, is_for_catalog
+from nilometer.server.scopes import Asker
+from nilometer.sql.parameters import constant_of
+from nilometer.sql.query_text import split_at_semicolons, tokenize
+
+if TYPE_CHECKING:
+    from nilometer.server.service import Service
+
+DIALECT: Final = "postgres"
+_QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+_COPY: Final = re.compile(
+    r"^\s*COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\s*(?:WITH\s*)?(?P<options>.*?);?\s*$", re.I | re.S
+)
+_COPY_TABLE: Final = re.compile(
+    r"^\s*COPY\s+(?P<table>\"[^\"]+\"|[\w.]+)\s*TO\s+STDOUT\s*(?:WITH\s*)?(?P<options>.*?);?\s*$",
+    re.I | re.S,
+)
+_SUBSCRIBE: Final = re.compile(
+    r"^\s*SUBSCRIBE\s+(?:TO\s+)?(?P<name>\"[^\"]+\"|\S+?)\s*;?\s*$", re.I
+)
+_SHOWN: Final = {
+    "server_version": SERVER_VERSION,
+    "server_encoding": "UTF8",
+    "client_encoding": "UTF8",
+    "timezone": "UTC",
+    "time zone": "UTC",
+    "datestyle": "ISO, MDY",
+    "intervalstyle": "postgres",
+    "transaction isolation level": "read committed",
+    "transaction_isolation": "read committed",
+    "default_transaction_isolation": "read committed",
+    "standard_conforming_strings": "on",
+    "search_path": "public",
+    "max_identifier_length": "63",
+    "is_superuser": "off",
+    "integer_datetimes": "on",
+}
+_TAGS: Final = {
+    "BEGIN": "BEGIN",
+    "START TRANSACTION": "START TRANSACTION",
+    "COMMIT": "COMMIT",
+    "END": "COMMIT",
+    "ROLLBACK": "ROLLBACK",
+    "ABORT": "ROLLBACK",
+    "SAVEPOINT": "SAVEPOINT",
+    "RELEASE": "RELEASE",
+    "SET": "SET",
+    "RESET": "RESET",
+    "DISCARD": "DISCARD ALL",
+    "DEALLOCATE": "DEALLOCATE",
+    "LISTEN": "LISTEN",
+    "UNLISTEN": "UNLISTEN",
+}
+"""Statements that have nothing to do here, each with what is said of it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a statement did."""
+
+    tag: str
+    rows: pa.Table | None = None
+    notice: str | None = None
+
+
+@dataclass(frozen=True)
+class CopyOut:
+    """COPY … TO STDOUT: rows as lines."""
+
+    query: str
+    is_csv: bool = False
+    has_header: bool = False
+    delimiter: str = "\t"
+    follows: str | None = None
+    """The query whose results are sent as they come, until the client ends it."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One statement of a text."""
+
+    text: str
+    tag: str | None = None
+    """Of one that has nothing to do."""
+    copy: CopyOut | None = None
+    parameters: int = 0
+    """How many `$n` it has."""
+    tree: exp.Query | None = field(default=None, compare=False)
+
+
+Values: TypeAlias = Sequence[object]
+
+
+def split_commands(text: str) -> list[str]:
+    """The statements of a text."""
+    found = []
+    for part in split_at_semicolons(tokenize(text)):
+        found.append(text[part[0].start : part[-1].end + 1])
+    return found
+
+
+def read_command(text: str) -> Command:
+    """What one statement is."""
+    if (copy := _read_copy(text)) is not None:
+        return Command(text, copy=copy)
+    words = text.lstrip(" \t\r\n(").upper().split(None, 2)
+    first = words[0].rstrip(";(") if words else ""
+    if tag := _TAGS.get(" ".join(words[:2])) or _TAGS.get(first):
+        return Command(text, tag=tag)
+    if first not in _QUERIES:
+        return Command(text)
+    try:
+        tree = sqlglot.parse_one(text, read=DIALECT)
+    except SqlglotError as error:
+        try:  # it may be a query of ours, with windows
+            sqlglot.parse_one(text, read="spark")
+        except SqlglotError:
+            raise SqlSyntaxError("cannot read the query", detail=_line(error)) from None
+        return Command(text)
+    if not isinstance(tree, exp.Query):
+        return Command(text)
+    numbers = [_number(one) for one in tree.find_all(exp.Parameter)]
+    return Command(text, parameters=max(numbers, default=0), tree=tree)
+
+
+def _line(error: SqlglotError) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
+
+
+def _number(parameter: exp.Parameter) -> int:
+    shown = parameter.name
+    if not shown.isdigit() or not 1 <= int(shown) <= 1000:
+        raise SqlSyntaxError(f"there is no parameter ${shown}", hint="write $1, $2, …")
+    return int(shown)
+
+
+def _read_copy(text: str) -> CopyOut | None:
+    found = _COPY.match(text)
+    query = None if found is None else found["query"]
+    if found is None:
+        found = _COPY_TABLE.match(text)
+        query = None if found is None else f"SELECT * FROM {found['table']}"
+    if found is None or query is None:
+        return None
+    options = found["options"].upper()
+    is_csv = "CSV" in options
+    chosen = re.search(r"DELIMITER\s*'(.)'", found["options"], re.I)
+    delimiter = chosen[1] if chosen else "," if is_csv else "\t"
+    header = bool(re.search(r"HEADER(?!\s+(FALSE|OFF|0))", options))
+    follows = _SUBSCRIBE.match(query)
+    name = None if follows is None else follows["name"].strip('"')
+    return CopyOut(query, is_csv, header, delimiter, name)
+
+
+class Statements:
+    """Answers statements for one client."""
+
+    def __init__(self, service: Service, catalog: PgCatalog, asker: Asker) -> None:
+        self._service = service
+        self._catalog = catalog
+        self._asker = asker
+
+    async def answer(
+        self, command: Command, values: Values, cancelling: Cancelling | None = None
+    ) -> Answer:
+        """Do what a statement says."""
+        if command.tag is not None:
+            return Answer(command.tag)
+        if command.tree is not None:
+            rows = await self._query(_bound(command.tree, values), cancelling)
+            return Answer(f"SELECT {len(rows)}", rows)
+        if (shown := _show(command.text)) is not None:
+            return Answer("SHOW", shown)
+        done = await self._service.execute(command.text, self._asker)
+        if done.rows is not None:
+            return Answer(f"SELECT {len(done.rows)}", done.rows)
+        return Answer(_tag_of(command.text), notice=done.message)
+
+    async def describe(self, command: Command) -> pa.Schema | None:
+        """The columns of an answer, before it is asked for."""
+        if command.tree is None:
+            shown = _show(command.text)
+            return None if shown is None else shown.schema
+        tree = _bound(command.tree, [None] * command.parameters)
+        none = (
+            exp.select("*")
+            .from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("_q"))))
+            .limit(0)
+        )
+        return (await self._query(none, None)).schema
+
+    async def _query(self, tree: exp.Query, cancelling: Cancelling | None) -> pa.Table:
+        if is_for_catalog(tree):
+            known = await self._service.stored_columns() if tree.find(exp.Table) else {}
+            return await self._service.look(lambda: self._catalog.answer(tree, known))
+        return await self._service.ask_past(tree, self._asker, cancelling)
+
+
+def _bound(tree: exp.Query, values: Values) -> exp.Query:
+    """The query with its parameters' values in their places, as constants of the tree."""
+    tree = tree.copy()
+    for node in list(tree.find_all(exp.Parameter)):
+        number = _number(node)
+        if number > len(values):
+            raise InputError(f"there is no value for ${number}")
+        node.replace(constant_of(values[number - 1]))
+    return tree
+
+
+def _show(text: str) -> pa.Table | None:
+    """SHOW of a setting; None: it is another statement."""
+    found = re.match(r"^\s*SHOW\s+([\w ]+?)\s*;?\s*$", text, re.I)
+    if found is None:
+        return None
+    name = found[1].lower()
+    if name not in _SHOWN:
+        return None
+    return pa.table({name.replace(" ", "_"): [_SHOWN[name]]})
+
+
+def _tag_of(text: str) -> str:
+    """What PostgreSQL would say was done."""
+    words = re.findall(r"[A-Za-z_]+", text.upper())[:2]
+    if words[:1] == ["INSERT"]:
+        return "INSERT 0 0"
+    return " ".join(words) or "OK"

@@ -1,0 +1,71 @@
+"""On which Spark a server runs its queries; read before anything that takes long is loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from nilometer.errors import InputError
+from nilometer.server.config_values import read_toml, table
+
+_MASTER: Final = re.compile(r"local(\[.+\])?|spark://\S+|k8s://\S+|yarn")
+_OURS: Final = {
+    "spark.sql.session.timeZone": "times are in UTC everywhere",
+    "spark.sql.streaming.stateStore.providerClass": "operators need this store of state",
+    "spark.sql.runSQLOnFiles": "a statement never names a file",
+    "spark.sql.variable.substitute": "a statement is what it says",
+    "spark.master": "write master = … instead",
+}
+"""What must not be set, and why."""
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The section [spark] of a configuration."""
+
+    master: str | None = None
+    """Of the cluster whose executors run queries; None: this machine."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark by their full names."""
+
+
+def read_spark_settings(config: Path | None, master: str | None) -> SparkSettings:
+    """What a file says, and the command line, which comes first."""
+    given = {} if config is None else table(read_toml(config).get("spark", {}), "spark")
+    found = spark_settings(given)
+    return found if master is None else SparkSettings(_checked(master), found.config)
+
+
+def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSettings:
+    """What a section says."""
+    master, config = None, {}
+    for key, value in given.items():
+        if key == "master":
+            master = _checked(str(value))
+            continue
+        if not key.startswith("spark."):
+            raise InputError(
+                f"the configuration has no spark.{key}",
+                hint='write master = "spark://…", or settings of Spark by their whole names, '
+                'such as "spark.executor.memory" = "4g"',
+            )
+        if key in _OURS:
+            raise InputError(f"{key} cannot be set", detail=_OURS[key])
+        if not isinstance(value, str | int | float):
+            raise InputError(f"{key} is a text or a number", detail=f"got {value!r}")
+        config[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return SparkSettings(master, config)
+
+
+def _checked(master: str) -> str:
+    if not _MASTER.fullmatch(master):
+        raise InputError(
+            "cannot use this master of Spark",
+            detail=f"got {master}",
+            hint="write spark://host:7077, k8s://https://host:6443, yarn, or local[4]; over Spark "
+            "Connect a server does not run, since its driver has to be in the server",
+        )
+    return master
