@@ -74,3 +74,9 @@ def __getattr__(name: str) -> Any:
     module = _LAZY[name]
     require_extras(f"nm.{name}", "client" if module == _CLIENT else "spark")
     return getattr(import_module(module), name)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext nilometer` in a notebook: the magic `%%nilometer`."""
+    require_extras("%load_ext nilometer", "client")
+    shell.register_magics(import_module("nilometer.notebook").NilometerMagics)

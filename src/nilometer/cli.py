@@ -1,4 +1,4 @@
-"""The command line: `nilometer demo | serve | sql | explain | sensors | tokens | experiments`."""
+"""The command line: `nilometer demo | serve | shell | sql | explain | backup | …`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,34 @@ from rich.console import Console
 from rich.text import Text
 
 from nilometer.commands import options
+from nilometer.commands.backup import backup, restore
+from nilometer.commands.check import check
+from nilometer.commands.command_options import (
+    CatalogOption,
+    DatabaseOption,
+    EngineOption,
+    FileOption,
+    LocalLimitOption,
+    LogsOption,
+    ParameterOption,
+    StatementArgument,
+    StreamOption,
+    TableOption,
+)
 from nilometer.commands.demo import demo
 from nilometer.commands.experiments import experiments_app
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
 from nilometer.commands.sensors import sensors_app
 from nilometer.commands.serve import serve
+from nilometer.commands.server_access import (
+    CaOption,
+    ServerOption,
+    TokenFileOption,
+    ask_server,
+)
+from nilometer.commands.shell_command import shell, start_shell
+from nilometer.commands.tables import safe_text
 from nilometer.commands.tokens import tokens_app
 from nilometer.errors import InputError, NilometerError
 from nilometer.version import VERSION
@@ -38,6 +60,10 @@ app.add_typer(sensors_app)
 app.add_typer(tokens_app)
 app.command()(demo)
 app.command()(serve)
+app.command()(backup)
+app.command()(restore)
+app.command()(check)
+app.command()(shell)
 
 
 class PlanFormat(StrEnum):
@@ -45,75 +71,6 @@ class PlanFormat(StrEnum):
 
     text = "text"
     dot = "dot"
-
-
-StatementArgument = Annotated[
-    str | None, typer.Argument(help="A query in quotes; or several, with ; between them.")
-]
-FileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE", help="Read the statements from a file; - is stdin."
-    ),
-]
-StreamOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stream",
-        metavar="NAME=PATH:TIMECOLUMN",
-        help="A stream: a file, or a folder of files, and the column that holds its time. "
-        "Numbers need a unit, A=a.csv:ts[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
-        "pattern, A=a.csv:\"ts[format 'dd-MMM-yyyy H:mm:ss']\". A=a.csv:start..end names two "
-        "columns, from one of which to the other a row counts. "
-        "With --follow the column may be left out: the time of arrival. May be repeated.",
-    ),
-]
-ParameterOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        metavar="NAME=VALUE",
-        help="What :NAME stands for in the statement: a number, text, or a constant such as "
-        "\"DATE '2026-01-31'\". Repeatable.",
-    ),
-]
-TableOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table", metavar="NAME=PATH", help="A static table, from a file or a folder. Repeatable."
-    ),
-]
-
-
-DatabaseOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--db",
-        metavar="FOLDER",
-        help="A database with sensors, tables and queries, kept in this folder; made if missing.",
-    ),
-]
-CatalogOption = Annotated[
-    str | None,
-    typer.Option("--catalog", metavar="URL", help="With --db: its catalog in PostgreSQL."),
-]
-LogsOption = Annotated[
-    str | None,
-    typer.Option("--logs", metavar="URI", help="With --db: its logs, such as s3://bucket/folder."),
-]
-
-
-EngineOption = Annotated[
-    options.EngineName,
-    typer.Option(
-        help="What answers: this process, at once, or Spark; auto takes this process for small "
-        "files where it gives what Spark would. EXPLAIN says which, and why."
-    ),
-]
-LocalLimitOption = Annotated[
-    int,
-    typer.Option(min=0, metavar="MEGABYTES", help="Up to how large files auto takes this process."),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -145,6 +102,9 @@ def sql(  # noqa: PLR0913  one argument per option
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
     logs: LogsOption = None,
+    server: ServerOption = None,
+    token_file: TokenFileOption = None,
+    ca: CaOption = None,
     form: Annotated[
         options.Format,
         typer.Option("--format", help="How the answer is written. Times are in UTC."),
@@ -239,6 +199,11 @@ def sql(  # noqa: PLR0913  one argument per option
       SELECT store, SUM(price) AS total FROM Sales [RANGE 1 HOUR] GROUP BY store"
     """
     sources = options.read_sources(stream or [], table or [])
+    kept = options.read_kept(db, catalog, logs)
+    asked = ask_server(server, token_file, ca, kept, "sql")
+    is_typed = sys.stdin.isatty() and sys.stdout.isatty()
+    if statement is None and file is None and is_typed and not (follow or catch_up):
+        start_shell(asked, kept, sources, form=form, param=param or [])
     following = None
     if follow or catch_up:
         late = options.read_durations("--lateness", lateness or [], sources.streams)
@@ -268,10 +233,11 @@ def sql(  # noqa: PLR0913  one argument per option
             buckets,
             moment,
             execution,
-            options.read_kept(db, catalog, logs),
+            kept,
             engine,
             local_limit,
             read_parameters(param or []),
+            asked,
         )
         run_sql(request, progress)
 
@@ -286,6 +252,9 @@ def explain(  # noqa: PLR0913, PLR0917  one argument for each option
     db: DatabaseOption = None,
     catalog: CatalogOption = None,
     logs: LogsOption = None,
+    server: ServerOption = None,
+    token_file: TokenFileOption = None,
+    ca: CaOption = None,
     form: Annotated[
         PlanFormat, typer.Option("--format", help="Text to read, or a graph for Graphviz.")
     ] = PlanFormat.text,
@@ -294,12 +263,13 @@ def explain(  # noqa: PLR0913, PLR0917  one argument for each option
 ) -> None:
     """Say what a query will do: its windows, what it keeps and for how long, its order of joins."""
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
+    kept = options.read_kept(db, catalog, logs)
+    asked = ask_server(server, token_file, ca, kept, "explain")
     with Progress(_errors()) as progress:
         from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
         from nilometer.commands.request import Request  # noqa: PLC0415  takes its time
         from nilometer.commands.run_sql import run_explain  # noqa: PLC0415
 
-        kept = options.read_kept(db, catalog, logs)
         values = read_parameters(param or [])
         request = Request(
             text,
@@ -308,6 +278,7 @@ def explain(  # noqa: PLR0913, PLR0917  one argument for each option
             engine=engine,
             local_megabytes=local_limit,
             parameters=values,
+            server=asked,
         )
         run_explain(request, form, progress)
 
@@ -339,5 +310,6 @@ def main() -> None:
 
 def _tell(error: str) -> None:
     """Say what went wrong, as it stands: an underlined place must not be wrapped."""
-    _errors().print(Text("error: ", style="red"), Text(error), sep="", soft_wrap=True)
+    told = Text(safe_text(error))
+    _errors().print(Text("error: ", style="red"), told, sep="", soft_wrap=True)
     sys.exit(1)

@@ -31,7 +31,7 @@ def connect(
     execution: str = "auto",
     heartbeat: Duration = "1s",
     limits: QueryLimits | None = None,
-    most_queries: int | None = None,
+    max_queries: int | None = None,
     delivery_folders: Sequence[str | Path] = (),
 ) -> Database: ...
 def connect(

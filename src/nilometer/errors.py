@@ -97,6 +97,14 @@ class InputError(NilometerError):
     """A stream that was declared in a way that cannot work."""
 
 
+class InUseError(InputError):
+    """A database or a catalog that another process has open."""
+
+
+class NoStreamError(InputError):
+    """A query over tables alone, which is answered once: there is nothing to follow."""
+
+
 class OnlySparkError(InputError):
     """What this process might read or compute otherwise than Spark does, so it does not."""
 
@@ -115,6 +123,10 @@ class UnavailableError(PredicateError):
 
 class CheckpointError(NilometerError):
     """A checkpoint that belongs to another query, or to another number of buckets."""
+
+
+class BackupError(NilometerError):
+    """A backup that cannot be made, is not there, or is damaged."""
 
 
 class LogError(NilometerError):
@@ -282,12 +294,20 @@ class NameTakenError(SqlError):
     """A name that something else has already."""
 
 
+class ChangedError(InputError):
+    """What is to be replaced is not what it was when somebody looked at it."""
+
+
 class AmbiguousNameError(SqlError):
     """A name that could mean several things."""
 
 
 class SqlTypeError(SqlError):
     """Values of types that do not go together."""
+
+
+class GoesOnError(SqlError):
+    """A query over streams, which has no last row: it is followed, not answered."""
 
 
 class SqlWindowError(SqlError):

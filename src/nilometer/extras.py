@@ -9,17 +9,30 @@ from typing import Final
 
 from nilometer.errors import InstallationError
 
+_CLIENT: Final = ("httpx",)
 _SPARK: Final = ("pyspark",)
 _DELIVERIES: Final = ("httpx", "paho")
 
 PACKAGES: Final = MappingProxyType(
     {
-        "client": ("httpx",),
+        "client": _CLIENT,
         "deliveries": _DELIVERIES,
         "experiments": ("matplotlib",),
+        "history": ("duckdb",),
+        "kafka": ("confluent_kafka",),
         "mining": ("scipy", "sklearn", "stumpy", "threadpoolctl"),
         "postgres": ("psycopg",),
-        "server": (*_DELIVERIES, *_SPARK, "fastapi", "nicegui", "prometheus_client", "uvicorn"),
+        "server": (
+            *_DELIVERIES,
+            *_SPARK,
+            "duckdb",
+            "fastapi",
+            "nicegui",
+            "prometheus_client",
+            "prompt_toolkit",
+            "uvicorn",
+        ),
+        "shell": (*_CLIENT, "prompt_toolkit"),
         "spark": _SPARK,
     }
 )
@@ -41,6 +54,17 @@ def require_packages(what: str, extra: str, packages: Iterable[str]) -> None:
     """
     if missing := _missing(packages):
         _refuse(what, {extra: missing})
+
+
+def require_package(what: str, package: str) -> None:
+    """Refuse what needs a package that no extra brings, if it is not installed.
+
+    >>> require_package("plot()", "not_there")
+    Traceback (most recent call last):
+    nilometer.errors.InstallationError: plot() needs not_there: pip install not_there
+    """
+    if _missing([package]):
+        raise InstallationError(f"{what} needs {package}: pip install {package}")
 
 
 def _missing(packages: Iterable[str]) -> list[str]:

@@ -5,7 +5,9 @@ from nilometer.extras import require_extras
 require_extras("this", "client")
 
 from nilometer.client.async_client import AsyncClient, AsyncFollowing, AsyncQuery
-from nilometer.client.client import Client, Following, Query
+from nilometer.client.client import Client, Query
+from nilometer.client.follow_rows import Following
+from nilometer.client.live import LiveAnswer
 from nilometer.client.rows import Answer, Page, Rows
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "AsyncQuery",
     "Client",
     "Following",
+    "LiveAnswer",
     "Page",
     "Query",
     "Rows",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 import httpx
@@ -21,11 +22,15 @@ from nilometer.client.connection import (
     request_of,
     unreachable,
 )
-from nilometer.client.following import FollowState, LostError, OnReconnect
-from nilometer.client.rows import Answer, Page, Rows
+from nilometer.client.downloads import Download, download_of
+from nilometer.client.following import FollowState, LostError, OnBase, OnReconnect
+from nilometer.client.rows import Answer, Page, Rows, polars_of
+from nilometer.client.time_range import time_range
+from nilometer.errors import NotFoundError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 _Value = TypeVar("_Value")
 _Item = TypeVar("_Item", dict[str, Any], pa.RecordBatch)
@@ -69,6 +74,14 @@ class AsyncClient:
         """All named queries, and how they are doing."""
         return await self.run(calls.list_of("queries"))
 
+    async def back_up(self, destination: str | None = None) -> dict[str, Any]:
+        """Let the server back up its database, where its configuration allows that."""
+        return await self.run(calls.back_up(destination))
+
+    async def put_dashboard(self, name: str, dashboard: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a dashboard of the console: its title and panels, as they are exported."""
+        return await self.run(calls.put_dashboard(name, dashboard))
+
     async def streams(self) -> list[dict[str, Any]]:
         """All streams and sensor tables, and how they are doing."""
         return await self.run(calls.list_of("streams"))
@@ -76,6 +89,12 @@ class AsyncClient:
     async def sensors(self) -> list[dict[str, Any]]:
         """The sensors that some query needs at present."""
         return await self.run(calls.list_of("sensors"))
+
+    async def try_sensor(
+        self, stream: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
+    ) -> dict[str, Any]:
+        """Let the server read one sensor for a while: what it sends; nothing of it is kept."""
+        return await self.run(calls.try_sensor(stream, sensor, seconds, rows))
 
     async def explain(
         self,
@@ -88,6 +107,51 @@ class AsyncClient:
         """What a query would do; `form` is text, or dot for Graphviz."""
         given = {**(parameters or {}), **values}
         return await self.run(calls.explain(statement, form, given))
+
+    async def download(
+        self,
+        name: str,
+        path: str | Path,
+        *,
+        form: str | None = None,
+        start: str | datetime | None = None,
+        end: str | datetime | None = None,
+        columns: Sequence[str] = (),
+        per: Sequence[str] = (),
+        bucket: str | None = None,
+        points: int | None = None,
+        answer: bool = False,
+    ) -> Path:
+        """Store rows of a query or stream in a file, which is whole or not there; its path.
+
+        form        csv, jsonl, arrow (an IPC stream) or parquet; without, by the file's name.
+        start, end  only rows with times in this closed range, in UTC unless they name a zone.
+        columns     only these; with bucket or points, the columns of numbers that matter.
+        bucket      such as "1 minute": the least, greatest and mean values of every minute.
+        points      so many rows that look the same in a chart, by the values of one column.
+        per         columns that tell series apart, with bucket or points.
+        answer      of a query whose answer changes: the answer, not its changes.
+
+        >>> await client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP
+        """
+        wanted = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
+        *first, last = wanted.calls
+        for call in first:
+            with suppress(NotFoundError):
+                return await self._save(call, wanted)
+        return await self._save(last, wanted)
+
+    async def _save(self, call: Call[None], wanted: Download) -> Path:
+        try:
+            async with self._http.stream(**request_of(call)) as response:
+                if not response.is_success:
+                    call.finish(reply_of(response, await response.aread()))
+                with wanted.writing() as file:
+                    async for piece in response.aiter_bytes():
+                        file.write(piece)
+        except (httpx.TransportError, httpx.StreamError) as error:
+            raise unreachable(error, self._http.base_url) from error
+        return wanted.path
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -141,6 +205,7 @@ class AsyncQuery:
         batches: Literal[False] = ...,
         patience: float | None = ...,
         on_reconnect: OnReconnect | None = ...,
+        on_base: OnBase | None = ...,
     ) -> AsyncFollowing[dict[str, Any]]: ...
 
     @overload
@@ -151,6 +216,7 @@ class AsyncQuery:
         batches: Literal[True],
         patience: float | None = ...,
         on_reconnect: OnReconnect | None = ...,
+        on_base: OnBase | None = ...,
     ) -> AsyncFollowing[pa.RecordBatch]: ...
 
     def follow(
@@ -160,9 +226,12 @@ class AsyncQuery:
         batches: bool = False,
         patience: float | None = None,
         on_reconnect: OnReconnect | None = None,
+        on_base: OnBase | None = None,
     ) -> AsyncFollowing[Any]:
         """Iterate over the rows as they come, each once, whatever happens to the connection."""
-        state = FollowState(self.name, start, patience=patience, on_reconnect=on_reconnect)
+        state = FollowState(
+            self.name, start, patience=patience, on_reconnect=on_reconnect, on_base=on_base
+        )
         return AsyncFollowing(self._client, state, batches)
 
     async def page(self, start: str = "start", *, limit: int = 1000) -> Page:
@@ -173,18 +242,43 @@ class AsyncQuery:
         """The current answer of a changelog query, with the offset from which to follow it."""
         return await self._client.run(calls.answer(self.name, limit))
 
-    async def to_arrow(self, *, limit: int | None = None, start: str = "start") -> pa.Table:
-        """The rows that are stored now, at most so many."""
-        pages, tables = calls.Pages(self.name, start, limit), []
-        while (call := pages.next()) is not None:
-            page = await self._client.run(call)
+    async def to_arrow(
+        self,
+        *,
+        limit: int | None = None,
+        start: str | datetime = "start",
+        end: str | datetime | None = None,
+    ) -> pa.Table:
+        """The rows that are stored now; see `Query.to_arrow`."""
+        call = time_range(self.name, start, end, limit)
+        if call is not None:
+            return await self._client.run(call)
+        pages, tables = calls.Pages(self.name, str(start), limit), []
+        while (wanted := pages.next()) is not None:
+            page = await self._client.run(wanted)
             pages.got(page)
             tables.append(page.table)
         return pa.concat_tables(tables)
 
-    async def to_pandas(self, *, limit: int | None = None, start: str = "start") -> pd.DataFrame:
-        """The rows that are stored now, at most so many."""
-        return (await self.to_arrow(limit=limit, start=start)).to_pandas()
+    async def to_pandas(
+        self,
+        *,
+        limit: int | None = None,
+        start: str | datetime = "start",
+        end: str | datetime | None = None,
+    ) -> pd.DataFrame:
+        """The same as a DataFrame of pandas."""
+        return (await self.to_arrow(limit=limit, start=start, end=end)).to_pandas()
+
+    async def to_polars(
+        self,
+        *,
+        limit: int | None = None,
+        start: str | datetime = "start",
+        end: str | datetime | None = None,
+    ) -> pl.DataFrame:
+        """The same as a DataFrame of polars."""
+        return polars_of(await self.to_arrow(limit=limit, start=start, end=end))
 
     async def status(self) -> dict[str, Any]:
         """How the query is doing."""
@@ -230,6 +324,16 @@ class AsyncFollowing(AsyncIterator[_Item]):
     def phase(self) -> str | None:
         """What the query does, if that has changed since: running, stopped, failed, restarting."""
         return self._state.phase
+
+    @property
+    def error(self) -> str | None:
+        """Why the query has failed, if it has."""
+        return self._state.error
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection is lost, and is being made again."""
+        return self._state.is_lost
 
     async def __anext__(self) -> _Item:
         return await anext(self._items)

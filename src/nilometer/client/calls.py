@@ -37,7 +37,7 @@ class Call(Generic[Value]):
     path: str
     read: Callable[[Reply], Value]
     body: Mapping[str, Any] | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str | list[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def finish(self, reply: Reply) -> Value:
@@ -74,8 +74,21 @@ def find_or_create(text: str, name: str | None, temporary: bool | None) -> Call[
     return Call("POST", "/queries", read_json, body)
 
 
+def try_sensor(stream: str, sensor: str | None, seconds: float, rows: int) -> Call[dict[str, Any]]:
+    body = {"stream": stream, "sensor": sensor, "seconds": seconds, "rows": rows}
+    return Call("POST", "/sensors/try", read_json, body)
+
+
+def back_up(destination: str | None) -> Call[dict[str, Any]]:
+    return Call("POST", "/backups", read_json, {"destination": destination})
+
+
 def list_of(what: str) -> Call[list[dict[str, Any]]]:
     return Call("GET", f"/{what}", read_json)
+
+
+def put_dashboard(name: str, dashboard: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    return Call("PUT", f"/dashboards/{quote(name, safe='')}", read_json, dashboard)
 
 
 def status(query: str) -> Call[dict[str, Any]]:
@@ -100,18 +113,27 @@ def drop(query: str) -> Call[None]:
 
 def page(query: str, start: str, limit: int) -> Call[Page]:
     """Stored rows; `start` is start, now, latest, or an offset."""
-    params = {**_begin(start), "limit": str(limit), "format": "arrow", "follow": "false"}
+    params: dict[str, str | list[str]] = {
+        **_begin(start),
+        "limit": str(limit),
+        "format": "arrow",
+        "follow": "false",
+    }
     return Call("GET", f"{_query(query)}/results", read_page, params=params)
 
 
 def answer(query: str, limit: int) -> Call[Answer]:
-    params = {"limit": str(limit), "format": "arrow"}
+    params: dict[str, str | list[str]] = {"limit": str(limit), "format": "arrow"}
     return Call("GET", f"{_query(query)}/answer", read_answer, params=params)
 
 
 def follow(query: str, start: str) -> Call[None]:
     """Rows as they come; the reply is read as it comes, too."""
-    params = {**_begin(start), "format": "arrow", "follow": "true"}
+    params: dict[str, str | list[str]] = {
+        **_begin(start),
+        "format": "arrow",
+        "follow": "true",
+    }
     return Call("GET", f"{_query(query)}/results", read_nothing, params=params)
 
 

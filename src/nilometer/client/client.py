@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ssl
-import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from weakref import WeakSet
 
 import httpx
 import pyarrow as pa
@@ -21,14 +22,19 @@ from nilometer.client.connection import (
     request_of,
     unreachable,
 )
-from nilometer.client.following import FollowState, LostError, OnReconnect
-from nilometer.client.rows import Answer, Page, Rows
+from nilometer.client.downloads import Download, download_of
+from nilometer.client.follow_rows import Following
+from nilometer.client.following import FollowState, LostError, OnBase, OnReconnect
+from nilometer.client.live import LiveAnswer
+from nilometer.client.rows import Answer, Page, Rows, polars_of
+from nilometer.client.time_range import time_range
+from nilometer.errors import NotFoundError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 _Value = TypeVar("_Value")
-_Item = TypeVar("_Item", dict[str, Any], pa.RecordBatch)
 
 
 class Client:
@@ -53,6 +59,7 @@ class Client:
         verify: bool | str | ssl.SSLContext = True,
     ) -> None:
         self._http = httpx.Client(**http_options(url, token, timeout, verify))
+        self._live: WeakSet[LiveAnswer] = WeakSet()
 
     def execute(
         self, statement: str, *, parameters: Mapping[str, object] | None = None, **values: object
@@ -74,6 +81,14 @@ class Client:
         """All named queries, and how they are doing."""
         return self.run(calls.list_of("queries"))
 
+    def back_up(self, destination: str | None = None) -> dict[str, Any]:
+        """Let the server back up its database, where its configuration allows that."""
+        return self.run(calls.back_up(destination))
+
+    def put_dashboard(self, name: str, dashboard: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a dashboard of the console: its title and panels, as they are exported."""
+        return self.run(calls.put_dashboard(name, dashboard))
+
     def streams(self) -> list[dict[str, Any]]:
         """All streams and sensor tables, and how they are doing."""
         return self.run(calls.list_of("streams"))
@@ -81,6 +96,12 @@ class Client:
     def sensors(self) -> list[dict[str, Any]]:
         """The sensors that some query needs at present."""
         return self.run(calls.list_of("sensors"))
+
+    def try_sensor(
+        self, stream: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
+    ) -> dict[str, Any]:
+        """Let the server read one sensor for a while: what it sends; nothing of it is kept."""
+        return self.run(calls.try_sensor(stream, sensor, seconds, rows))
 
     def explain(
         self,
@@ -94,8 +115,62 @@ class Client:
         given = {**(parameters or {}), **values}
         return self.run(calls.explain(statement, form, given))
 
+    def download(
+        self,
+        name: str,
+        path: str | Path,
+        *,
+        form: str | None = None,
+        start: str | datetime | None = None,
+        end: str | datetime | None = None,
+        columns: Sequence[str] = (),
+        per: Sequence[str] = (),
+        bucket: str | None = None,
+        points: int | None = None,
+        answer: bool = False,
+    ) -> Path:
+        """Store rows of a query or stream in a file, which is whole or not there; its path.
+
+        form        csv, jsonl, arrow (an IPC stream) or parquet; without, by the file's name.
+        start, end  only rows with times in this closed range, in UTC unless they name a zone.
+        columns     only these; with bucket or points, the columns of numbers that matter.
+        bucket      such as "1 minute": the least, greatest and mean values of every minute.
+        points      so many rows that look the same in a chart, by the values of one column.
+        per         columns that tell series apart, with bucket or points.
+        answer      of a query whose answer changes: the answer, not its changes.
+
+        >>> client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP
+        """
+        wanted = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
+        *first, last = wanted.calls
+        for call in first:
+            with suppress(NotFoundError):
+                return self._save(call, wanted)
+        return self._save(last, wanted)
+
+    def _save(self, call: Call[None], wanted: Download) -> Path:
+        try:
+            with self._http.stream(**request_of(call)) as response:
+                if not response.is_success:
+                    call.finish(reply_of(response, response.read()))
+                with wanted.writing() as file:
+                    for piece in response.iter_bytes():
+                        file.write(piece)
+        except (httpx.TransportError, httpx.StreamError) as error:
+            raise unreachable(error, self._http.base_url) from error
+        return wanted.path
+
     def close(self) -> None:
+        """Close the connections, and the live answers that need them."""
+        for live in list(self._live):
+            live.close()
         self._http.close()
+
+    def keep_live(self, query: Query, newest: int, patience: float | None) -> LiveAnswer:
+        """A live answer, which ends with this client if not before."""
+        made = LiveAnswer(self, query, newest, patience)
+        self._live.add(made)
+        return made
 
     def __enter__(self) -> Self:
         return self
@@ -111,12 +186,19 @@ class Client:
             raise unreachable(error, self._http.base_url) from error
         return call.finish(reply_of(response, response.content))
 
-    def listen(self, state: FollowState) -> Generator[bytes, None, None]:
-        """What comes over one connection; raises LostError when it ends."""
+    def listen(
+        self, state: FollowState, opened: Callable[[httpx.Response], None] | None = None
+    ) -> Generator[bytes, None, None]:
+        """What comes over one connection; raises LostError when it ends.
+
+        `opened` is called with the response before its content is read.
+        """
         request = self._http.build_request(**request_of(state.call()), timeout=listening_timeout())
         try:
             response = self._http.send(request, stream=True)
             with closing(response):
+                if opened is not None:
+                    opened(response)
                 content = b"" if response.status_code == httpx.codes.OK else response.read()
                 state.check(reply_of(response, content))
                 yield from response.iter_raw()
@@ -146,6 +228,7 @@ class Query:
         batches: Literal[False] = ...,
         patience: float | None = ...,
         on_reconnect: OnReconnect | None = ...,
+        on_base: OnBase | None = ...,
     ) -> Following[dict[str, Any]]: ...
 
     @overload
@@ -156,6 +239,7 @@ class Query:
         batches: Literal[True],
         patience: float | None = ...,
         on_reconnect: OnReconnect | None = ...,
+        on_base: OnBase | None = ...,
     ) -> Following[pa.RecordBatch]: ...
 
     def follow(
@@ -165,6 +249,7 @@ class Query:
         batches: bool = False,
         patience: float | None = None,
         on_reconnect: OnReconnect | None = None,
+        on_base: OnBase | None = None,
     ) -> Following[Any]:
         """Iterate over the rows as they come, each once, whatever happens to the connection.
 
@@ -172,9 +257,24 @@ class Query:
         batches       Arrow record batches instead of rows, which are dicts.
         patience      seconds without a connection after which it gives up; None: never.
         on_reconnect  is called with the error and the pause when the connection was lost.
+        on_base       is called when changes are gone that were not told yet: forget all that
+                      were; the answer in their place follows. Without it LogGapError is raised.
         """
-        state = FollowState(self.name, start, patience=patience, on_reconnect=on_reconnect)
+        state = FollowState(
+            self.name, start, patience=patience, on_reconnect=on_reconnect, on_base=on_base
+        )
         return Following(self._client, state, batches)
+
+    def live(self, *, newest: int = 1000, patience: float | None = None) -> LiveAnswer:
+        """The answer that keeps itself current: that of a changelog query, or the newest rows.
+
+        newest    so many rows are kept of results that are only added to.
+        patience  seconds without a connection after which it gives up; None: never.
+
+        >>> with client.query("mean").live() as live:  # doctest: +SKIP
+        ...     live.wait(timeout=60)
+        """
+        return self._client.keep_live(self, newest, patience)
 
     def page(self, start: str = "start", *, limit: int = 1000) -> Page:
         """Stored rows after an offset, from the "start", or the "latest" ones."""
@@ -184,13 +284,43 @@ class Query:
         """The current answer of a changelog query, with the offset from which to follow it."""
         return self._client.run(calls.answer(self.name, limit))
 
-    def to_arrow(self, *, limit: int | None = None, start: str = "start") -> pa.Table:
-        """The rows that are stored now, at most so many."""
-        return pa.concat_tables(page.table for page in self._pages(start, limit))
+    def to_arrow(
+        self,
+        *,
+        limit: int | None = None,
+        start: str | datetime = "start",
+        end: str | datetime | None = None,
+    ) -> pa.Table:
+        """The rows that are stored now.
 
-    def to_pandas(self, *, limit: int | None = None, start: str = "start") -> pd.DataFrame:
-        """The rows that are stored now, at most so many."""
-        return self.to_arrow(limit=limit, start=start).to_pandas()
+        limit  at most so many.
+        start  "start", "latest", an offset, or an instant: only rows with times from then on.
+        end    only rows with times up to this instant; in UTC unless it names a zone.
+        """
+        call = time_range(self.name, start, end, limit)
+        if call is not None:
+            return self._client.run(call)
+        return pa.concat_tables(page.table for page in self._pages(str(start), limit))
+
+    def to_pandas(
+        self,
+        *,
+        limit: int | None = None,
+        start: str | datetime = "start",
+        end: str | datetime | None = None,
+    ) -> pd.DataFrame:
+        """The same as a DataFrame of pandas."""
+        return self.to_arrow(limit=limit, start=start, end=end).to_pandas()
+
+    def to_polars(
+        self,
+        *,
+        limit: int | None = None,
+        start: str | datetime = "start",
+        end: str | datetime | None = None,
+    ) -> pl.DataFrame:
+        """The same as a DataFrame of polars."""
+        return polars_of(self.to_arrow(limit=limit, start=start, end=end))
 
     def status(self) -> dict[str, Any]:
         """How the query is doing."""
@@ -218,50 +348,3 @@ class Query:
             page = self._client.run(call)
             pages.got(page)
             yield page
-
-
-class Following(Iterator[_Item]):
-    """The results of a query as they come; reconnects by itself and goes on at its offset."""
-
-    def __init__(self, client: Client, state: FollowState, batches: bool) -> None:
-        self._client = client
-        self._state = state
-        self._take = state.batches if batches else state.rows
-        self._items: Generator[_Item, None, None] = self._follow()
-
-    @property
-    def offset(self) -> str:
-        """The place after all rows that were yielded: give it to `follow` to go on there."""
-        return self._state.offset
-
-    @property
-    def watermark(self) -> datetime | None:
-        """No row that follows has an earlier time; None if that is not known."""
-        return self._state.watermark
-
-    @property
-    def phase(self) -> str | None:
-        """What the query does, if that has changed since: running, stopped, failed, restarting."""
-        return self._state.phase
-
-    def __next__(self) -> _Item:
-        return next(self._items)
-
-    def close(self) -> None:
-        """Follow no more."""
-        self._items.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _follow(self) -> Generator[Any, None, None]:
-        while True:
-            try:
-                with closing(self._client.listen(self._state)) as connection:
-                    for data in connection:
-                        yield from self._take(data)
-            except LostError as lost:
-                time.sleep(self._state.lost(lost.why))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -27,7 +29,7 @@ def http_options(
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
-            "this is no address of a server",
+            "this is not an address of a server",
             detail=f"got {url!r}",
             hint="write it as http://127.0.0.1:8642 or https://…",
         )
@@ -60,6 +62,16 @@ def listening_timeout() -> httpx.Timeout:
     return httpx.Timeout(SILENCE, connect=CONNECT_WITHIN)
 
 
+def cut_off(response: httpx.Response) -> None:
+    """End a reply that another thread reads: it does not wait any longer for what comes."""
+    stream = response.extensions.get("network_stream")
+    found = None if stream is None else stream.get_extra_info("socket")
+    if isinstance(found, socket.socket):
+        with suppress(OSError):
+            # Not that of an SSLSocket, which takes from the reader what it reads with.
+            socket.socket.shutdown(found, socket.SHUT_RDWR)
+
+
 def reply_of(response: httpx.Response, content: bytes) -> Reply:
     headers: Mapping[str, str] = {key.lower(): value for key, value in response.headers.items()}
     return Reply(response.status_code, headers, content)
@@ -68,6 +80,12 @@ def reply_of(response: httpx.Response, content: bytes) -> Reply:
 def unreachable(error: Exception, url: object) -> UnreachableError:
     """What a failure of the connection means to the user."""
     what = str(error) or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in what:
+        return UnreachableError(
+            "the server is not known to be the one that was meant",
+            detail=f"{url}: {what}",
+            hint="name a file with the certificates to be trusted: --ca, or verify= in Python",
+        )
     return UnreachableError(
         "the server cannot be reached",
         detail=f"{url}: {what}",

@@ -32,6 +32,13 @@ OnReconnect = Callable[[NilometerError, float], None]
 """Called with why the connection was lost, and after how many seconds it is tried again."""
 
 
+OnBase = Callable[[int], None]
+"""Called when changes are gone that were not told yet: all that were told are to be forgotten.
+
+What follows is the answer in place of them, so many rows, and then the changes after it.
+"""
+
+
 class FollowState:
     """How far one who follows a query has come; knows no connection, and keeps no rows."""
 
@@ -42,6 +49,7 @@ class FollowState:
         *,
         patience: float | None = None,
         on_reconnect: OnReconnect | None = None,
+        on_base: OnBase | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """`patience`: seconds without a connection after which it gives up; None: never."""
@@ -52,6 +60,7 @@ class FollowState:
         self._at = start
         self._patience = patience
         self._on_reconnect = on_reconnect
+        self._on_base = on_base
         self._clock = clock
         self._messages = ArrowMessages()
         self._failures = 0
@@ -61,6 +70,11 @@ class FollowState:
     def offset(self) -> str:
         """The place after all rows that were handed out; before the first word, the start."""
         return self._at
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is no connection at present, and there was one or should be."""
+        return self._lost_since is not None
 
     def call(self) -> Call[None]:
         """What to ask for, at first and after every loss of the connection."""
@@ -95,6 +109,12 @@ class FollowState:
                 yield row
             self._note(batch)
 
+    def told(self, data: bytes) -> Iterator[Batch]:
+        """All batches, also those without rows, once what stands beside the rows is noted."""
+        for batch in self._heard(data):
+            self._note(batch)
+            yield batch
+
     def lost(self, why: NilometerError) -> float:
         """The connection is lost: after how many seconds to try again; raises if patience ends."""
         now = self._clock()
@@ -128,6 +148,10 @@ class FollowState:
         match said.get("event"):
             case "gap":
                 raise make_gap(data, said.get("offset"))
+            case "base":
+                if self._on_base is None:
+                    raise make_gap({**data, "rows": data["gone"]}, said.get("offset"))
+                self._on_base(data["rows"])
             case "end":
                 error = make_error(data["error"])
                 raise LostError(error) if isinstance(error, ClosedError) else error

@@ -42,11 +42,11 @@ def value_from_json(given: object) -> object:
     if not isinstance(given, Mapping):
         if given is None or isinstance(given, bool | int | float | str):
             return given
-        raise InputError("a parameter is no value", detail=f"got {type(given).__name__}")
+        raise InputError("a parameter is not a value", detail=f"got {type(given).__name__}")
     name, text = given.get("type"), given.get("value")
     if set(given) != {"type", "value"} or name not in _TYPES or not isinstance(text, str):
         raise InputError(
-            "a parameter is no value",
+            "a parameter is not a value",
             hint=f'write {{"type": …, "value": "…"}}, the type one of {", ".join(_TYPES)}',
         )
     try:

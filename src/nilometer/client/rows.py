@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from nilometer.client.html_table import html_table
+from nilometer.client.plotting import plot_table
+from nilometer.extras import require_package
+
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    from matplotlib.axes import Axes
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,8 +46,32 @@ class Rows:
     def to_arrow(self) -> pa.Table:
         return self.table
 
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        return html_table(self.table, self.message, is_cut=self.is_cut)
+
     def to_pandas(self) -> pd.DataFrame:
         return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        return polars_of(self.table)
+
+    def plot(
+        self,
+        x: str | None = None,
+        y: str | Sequence[str] | None = None,
+        *,
+        per: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw them as lines over time with matplotlib; the axes.
+
+        x    the column of times; without, `_time` or the first one.
+        y    the columns of numbers; without, all.
+        per  the column that tells series apart; without, the only column of text, if there is one.
+        ax   where to draw; without, on axes of its own.
+        """
+        return plot_table(self.table, x, y, per, ax)
 
 
 @dataclass(frozen=True)
@@ -63,6 +94,12 @@ class Answer(Rows):
     """None as long as nothing is known for certain."""
     offset: str = ""
     """Following from here gives every change after the instant, and no other."""
+
+
+def polars_of(table: pa.Table) -> pl.DataFrame:
+    """Rows as a DataFrame of polars, which nobody has to have."""
+    require_package("to_polars()", "polars")
+    return import_module("polars").from_arrow(table)
 
 
 def instant_of(micros: str | None) -> datetime | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from nilometer.errors import InputError
 
 _NOTE: Final = "nilometer-output.json"
+_COMMANDS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""Bytes that a terminal would obey; ends of lines and tabs are not among them."""
 
 
 @contextmanager
@@ -21,8 +24,9 @@ def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
     """The standard output, or a file: what it held before stays if anything goes wrong."""
     if path is None:
         sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        out = sys.stdout.buffer
+        yield cast(BinaryIO, ForTerminal(out)) if sys.stdout.isatty() else out
+        out.flush()
         return
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -32,6 +36,25 @@ def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
             os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class ForTerminal:
+    """Takes lines for a terminal: what would command it is written as text."""
+
+    out: BinaryIO
+
+    def write(self, data: bytes | memoryview) -> int:
+        return self.out.write(without_commands(bytes(data)))
+
+
+def without_commands(data: bytes) -> bytes:
+    r"""Lines in which nothing commands a terminal.
+
+    >>> without_commands(b"a\x1b[2J\xc2\x9b\n")
+    b'a\\x1b[2J\\x9b\n'
+    """
+    return _COMMANDS.sub(lambda found: b"\\x%02x" % found[0][-1], data)
 
 
 @dataclass(frozen=True)

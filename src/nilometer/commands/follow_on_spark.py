@@ -81,7 +81,7 @@ class Reports:
 
     def take(self, reports: Sequence[Any]) -> None:
         """Take in the reports that are new."""
-        if reports and reports[-1]["inputRowsPerSecond"] >= 0:  # at first it is no number
+        if reports and reports[-1]["inputRowsPerSecond"] >= 0:  # at first it is not a number
             self.tally.rate = reports[-1]["inputRowsPerSecond"]
         for report in reports:
             if report["batchId"] < self._next:

@@ -28,11 +28,12 @@ def read_parameters(given: Sequence[str]) -> dict[str, object]:
             )
         if name in found:
             raise InputError(f"the parameter :{name} is given twice", hint="leave one of them out")
-        found[name] = _value(value.strip())
+        found[name] = read_value(value.strip())
     return found
 
 
-def _value(text: str) -> object:
+def read_value(text: str) -> object:
+    """A constant as SQL writes it, or else the text itself."""
     try:
         return constant_value(read_expression(text), text)
     except SqlError:

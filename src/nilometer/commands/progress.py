@@ -36,6 +36,10 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Say no more."""
         self._timer.cancel()
         with self._lock:
             self._open = False

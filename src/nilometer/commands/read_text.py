@@ -20,8 +20,13 @@ def read_text(statement: str | None, file: str | None) -> str:
         return str(statement)
     if file == "-":
         return sys.stdin.read()
+    return read_file(file)
+
+
+def read_file(file: str) -> str:
+    """The text of a file of statements."""
     try:
-        return Path(file).read_text(encoding="utf-8-sig")
+        return Path(file).expanduser().read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {file}", detail=error.strerror) from None
     except UnicodeDecodeError:

@@ -16,6 +16,7 @@ from nilometer.commands.options import (
     Output,
     Sources,
 )
+from nilometer.commands.server_access import Server
 from nilometer.commands.statements import OneStatement, split_statements
 from nilometer.errors import InputError
 
@@ -36,6 +37,8 @@ class Request:
     local_megabytes: int = LOCAL_MEGABYTES
     """Up to which size of all files the local engine is chosen."""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    server: Server | None = None
+    """Who answers instead of this process."""
 
     def __post_init__(self) -> None:
         for stream in self.sources.streams:

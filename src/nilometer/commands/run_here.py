@@ -167,7 +167,7 @@ def _require_fitting(request: Request, statements: Sequence[OneStatement]) -> No
     if request.kept is not None:
         raise OnlySparkError("a database that is kept is Spark's")
     if not all(one.is_query for one in statements):
-        raise OnlySparkError("a statement is no query")
+        raise OnlySparkError("a statement is not a query")
     if request.follow is not None and request.follow.checkpoint is not None:
         raise OnlySparkError("checkpoints are Spark's")
 

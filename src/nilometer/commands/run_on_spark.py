@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from nilometer.commands.answers import in_shown_order, require_names
+from nilometer.commands.arrow_answer import ArrowAnswer
 from nilometer.commands.follow_on_spark import follow_query
 from nilometer.commands.options import Follow, Format, Moment, Source
 from nilometer.commands.progress import Progress
@@ -38,7 +39,7 @@ def run_on_spark(
     request: Request, statements: Sequence[OneStatement], progress: Progress, engine: str
 ) -> None:
     """Answer the statements in order; `engine` says below plans why it is Spark that does."""
-    with _database(request, progress) as db, open_screen(request.output) as screen:
+    with open_database(request, progress) as db, open_screen(request.output) as screen:
         for number, statement in enumerate(statements):
             progress.say(f"Statement {number + 1} of {len(statements)}")
             if number:
@@ -60,13 +61,13 @@ def explain_on_spark(
     engine: str,
 ) -> None:
     """Say what the statements would do."""
-    with _database(request, progress) as db:
+    with open_database(request, progress) as db:
         plans = [db.explain(one.sql, form=form, parameters=one.parameters) for one in statements]
         write_plans([named_engine(plan, engine) for plan in plans], progress)
 
 
 @contextmanager
-def _database(request: Request, progress: Progress) -> Iterator[Database]:
+def open_database(request: Request, progress: Progress) -> Iterator[Database]:
     """A database with all sources in it."""
     progress.say("Starting Spark")
     streams = request.sources.streams
@@ -119,6 +120,11 @@ def _run(
     output, follow = request.output, request.follow
     at = request.at if statement.is_query and not statement.is_explain else None
     values = statement.parameters
+    if statement.is_query and follow is None and at is None and db.asks_past(statement.sql, values):
+        rows = ArrowAnswer(db.select(statement.sql, parameters=values))
+        require_names(rows.columns, output.form)
+        write_answer(in_shown_order(rows, statement), output, screen, progress, None)
+        return
     frame = db.sql(statement.sql, at=_instant(at), buckets=request.buckets, parameters=values)
     answer = SparkAnswer(frame)
     if not statement.is_query and answer.columns == [OUTCOME]:

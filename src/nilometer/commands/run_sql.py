@@ -16,11 +16,17 @@ from nilometer.extras import require_extras
 
 def run_sql(request: Request, progress: Progress) -> None:
     """Answer the statements in order."""
+    if request.server is not None:
+        from nilometer.commands.run_on_server import run_on_server  # noqa: PLC0415
+
+        collect_again()
+        run_on_server(request.server, request, progress)
+        return
     statements = request.statements()
     if request.engine is not EngineName.SPARK:
         from nilometer.commands.run_here import run_here  # noqa: PLC0415  takes its time
 
-        _collect_again()
+        collect_again()
         try:
             run_here(request, statements, progress)
             return
@@ -31,12 +37,17 @@ def run_sql(request: Request, progress: Progress) -> None:
     progress.say("Starting Spark")
     from nilometer.commands.run_on_spark import run_on_spark  # noqa: PLC0415
 
-    _collect_again()
+    collect_again()
     run_on_spark(request, statements, progress, engine)
 
 
 def run_explain(request: Request, form: str, progress: Progress) -> None:
     """Say what the statements would do."""
+    if request.server is not None:
+        from nilometer.commands.run_on_server import explain_on_server  # noqa: PLC0415
+
+        explain_on_server(request.server, request, form, progress)
+        return
     statements = request.statements()
     if request.engine is not EngineName.SPARK:
         from nilometer.commands.run_here import explain_here  # noqa: PLC0415
@@ -54,7 +65,7 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
     explain_on_spark(request, statements, form, progress, engine)
 
 
-def _collect_again() -> None:
+def collect_again() -> None:
     """Let garbage be collected from now on; what was imported is none."""
     gc.freeze()
     gc.enable()

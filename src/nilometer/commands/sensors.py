@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
 
+from nilometer.commands.server_access import (
+    CaOption,
+    Server,
+    ServerOption,
+    TokenFileOption,
+    find_asked,
+)
 from nilometer.errors import InputError
+
+if TYPE_CHECKING:
+    from nilometer.commands.folder_sensors import FolderSensors
+    from nilometer.commands.server_sensors import ServerSensors
+    from nilometer.commands.show_sensors import Overview
 
 sensors_app = typer.Typer(
     name="sensors",
@@ -20,7 +34,7 @@ sensors_app = typer.Typer(
 _WIDE: Final = 160
 
 DatabaseOption = Annotated[
-    Path, typer.Option("--db", metavar="FOLDER", help="The folder of the database.")
+    Path | None, typer.Option("--db", metavar="FOLDER", help="The folder of the database.")
 ]
 CatalogOption = Annotated[
     str | None,
@@ -33,31 +47,36 @@ StreamArgument = Annotated[
 
 @sensors_app.command("list")
 def list_sensors(
-    name: StreamArgument = None, *, db: DatabaseOption, catalog: CatalogOption = None
+    name: StreamArgument = None,
+    *,
+    db: DatabaseOption = None,
+    catalog: CatalogOption = None,
+    server: ServerOption = None,
+    token_file: TokenFileOption = None,
+    ca: CaOption = None,
 ) -> None:
     """List all sensors, and how those are doing that a running query needs."""
-    from nilometer.commands.show_sensors import Overview  # noqa: PLC0415  takes its time to load
-
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    with Overview(_folder(db, catalog), catalog, name) as overview:
+    with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
         console.print(overview.table(full=True))
-        console.print(overview.summary(), style="dim", soft_wrap=True)
+        console.print(overview.seen.summary(), style="dim", soft_wrap=True)
 
 
 @sensors_app.command("watch")
 def watch_sensors(
     name: StreamArgument = None,
     *,
-    db: DatabaseOption,
+    db: DatabaseOption = None,
     catalog: CatalogOption = None,
+    server: ServerOption = None,
+    token_file: TokenFileOption = None,
+    ca: CaOption = None,
     seconds: Annotated[
         float | None, typer.Option(min=0, help="End after so long; else with Ctrl-C.")
     ] = None,
 ) -> None:
     """Show live what a running database reads from its sensors."""
-    from nilometer.commands.show_sensors import Overview  # noqa: PLC0415
-
-    with Overview(_folder(db, catalog), catalog, name) as overview:
+    with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
         overview.watch(Console(highlight=False), seconds)
 
 
@@ -68,29 +87,71 @@ def read_one_sensor(
         str | None, typer.Argument(help="The sensor, by its first static column.")
     ] = None,
     *,
-    db: DatabaseOption,
+    db: DatabaseOption = None,
     catalog: CatalogOption = None,
+    server: ServerOption = None,
+    token_file: TokenFileOption = None,
+    ca: CaOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="For how long to read it.")] = 5,
     most: Annotated[int, typer.Option("--limit", min=1, help="How many readings to show.")] = 10,
 ) -> None:
     """Read one sensor by itself, and show what comes; nothing is stored in the database."""
-    from nilometer.commands.try_sensor import try_sensor  # noqa: PLC0415
+    from nilometer.commands.try_sensor import try_sensor, try_sensor_of_server  # noqa: PLC0415
 
-    if not try_sensor(
-        _folder(db, catalog),
-        catalog,
-        name,
-        sensor,
-        seconds,
-        most,
-        Console(highlight=False, markup=False),
-    ):
+    console = Console(highlight=False, markup=False)
+    asked = _asked(db, server, token_file, ca)
+    if asked is not None:
+        came = try_sensor_of_server(asked, name, sensor, seconds, most, console)
+    else:
+        folder = _folder(_required(db), catalog)
+        came = try_sensor(folder, catalog, name, sensor, seconds, most, console)
+    if not came:
         raise typer.Exit(1)
+
+
+def _required(db: Path | None) -> Path:
+    if db is None:
+        raise InputError(
+            "expected a database or a server", hint="name one: --db FOLDER, or --server URL"
+        )
+    return db
+
+
+def _asked(
+    db: Path | None, url: str | None, token_file: Path | None, ca: Path | None
+) -> Server | None:
+    """The server of --server; a folder tells of its sensors also while a server has it open."""
+    if url is not None and db is not None:
+        raise InputError("--server and --db do not go together", hint="leave one of them out")
+    return find_asked(url, token_file, ca, None, lambda _: None, "sensors list")
+
+
+@contextmanager
+def _overview(
+    name: str | None, db: Path | None, catalog: str | None, server: Server | None
+) -> Iterator[Overview]:
+    from nilometer.commands.show_sensors import Overview  # noqa: PLC0415  takes its time to load
+
+    with closing(_seen(name, db, catalog, server)) as seen:
+        yield Overview(seen)
+
+
+def _seen(
+    name: str | None, db: Path | None, catalog: str | None, server: Server | None
+) -> FolderSensors | ServerSensors:
+    if server is not None:
+        client = server.open()
+        from nilometer.commands.server_sensors import ServerSensors  # noqa: PLC0415
+
+        return ServerSensors(client, server.url, name)
+    from nilometer.commands.folder_sensors import FolderSensors  # noqa: PLC0415
+
+    return FolderSensors(_folder(_required(db), catalog), catalog, name)
 
 
 def _folder(db: Path, catalog: str | None) -> Path:
     """The folder of a database that is there: to look at one is not to make one."""
-    from nilometer.database.home import CATALOG_FILE  # noqa: PLC0415
+    from nilometer.upkeep.places import CATALOG_FILE  # noqa: PLC0415
 
     folder = db.expanduser()
     if not folder.is_dir() or (catalog is None and not (folder / CATALOG_FILE).is_file()):

@@ -12,8 +12,9 @@ from typing import Annotated, Final
 import typer
 
 from nilometer.extras import require_extras
-from nilometer.model.secrets import SecretsHidden
+from nilometer.model.events import event
 
+_LOG: Final = logging.getLogger("nilometer.server")
 _END_SECONDS: Final = 6.0
 """For how long the database may take to be closed, after requests have ended."""
 _SPARK: Final = {
@@ -25,7 +26,7 @@ _SPARK: Final = {
 }
 
 
-def serve(
+def serve(  # noqa: PLR0913  the options of a command
     *,
     db: Annotated[
         Path, typer.Option("--db", metavar="FOLDER", help="The database; made if missing.")
@@ -46,6 +47,12 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="8642 unless given; 0: any that is free.")
     ] = None,
+    pg_port: Annotated[
+        int | None,
+        typer.Option(
+            "--pg-port", min=0, max=65535, help="Speak PostgreSQL's protocol, too: psql, Grafana …"
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE.pem", help="For TLS, with --key.")
     ] = None,
@@ -57,28 +64,51 @@ def serve(
     cores: Annotated[
         int | None, typer.Option(min=1, help="How many cores Spark uses; all by default.")
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A cluster that runs the queries: spark://host:7077, …"),
+    ] = None,
+    log_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="server.log in the database; -: standard error."),
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json.")] = None,
 ) -> None:
     """Serve a database: an HTTP API, results as they come, and a console for the browser.
 
     The first start prints a token; [bold]nilometer tokens[/] makes more of them.
     """
     require_extras("nilometer serve", "server")
+    from nilometer.server.log_settings import read_log_settings  # noqa: PLC0415
+    from nilometer.server.server_log import ServerLog  # noqa: PLC0415
+    from nilometer.server.spark_settings import read_spark_settings  # noqa: PLC0415
+
+    log = ServerLog(read_log_settings(config, file=log_file, level=log_level, format=log_format))
+    log.begin()
+    chosen_spark = read_spark_settings(config, master)
     from nilometer.spark.session import start_in_background  # noqa: PLC0415  takes time to load
 
     _say("starting Spark …")
-    spark = start_in_background(name="nilometer serve", cores=cores, config=_SPARK)
+    spark = start_in_background(
+        name="nilometer serve",
+        cores=cores,
+        config={**_SPARK, **chosen_spark.config},
+        said=log.spark.take,
+        master=chosen_spark.master,
+    )
     from nilometer.server.config import read_config  # noqa: PLC0415  seconds, while Java starts
     from nilometer.server.serve import DatabasePlace, run_server  # noqa: PLC0415
 
-    told = logging.StreamHandler()
-    told.setFormatter(SecretsHidden("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(handlers=[told], level=logging.WARNING)
     chosen = read_config(config)
     settings = chosen.settings
     settings = replace(
         settings,
         host=host or settings.host,
         port=settings.port if port is None else port,
+        pg_port=settings.pg_port if pg_port is None else pg_port,
         certificate=certificate or settings.certificate,
         key=key or settings.key,
         allow_insecure=insecure or settings.allow_insecure,
@@ -88,7 +118,8 @@ def serve(
     def stopping() -> None:
         _end_within(settings.stop_seconds + _END_SECONDS)
 
-    run_server(place, replace(chosen, settings=settings), _say, spark=spark, stopping=stopping)
+    chosen = replace(chosen, settings=settings, log=log.settings)
+    run_server(place, chosen, _say, spark=spark, stopping=stopping, log=log)
 
 
 def _end_within(seconds: float) -> None:
@@ -98,7 +129,9 @@ def _end_within(seconds: float) -> None:
     """
 
     def end() -> None:
-        _say("what still ran was cut off; what was acknowledged is safe")
+        told = "what still ran was cut off; what was acknowledged is safe"
+        _say(told)
+        _LOG.warning(told, extra=event("cut_off", seconds=seconds))
         os._exit(0)
 
     watch = threading.Timer(seconds, end)

@@ -75,7 +75,7 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
 
 
 def _with_time(frame: DataFrame, source: Source) -> DataFrame:
-    """Make the time columns TIMESTAMPs; what is no time is an error that shows the value."""
+    """Make the time columns TIMESTAMPs; what is not a time is an error that shows the value."""
     for column in filter(None, (source.time, source.end)):
         frame = _with_instants(frame, source, column)
     return frame

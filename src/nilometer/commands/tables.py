@@ -19,6 +19,7 @@ LONGEST_VALUE: Final = 200
 """How many characters of a value a table shows."""
 
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NULL: Final = "NULL"
 
 
@@ -39,6 +40,8 @@ class TableView:
 
     console: Console
     headings: Sequence[Heading]
+    as_records: bool = False
+    """Whether every row is a list of its columns, also where a table would fit."""
     _widths: list[int] = field(default_factory=list)
     _fractions: list[int] = field(default_factory=list)
 
@@ -50,14 +53,15 @@ class TableView:
             max(pair) for pair in zip(needed, self._fractions or needed, strict=True)
         ]
         columns = list(map(_column, self.headings, values, self._fractions))
-        names = [_clean(heading.name) for heading in self.headings]
+        names = [clean(heading.name) for heading in self.headings]
         widths = [
             max([cell_len(name), *(cell_len(value or _NULL) for value in column)])
             for name, column in zip(names, columns, strict=True)
         ]
         grown = [max(pair) for pair in zip(widths, self._widths or widths, strict=True)]
         wanted = sum(grown) + 3 * len(grown)
-        if self.console.is_terminal and wanted > self.console.width:
+        is_too_wide = self.console.is_terminal and wanted > self.console.width
+        if self.as_records or is_too_wide:
             self._show_records(names, columns)
             return
         headed, self._widths = grown != self._widths, grown
@@ -93,10 +97,24 @@ def count_line(shown: int, total: int, what: str = "row") -> str:
     >>> count_line(1, 1), count_line(50, 1234)
     ('1 row', '50 of 1,234 rows: 1,184 more, which --limit 1234 shows')
     """
-    counted = f"{total:,} {what}{'' if total == 1 else 's'}"
+    every = counted(total, what)
     if shown == total:
-        return counted
-    return f"{shown:,} of {counted}: {total - shown:,} more, which --limit {total} shows"
+        return every
+    return f"{shown:,} of {every}: {total - shown:,} more, which --limit {total} shows"
+
+
+def counted(total: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1234, "row")
+    '1,234 rows'
+    """
+    return f"{total:,} {what}{'' if total == 1 else 's'}"
+
+
+def safe_text(text: str) -> str:
+    """Text of several lines in which nothing commands the terminal."""
+    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _column(heading: Heading, values: list[str | None], digits: int) -> list[str | None]:
@@ -104,7 +122,7 @@ def _column(heading: Heading, values: list[str | None], digits: int) -> list[str
         return _times(values, digits)
     if heading.is_change:
         return [f"{int(value):+d}" for value in values if value is not None]
-    return [None if value is None else _clean(value) for value in values]
+    return [None if value is None else clean(value) for value in values]
 
 
 def _digits(values: list[str | None]) -> int:
@@ -124,7 +142,7 @@ def _times(values: list[str | None], digits: int) -> list[str | None]:
     return padded
 
 
-def _clean(value: str) -> str:
+def clean(value: str) -> str:
     """A value that neither breaks lines nor commands the terminal, cut if it is long."""
     cut = value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"
     return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], cut)

@@ -50,7 +50,7 @@ class Tally:
             f"{self.late:,} late",
         ]
         if (lag := self._lag(now)) is not None:
-            parts.append(f"watermark {_span(lag)} behind")
+            parts.append(f"watermark {span(lag)} behind")
         return ", ".join(parts)
 
     def summary(self) -> str:
@@ -75,10 +75,10 @@ class Tally:
         return now - min(known) if known else None
 
 
-def _span(microseconds: int) -> str:
+def span(microseconds: int) -> str:
     """A length of time, to be read at a glance.
 
-    >>> _span(3_200_000), _span(7_500_000_000), _span(-1_000_000)
+    >>> span(3_200_000), span(7_500_000_000), span(-1_000_000)
     ('3.2 s', '2.1 h', '-1.0 s')
     """
     seconds = microseconds / 1e6

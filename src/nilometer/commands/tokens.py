@@ -98,7 +98,7 @@ def revoke_token(
 
 def _require_there(db: Path, catalog: str | None) -> None:
     """Who looks at tokens, or ends one, makes no database by a slip of the pen."""
-    from nilometer.database.home import CATALOG_FILE  # noqa: PLC0415
+    from nilometer.upkeep.places import CATALOG_FILE  # noqa: PLC0415
 
     if catalog is None and not (db.expanduser() / CATALOG_FILE).is_file():
         raise InputError(f"there is no database in {db}", hint="nilometer serve makes one")
@@ -107,9 +107,9 @@ def _require_there(db: Path, catalog: str | None) -> None:
 @contextmanager
 def _tokens(db: Path, catalog: str | None) -> Iterator[Tokens]:
     """The tokens of a database that is there, or that is about to be served."""
-    from nilometer.database.home import CATALOG_FILE  # noqa: PLC0415
     from nilometer.sensors.catalog.catalog import SensorCatalog  # noqa: PLC0415
     from nilometer.server.tokens import Tokens  # noqa: PLC0415
+    from nilometer.upkeep.places import CATALOG_FILE  # noqa: PLC0415
 
     with SensorCatalog.open(catalog or db.expanduser() / CATALOG_FILE) as opened:
         yield Tokens(opened)

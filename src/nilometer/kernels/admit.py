@@ -110,7 +110,8 @@ def _with_time(rows: pa.RecordBatch, layout: RowLayout) -> Bools | None:
 
 
 def _truth(column: pa.Array) -> Bools:
-    truth: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
+    filled = column.fill_null(False) if column.null_count else column
+    truth: Bools = filled.to_numpy(zero_copy_only=False)
     return truth
 
 

@@ -60,5 +60,6 @@ def _extents(column: pa.ListArray) -> tuple[Int64s, Int64s]:
 
 
 def _as_bools(column: pa.Array) -> Bools:
-    bools: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
+    filled = column.fill_null(False) if column.null_count else column
+    bools: Bools = filled.to_numpy(zero_copy_only=False)
     return bools

@@ -25,7 +25,7 @@ def cast_type(kind: pa.DataType, to: pa.DataType) -> pa.DataType | None:
         return to
     if not any(times):
         return None
-    # numbers are seconds since 1970; a date is no number
+    # numbers are seconds since 1970; a date is not a number
     instant, other = (kind, to) if times[0] else (to, kind)
     is_number = _is_simple(other) and not pat.is_boolean(other)
     return to if pat.is_timestamp(instant) and is_number else None

@@ -157,7 +157,7 @@ def day_number(year: int, month: int, day: int) -> int | None:
 
 
 def read_date(text: str) -> int | None:
-    """The days since 1970 of a text; None if it is no date."""
+    """The days since 1970 of a text; None if it is not a date."""
     found = _DATE.fullmatch(text.strip(_SPACE))
     if found is None:
         return None
@@ -166,7 +166,7 @@ def read_date(text: str) -> int | None:
 
 
 def read_timestamp(text: str, zone: str) -> int | None:
-    """The microseconds since 1970 of a text, in a zone if it names none; None if it is no time."""
+    """The microseconds since 1970 of a text, in a zone if it names none; None: it is not a time."""
     found = _TIMESTAMP.fullmatch(text.strip(_SPACE))
     if found is None:
         return None

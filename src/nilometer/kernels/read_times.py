@@ -69,7 +69,7 @@ def read_times(values: pa.Array, form: TimeForm | None) -> pa.Array:
     """Instants; numbers count by the form, texts are of its pattern, else ISO 8601 or numbers.
 
     Without a zone times are in UTC. Without a form numbers count seconds, but eight digits of text
-    are a date. A pa.ArrowInvalid where some value is no time: `read` of the form says why.
+    are a date. A pa.ArrowInvalid where some value is not a time: `read` of the form says why.
     """
     if pat.is_null(values.type):
         return pa.nulls(len(values), INSTANT)

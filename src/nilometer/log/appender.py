@@ -9,13 +9,14 @@ from typing import Final
 
 from nilometer.errors import LogError, LogFullError
 from nilometer.log.dropped_rows import add_dropped_rows
-from nilometer.log.frame_format import NEVER, BatchKey, Chunks, Flag, FrameHeader
+from nilometer.log.frame_format import ALWAYS, NEVER, BatchKey, Chunks, Flag, FrameHeader
 from nilometer.log.head import Head
 from nilometer.log.layout import LogLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.position import Position
 from nilometer.log.recovery import LogState, recover
 from nilometer.log.retention import Segment, list_segments
+from nilometer.log.segment_files import needless_files
 from nilometer.log.segment_format import SegmentHeader, segment_name
 from nilometer.log.segment_reader import open_segment
 from nilometer.log.storage import Storage
@@ -31,15 +32,18 @@ class Appender:
         self, storage: Storage, layout: LogLayout, options: LogOptions, clock: Callable[[], int]
     ) -> None:
         self._storage = storage
-        self._layout = layout
+        self._schema = layout.in_segments
         self._options = options
         self._clock = clock
         self._problem: BaseException | None = None
         self._is_closed = False
         self._publishing = threading.Lock()
+        storage.sweep()
         recovered = recover(storage)
+        for name in needless_files(storage):
+            storage.delete(name)
         self._files = storage.segments()
-        self.segments: list[Segment] = list_segments(storage)
+        self.segments: list[Segment] = list_segments(storage, self._schema)
         if recovered is None:
             self.state = LogState(Position(0, 0), NEVER, 0)
             self._synced = (0, 0)
@@ -53,6 +57,16 @@ class Appender:
             self._publish(synced=True)
 
     @property
+    def last_created(self) -> int:
+        """When the last segment was begun."""
+        return self.segments[-1].created if self.segments else ALWAYS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every append is a segment of its own."""
+        return self._files.whole
+
+    @property
     def stored_bytes(self) -> int:
         return sum(one.size for one in self.segments)
 
@@ -62,7 +76,7 @@ class Appender:
 
     @property
     def _is_segment_full(self) -> bool:
-        return self._files.whole or self.state.end.byte >= self._segment_size()
+        return self._files.whole or self.state.end.byte >= self.max_bytes(self._options.segment)
 
     def write(
         self,
@@ -138,8 +152,23 @@ class Appender:
     def delete(self, segments: Sequence[Segment]) -> None:
         """Delete the oldest segments."""
         for one in segments:
-            self._storage.delete(segment_name(one.number))
+            self._storage.delete(one.name)
         self.segments = self.segments[len(segments) :]
+
+    def swap(self, before: Sequence[Segment], after: Segment) -> bool:
+        """Show packed segments in place of others; False, and nothing is done, if those are gone.
+
+        Who does so deletes the files of the others.
+        """
+        names = [one.name for one in self.segments]
+        if before[0].name not in names:
+            return False
+        at = names.index(before[0].name)
+        if names[at : at + len(before)] != [one.name for one in before]:
+            return False
+        self._storage.show(after.name)
+        self.segments[at : at + len(before)] = [after]
+        return True
 
     def close(self) -> None:
         try:
@@ -163,17 +192,19 @@ class Appender:
         self.state = state
         end = state.end
         self._synced = (end.segment, 0)
-        self._header_size = self._size_of_header(end.segment)
+        header, self._header_size = self._header_of(end.segment)
         self._files.go_on(end.segment, end.byte)
-        self.segments[-1] = replace(self.segments[-1], size=end.byte)
+        self.segments[-1] = replace(self.segments[-1], size=end.byte, length=end.byte)
         if seen > end and self._options.fsync is not Fsync.REPLAYED:
             add_dropped_rows(self._storage, seen.row - end.row)
             self._begin(self._next_header(seen))
+        elif not self._files.whole and header.schema != self._schema:
+            self._begin(self._next_header())  # the columns of a segment are the same everywhere
 
-    def _segment_size(self) -> int:
+    def max_bytes(self, wanted: int) -> int:
+        """How large a file of segments may get, if the disk budget allows so much."""
         disk = self._options.disk
-        budget = self._options.segment if disk is None else disk // _SEGMENTS_IN_BUDGET
-        return min(self._options.segment, budget)
+        return wanted if disk is None else min(wanted, disk // _SEGMENTS_IN_BUDGET)
 
     def _next_header(self, seen: Position | None = None) -> SegmentHeader:
         end = max(self.state.end, seen or self.state.end)
@@ -181,7 +212,7 @@ class Appender:
             end.segment + 1 if end.byte else end.segment,
             max(end.row, self.state.end.row),
             self._clock(),
-            self._layout.stored,
+            self._schema,
             self.state.watermark,
             self.state.keys,
             self.state.batches,
@@ -195,7 +226,17 @@ class Appender:
         self.state = LogState.after_header(header, len(content))
         self._synced = (header.number, len(content))
         self.segments.append(
-            Segment(header.number, len(content), header.first_row, header.created, header.keys)
+            Segment(
+                header.number,
+                len(content),
+                header.first_row,
+                header.created,
+                header.keys,
+                header.number,
+                len(content),
+                header.schema,
+                segment_name(header.number),
+            )
         )
 
     def _placed(self, headers: Sequence[FrameHeader], watermark: int) -> list[FrameHeader]:
@@ -215,9 +256,9 @@ class Appender:
             surely = (end.segment, end.byte) if synced else self._synced
             self._files.publish(Head(end, state.watermark, surely).to_bytes())
             self._synced = surely
-            self.segments[-1] = replace(self.segments[-1], size=end.byte)
+            self.segments[-1] = replace(self.segments[-1], size=end.byte, length=end.byte)
             self._acknowledged = state
 
-    def _size_of_header(self, number: int) -> int:
+    def _header_of(self, number: int) -> tuple[SegmentHeader, int]:
         with open_segment(self._storage, number) as segment:
-            return segment.good_header()[1]
+            return segment.good_header()

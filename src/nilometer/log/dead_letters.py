@@ -22,9 +22,12 @@ from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.reader import LogReader
 from nilometer.log.storage import file_names
+from nilometer.log.stored_json import json_bytes, read_json
 from nilometer.log.writer import LogWriter
 
 LONGEST_PAYLOAD: Final = 4096
+DEAD: Final = ".dead"
+"""With this the name of a log of dead letters ends, and no other."""
 _SCHEMA: Final = pa.schema(
     [
         pa.field("sensor", pa.string()),
@@ -41,7 +44,7 @@ _PARTS: Final = "parts"
 
 def dead_letter_log(name: str) -> str:
     """The name of the log with the dead letters of a stream."""
-    return f"{name}.dead"
+    return f"{name}{DEAD}"
 
 
 def read_dead_letters(location: str) -> pa.Table:
@@ -52,6 +55,14 @@ def read_dead_letters(location: str) -> pa.Table:
         return _SCHEMA.empty_table()
     rows = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
     return pa.Table.from_batches(rows, _SCHEMA)
+
+
+def letters_ever(location: str) -> int:
+    """How many dead letters a log has ever had, also those that are no longer kept."""
+    try:
+        return LogReader.open(location).end.row
+    except LogError:
+        return 0
 
 
 @dataclass(frozen=True)
@@ -131,22 +142,16 @@ def append_batch(location: str, letters: Sequence[DeadLetter], count: int, key: 
 
 def count_dead_letters(location: str) -> int:
     """How many dead letters a query has had, also those that were not kept."""
-    try:
-        found = json.loads(storage_at(location).read(_COUNT))
-    except FileNotFoundError:
-        return 0
-    return int(found["count"])
+    found = read_json(storage_at(location), _COUNT)
+    return 0 if found is None else int(found["count"])
 
 
 def _add_to_count(location: str, count: int, key: BatchKey) -> None:
     storage = storage_at(location)
-    try:
-        before = json.loads(storage.read(_COUNT))
-    except FileNotFoundError:
-        before = {"count": 0, "key": None}
+    before = read_json(storage, _COUNT) or {"count": 0, "key": None}
     if before["key"] != list(key):
         told = {"count": before["count"] + count, "key": key}
-        storage.write(_COUNT, [json.dumps(told).encode()])
+        storage.write(_COUNT, [json_bytes(told)])
 
 
 def _make_room(writer: LogWriter, append: Callable[[], object]) -> None:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from nilometer.log.frame_format import decode_keys
-from nilometer.log.segment_reader import open_segment
+from nilometer.log.segment_files import segment_files
+from nilometer.log.segment_reader import AnySegment, open_file
 from nilometer.log.storage import Storage
 
 
-def newest_keys(
-    storage: Storage, segments: Sequence[int], end: tuple[int, int], most: int
-) -> list[bytes]:
+def newest_keys(storage: Storage, end: tuple[int, int], most: int) -> list[bytes]:
     """The last keys before the end (segment, byte) of a log, the newest one last."""
     found: list[bytes] = []
-    for number in reversed(segments):
+    for file in reversed(segment_files(storage)):
         if len(found) >= most:
             break
-        stop = end[1] if number == end[0] else None
-        found = _keys_of(storage, number, stop) + found
+        with open_file(storage, file) as opened:
+            segments = opened.segments(file.first, min(file.last, end[0]))
+            found = [key for one in segments for key in _keys_of(one, end)] + found
     return found[-most:] if most > 0 else []
 
 
-def _keys_of(storage: Storage, number: int, stop: int | None) -> list[bytes]:
+def _keys_of(segment: AnySegment, end: tuple[int, int]) -> list[bytes]:
     found: list[bytes] = []
-    with open_segment(storage, number) as segment:
-        _, begin = segment.good_header()
-        for byte, header in segment.headers(begin, segment.size if stop is None else stop):
-            if header.keys:
-                found += decode_keys(header, segment.body(byte, header))[1]
+    _, begin = segment.good_header()
+    stop = end[1] if segment.number == end[0] else segment.size
+    for byte, header in segment.headers(begin, stop):
+        if header.keys:
+            found += segment.keys(byte, header)[1]
     return found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from nilometer.log.storage import Storage
-from nilometer.log.stored_json import read_json
+from nilometer.log.stored_json import json_bytes, read_json
 
 _FILE: Final = "dropped.json"
 
@@ -20,4 +19,4 @@ def add_dropped_rows(storage: Storage, rows: int) -> None:
     """Count these rows, durably."""
     if rows:
         content = {"rows": read_dropped_rows(storage) + rows}
-        storage.write(_FILE, [json.dumps(content).encode()])
+        storage.write(_FILE, [json_bytes(content)])

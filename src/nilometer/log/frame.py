@@ -9,7 +9,7 @@ import pyarrow as pa
 from nilometer.log.position import Position
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Rows that were appended together, or a part of them, and the punctuation after them."""
 

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import cache
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -148,7 +149,7 @@ def encode_frame(
     if rows is not None and len(rows):
         content = _serialized(rows, compression)
         body += with_padding(content)
-        count, message, times = len(rows), len(content), _time_range(rows, time)
+        count, message, times = len(rows), len(content), time_range(rows, time)
     crc = checksum(body)
     flags = Flag.BATCH if batch else Flag(0)
     header = FrameHeader(crc, flags, len(keys), len(keyed), message, count, 0, *times, NEVER, NEVER)
@@ -158,7 +159,7 @@ def encode_frame(
 def decode_rows(header: FrameHeader, body: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a frame from what follows its header."""
     if not header.rows:
-        return _empty(schema)
+        return no_rows(schema)
     start = padded(header.keys_length)
     return pa.ipc.read_record_batch(body.slice(start, header.rows_length), schema)
 
@@ -203,13 +204,22 @@ def with_padding(content: bytes | pa.Buffer) -> Chunks:
     return [content, _ZEROS[:rest]] if rest else [content]
 
 
+def ipc_options(compression: str | None, size: int) -> pa.ipc.IpcWriteOptions:
+    """How rows of so many bytes are written: few of them are not worth a thread."""
+    return _ipc_options(compression, size >= THREADS_PAY_FROM)
+
+
+@cache
+def _ipc_options(compression: str | None, use_threads: bool) -> pa.ipc.IpcWriteOptions:
+    return pa.ipc.IpcWriteOptions(compression=compression, use_threads=use_threads)
+
+
 def _serialized(rows: pa.RecordBatch, compression: str | None) -> pa.Buffer:
-    if compression is None or rows.nbytes < PAYS_FROM:
+    size = 0 if compression is None else rows.nbytes
+    if size < PAYS_FROM:
         return rows.serialize()
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(
-        compression=compression, use_threads=rows.nbytes >= THREADS_PAY_FROM
-    )
+    options = ipc_options(compression, size)
     with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write_batch(rows)
         end = sink.tell()
@@ -217,7 +227,8 @@ def _serialized(rows: pa.RecordBatch, compression: str | None) -> pa.Buffer:
     return sink.getvalue().slice(begin, end - begin)
 
 
-def _time_range(rows: pa.RecordBatch, time: str | None) -> tuple[int, int]:
+def time_range(rows: pa.RecordBatch, time: str | None) -> tuple[int, int]:
+    """The earliest and the latest time of some rows."""
     if time is None:
         return NEVER, ALWAYS
     times = rows.column(time).view(pa.int64())
@@ -229,5 +240,6 @@ def _time_range(rows: pa.RecordBatch, time: str | None) -> tuple[int, int]:
     return (ALWAYS, NEVER) if earliest is None else (earliest, latest)
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of these columns that is empty."""
     return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +15,10 @@ SENSOR: Final = "_sensor"
 TIME: Final = "_time"
 DIFF: Final = "_diff"
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+
+Names: TypeAlias = tuple[tuple[str, str], ...]
+"""Columns that have another name in files, and that name."""
+Fit: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,18 @@ class SensorLayout:
     """Its fields, in the order in which they were declared."""
     time: str | None
     """The field that holds the time, if one does: its values are stored as TIME."""
+    names: Names = ()
+    """Static columns that have other names in files."""
+
+    @property
+    def versions(self) -> pa.Schema:
+        """What is stored of a sensor: SENSOR and its static columns."""
+        return pa.schema([pa.field(SENSOR, pa.int32()), *self.static])
+
+    @property
+    def versions_in_files(self) -> pa.Schema:
+        """The same as files have it."""
+        return in_files(self.versions, self.names)
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,32 @@ class LogLayout:
     sensors: SensorLayout | None = None
     changes: bool = False
     """Whether the rows are changes of an answer, with a column DIFF."""
+    names: Names = ()
+    """Stored columns that have other names in segments.
+
+    What a column is called may change, and a name may be that of another column later. The name
+    in segments is always the same column's: a segment without it is older than the column.
+    """
+
+    @property
+    def in_segments(self) -> pa.Schema:
+        """The stored columns as new segments have them."""
+        return in_files(self.stored, self.names)
+
+    def may_follow(self, before: LogLayout) -> bool:
+        """Whether a log that was of another layout can go on with this one."""
+        if (self.time is None, self.changes) != (before.time is None, before.changes):
+            return False
+        if not _agree(self.in_segments, before.in_segments):
+            return False
+        own, other = self.sensors, before.sensors
+        if own is None or other is None:
+            return own is other and self._time_in_segments == before._time_in_segments
+        return _agree(own.versions_in_files, other.versions_in_files)
+
+    @property
+    def _time_in_segments(self) -> str | None:
+        return None if self.time is None else dict(self.names).get(self.time, self.time)
 
     @property
     def shown(self) -> pa.Schema:
@@ -56,11 +101,17 @@ class LogLayout:
         fields.insert(self.sensors.place, pa.field(self.sensors.column, reading))
         return pa.schema([*fields, pa.field(TIME, TIMESTAMP)])
 
+    @cached_property
+    def key(self) -> str:
+        """A text that tells it from others."""
+        return json.dumps(self.to_json())
+
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {
             "stored": _text(self.stored),
             "time": self.time,
             "changes": self.changes,
+            "names": list(self.names),
         }
         if (own := self.sensors) is not None:
             found["sensors"] = {
@@ -69,6 +120,7 @@ class LogLayout:
                 "column": own.column,
                 "fields": _text(own.fields),
                 "time": own.time,
+                "names": list(own.names),
             }
         return found
 
@@ -76,9 +128,51 @@ class LogLayout:
     def from_json(cls, found: dict[str, Any]) -> LogLayout:
         own = found.get("sensors")
         sensors = own and SensorLayout(
-            _schema(own["static"]), own["place"], own["column"], _schema(own["fields"]), own["time"]
+            _schema(own["static"]),
+            own["place"],
+            own["column"],
+            _schema(own["fields"]),
+            own["time"],
+            _names(own),
         )
-        return cls(_schema(found["stored"]), found["time"], sensors, found["changes"])
+        stored = _schema(found["stored"])
+        return cls(stored, found["time"], sensors, found["changes"], _names(found))
+
+
+def in_files(columns: pa.Schema, names: Names) -> pa.Schema:
+    """Columns under the names that they have in files."""
+    known = dict(names)
+    return pa.schema([one.with_name(known.get(one.name, one.name)) for one in columns])
+
+
+def fit_columns(found: pa.Schema, columns: pa.Schema, names: Names) -> Fit | None:
+    """What makes rows as a file has them rows of these columns; None: they are that already.
+
+    A column that the file has not is NULL, and one that is not wanted is left out.
+    """
+    wanted = in_files(columns, names)
+    if found.equals(wanted):
+        return None
+    places = [found.get_field_index(name) for name in wanted.names]
+
+    def fit(rows: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            pa.nulls(len(rows), one.type) if place < 0 else rows.column(place)
+            for one, place in zip(columns, places, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+    return fit
+
+
+def _agree(columns: pa.Schema, others: pa.Schema) -> bool:
+    """Whether columns that both have are of the same types, and there are such."""
+    shared = set(columns.names) & set(others.names)
+    return bool(shared) and all(columns.field(n).type == others.field(n).type for n in shared)
+
+
+def _names(found: dict[str, Any]) -> Names:
+    return tuple((column, name) for column, name in found.get("names", ()))
 
 
 def _text(schema: pa.Schema) -> str:

@@ -24,6 +24,7 @@ from nilometer.log.segment_format import segment_name
 LOCK: Final = "lock"
 _NEXT: Final = "next"
 """The segment that is being begun, before it has its name."""
+_ASIDE: Final = ".packing-"
 _MOST_CHUNKS: Final = 512
 _SYNCFS: Final = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -54,6 +55,7 @@ class LocalStorage:
     """A directory of this machine."""
 
     publishes: Final = True
+    term: Final = ""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -98,12 +100,7 @@ class LocalStorage:
         # What nobody looks for before it is whole needs no other name, under which it might stay.
         aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}") if durable else path
         try:
-            with aside.open("wb", buffering=0) as file:
-                place = 0
-                for chunk in chunks:
-                    place = _write_all(file.fileno(), place, [chunk])
-                if durable:
-                    os.fsync(file.fileno())
+            _write_file(aside, chunks, durable=durable)
             aside.replace(path)
         except BaseException:
             aside.unlink(missing_ok=True)
@@ -160,6 +157,24 @@ class LocalStorage:
 
     def segments(self) -> LocalSegments:
         return LocalSegments(self.folder)
+
+    def put_aside(self, name: str, chunks: Iterable[bytes | pa.Buffer]) -> None:
+        path = self.folder / _aside(name)
+        try:
+            _write_file(path, chunks, durable=True)
+        except BaseException as problem:
+            path.unlink(missing_ok=True)
+            if isinstance(problem, OSError):
+                raise _stated(problem, path) from problem
+            raise
+
+    def show(self, name: str) -> None:
+        (self.folder / _aside(name)).replace(self.folder / name)
+        sync_folder(self.folder)
+
+    def sweep(self, name: str | None = None) -> None:
+        for path in self.folder.glob(_aside(name or "*")):
+            path.unlink(missing_ok=True)
 
 
 class LocalSegments:
@@ -237,6 +252,15 @@ class LocalSegments:
             self._segment = descriptor
 
 
+def _write_file(path: Path, chunks: Iterable[bytes | pa.Buffer], *, durable: bool) -> None:
+    with path.open("wb", buffering=0) as file:
+        place = 0
+        for chunk in chunks:
+            place = _write_all(file.fileno(), place, [chunk])
+        if durable:
+            os.fsync(file.fileno())
+
+
 def _write_all(descriptor: int, place: int, chunks: Chunks) -> int:
     """Write the chunks at this place; the place after them."""
     rest = [view for chunk in chunks if len(view := memoryview(chunk).cast("B"))]
@@ -261,7 +285,7 @@ def _force(descriptor: int) -> None:
 
 
 def _size_of(entry: os.DirEntry[str]) -> int | None:
-    """The size of a file; None for what is no file, is not whole yet, or is gone meanwhile."""
+    """The size of a file; None for what is not a file, is not whole yet, or is gone meanwhile."""
     try:
         if entry.name.startswith(".") or not entry.is_file():
             return None
@@ -290,6 +314,10 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _aside(name: str) -> str:
+    return f"{_ASIDE}{name}"
 
 
 def _stated(problem: OSError, path: Path) -> LogError:

@@ -14,9 +14,12 @@ from nilometer.log.frame import Frame
 from nilometer.log.position import Position
 
 _WASTE: Final = 2
-"""Rows that hold this many times their own bytes (parts of larger ones) are copied."""
-_EACH: Final = 512
-"""What a frame takes in memory beside its rows."""
+_LITTLE: Final = 512
+"""Rows that hold more than so many times their own bytes, and these, are copied: they are parts of
+larger ones."""
+_EACH: Final = 3000
+_COLUMN: Final = 512
+"""What a frame, and each of its columns, take in memory beside the rows, as was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class MemoryTail:
     def add(self, frame: Frame, before: int | None) -> None:
         """Take in the next frame of the log; `before`: the watermark ahead of it."""
         rows, size = _compact(frame.rows)
-        size += _EACH
+        size += _EACH + _COLUMN * rows.num_columns
         kept = _Kept(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
         with self._changing:
             self._kept.append(kept)
@@ -87,7 +90,7 @@ def _same_frame(place: Position, start: Position) -> bool:
 def _compact(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
     """The rows in buffers of their own if they lie in much larger ones, and their bytes."""
     size = rows.get_total_buffer_size()
-    if size > _WASTE * rows.nbytes + _EACH:
+    if size > _WASTE * rows.nbytes + _LITTLE:
         rows = pa.ipc.read_record_batch(rows.serialize(), rows.schema)
         size = rows.get_total_buffer_size()
     return rows, size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from typing import Final
@@ -12,21 +11,32 @@ from nilometer.log.frame_format import NEVER
 from nilometer.log.head import HEAD, Head
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
-from nilometer.log.segment_format import segment_number
-from nilometer.log.segment_reader import open_segment
+from nilometer.log.segment_files import segment_files
+from nilometer.log.segment_reader import one_segment, open_file
 from nilometer.log.storage import Storage
-from nilometer.log.stored_json import read_json
+from nilometer.log.stored_json import json_bytes, read_json
 
 LAYOUT: Final = "layout.json"
 _FORMAT: Final = 1
+_ALTERED: Final = 2
+"""Its segments may have different columns, which releases before did not know."""
 _PATIENCE: Final = 100
 _MOMENT: Final = 0.0005
 
 
 def write_layout(storage: Storage, layout: LogLayout) -> None:
     """Make a log of this layout."""
-    content = {"format": _FORMAT, "id": secrets.token_hex(16), "layout": layout.to_json()}
-    storage.write(LAYOUT, [json.dumps(content, indent=1).encode()])
+    _write(storage, _FORMAT, secrets.token_hex(16), layout)
+
+
+def change_layout(storage: Storage, layout: LogLayout, log_id: str) -> None:
+    """Let a log go on with another layout."""
+    _write(storage, _ALTERED, log_id, layout)
+
+
+def _write(storage: Storage, form: int, log_id: str, layout: LogLayout) -> None:
+    content = {"format": form, "id": log_id, "layout": layout.to_json()}
+    storage.write(LAYOUT, [json_bytes(content)])
 
 
 def read_layout(storage: Storage) -> tuple[LogLayout, str] | None:
@@ -34,18 +44,17 @@ def read_layout(storage: Storage) -> tuple[LogLayout, str] | None:
     content = read_json(storage, LAYOUT)
     if content is None:
         return None
-    if content["format"] != _FORMAT:
+    if content["format"] not in (_FORMAT, _ALTERED):
         raise LogError(
             "a log of another version",
-            detail=f"{storage.location} has format {content['format']}, this reads {_FORMAT}",
+            detail=f"{storage.location} has format {content['format']}, this reads {_ALTERED}",
         )
     return LogLayout.from_json(content["layout"]), content["id"]
 
 
-def segment_sizes(storage: Storage) -> dict[int, int]:
-    """The segments that exist, by number, with their sizes."""
-    found = ((segment_number(name), size) for name, size in storage.files())
-    return {number: size for number, size in found if number is not None}
+def stored_bytes(storage: Storage) -> int:
+    """What the segments take where the log lies."""
+    return sum(one.size for one in segment_files(storage))
 
 
 def read_head(storage: Storage) -> Head | None:
@@ -70,8 +79,9 @@ def _stored_head(storage: Storage) -> Head | None:
 
 def _head_of_objects(storage: Storage) -> Head | None:
     """The head as the last whole segment tells it."""
-    for number in sorted(segment_sizes(storage), reverse=True):
-        with open_segment(storage, number) as segment:
+    for file in reversed(segment_files(storage)):
+        with open_file(storage, file) as opened:
+            segment = one_segment(opened, file.last)
             found = segment.header()
             if found is None:
                 continue
@@ -79,8 +89,8 @@ def _head_of_objects(storage: Storage) -> Head | None:
             row, watermark = header.first_row, header.watermark
             for _, frame in segment.headers(begin, segment.size):
                 row, watermark = frame.first_row + frame.rows, frame.watermark
-            end = Position(number, segment.size, 0, row)
-            return Head(end, watermark, (number, segment.size))
+            end = Position(file.last, segment.size, 0, row)
+            return Head(end, watermark, (file.last, segment.size))
     return None
 
 

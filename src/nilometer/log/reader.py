@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -11,17 +12,36 @@ import pyarrow as pa
 
 from nilometer.errors import LogError, LogGapError
 from nilometer.log.frame import Frame
-from nilometer.log.frame_format import FrameHeader, decode_rows
-from nilometer.log.layout import LogLayout
+from nilometer.log.frame_format import FrameHeader
+from nilometer.log.layout import Fit, LogLayout, fit_columns
 from nilometer.log.location import storage_at
+from nilometer.log.packed_segment import PackedFile
 from nilometer.log.position import Position
-from nilometer.log.published import as_watermark, read_head, read_layout, segment_sizes
-from nilometer.log.segment_reader import SegmentReader, open_segment
+from nilometer.log.published import as_watermark, read_head, read_layout
+from nilometer.log.segment_chunks import chunks_of
+from nilometer.log.segment_files import SegmentFile, segment_files
+from nilometer.log.segment_reader import AnySegment, SegmentReader, open_file, open_first
 from nilometer.log.static_rows import read_static_rows
 from nilometer.log.storage import Storage
 
 _ANY_TIME: Final = (None, None)
 _LARGE: Final = 1 << 16
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True)
+class Base:
+    """The answer of a changelog at one instant, as changes that stand for all before them."""
+
+    start: Position
+    end_row: int
+    """The number of the first change after it."""
+    watermark: int
+    """The instant after that of the answer: changes from there on come as they came."""
+
+    @property
+    def rows(self) -> int:
+        return self.end_row - self.start.row
 
 
 class LogReader:
@@ -34,24 +54,41 @@ class LogReader:
         """No other log has it: a log that was dropped and made anew is another one."""
 
     @classmethod
-    def open(cls, location: str | Path) -> LogReader:
-        """Raises LogError if there is no log."""
+    def open(cls, location: str | Path, layout: LogLayout | None = None) -> LogReader:
+        """The rows come in this layout, whatever the log's own is now; None: in that.
+
+        Raises LogError if there is no log.
+        """
         storage = storage_at(location)
         found = read_layout(storage)
         if found is None:
             raise LogError("there is no log here", detail=storage.location)
-        return cls(storage, *found)
+        return cls(storage, layout or found[0], found[1])
 
     @property
     def start(self) -> Position:
         """The oldest place that is kept."""
-        for _ in range(3):
-            numbers = segment_sizes(self._storage)
-            if not numbers:
+        for _ in range(_TRIES):
+            files = segment_files(self._storage)
+            if not files:
                 return Position(0, 0)
             try:
-                return self._first_place(min(numbers))
-            except FileNotFoundError:  # it was deleted between the two
+                return self._first_place(files[0])
+            except FileNotFoundError:  # it was deleted, or packed, between the two
+                continue
+        raise LogError("the log is being deleted", detail=self._storage.location)
+
+    @property
+    def base(self) -> Base | None:
+        """What stands for the oldest changes of a changelog, if they are gone."""
+        for _ in range(_TRIES):
+            first = next(iter(segment_files(self._storage)), None)
+            if first is None or not first.is_base:
+                return None
+            try:
+                with open_first(self._storage, first) as segment:
+                    return _base_in(segment)
+            except FileNotFoundError:  # there is a newer one
                 continue
         raise LogError("the log is being deleted", detail=self._storage.location)
 
@@ -75,14 +112,13 @@ class LogReader:
     def place_of(self, row: int) -> Position:
         """The place before the row of this number, or the oldest one that is kept if it is gone."""
         start, end = self.start, self.end
-        for number in sorted(segment_sizes(self._storage), reverse=True):
-            if number > end.segment:
+        for file in reversed(segment_files(self._storage)):
+            if file.first > end.segment:
                 continue
             try:
-                first = self._first_place(number)
-            except FileNotFoundError:  # deleted since they were listed, and all before it
-                start = self.start
-                break
+                first = self._first_place(file)
+            except FileNotFoundError:  # deleted or packed since they were listed
+                return self.place_of(row)
             if first.row <= row:
                 start = first
                 break
@@ -101,11 +137,66 @@ class LogReader:
         come. Raises LogGapError if rows from `start` on are gone.
         """
         end = self.end if end is None else end
-        for segment, byte, header in self._headers(start, end, for_rows=True):
+        decoder: _Decoder | None = None
+        for segment, byte, header in self._headers(start, end, for_rows=True, times=times):
             if times != _ANY_TIME and not header.overlaps(*times):
                 continue
-            rows = decode_rows(header, segment.body(byte, header), self.layout.stored)
+            if decoder is None or decoder.segment is not segment:
+                decoder = _Decoder(segment, self.layout)
+            rows = decoder.rows(byte, header)
             yield _cut(whole_frame(segment.number, byte, header, rows), header, start, end)
+
+    def batches(self, times: tuple[int | None, int | None] = _ANY_TIME) -> Iterator[pa.RecordBatch]:
+        """All rows that are kept, in batches as large as they are stored, and not as frames.
+
+        Batches without rows in the closed range of times are left out; of the others all come.
+        """
+        start, end, tries = self.start, self.end, 0
+        place = start
+        while place < end:
+            files = segment_files(self._storage)
+            file = next((one for one in files if one.last >= place.segment), None)
+            if file is None:
+                return
+            after = Position(file.last + 1, 0)
+            try:
+                with open_file(self._storage, file) as opened:
+                    tries = _TRIES  # what was given once must not be given again
+                    is_whole = file.first >= place.segment and file.last < end.segment
+                    if isinstance(opened, SegmentReader):
+                        stop = end.byte if opened.number == end.segment else opened.size
+                        yield from self._chunks(opened, stop, times)
+                        place, tries = after, 0
+                        continue
+                    if is_whole and opened.counts_whole:
+                        yield from self._blocks(opened, times)
+                        place, tries = after, 0
+                        continue
+            except FileNotFoundError:  # deleted or packed since the files were listed
+                tries += 1
+                if tries > _TRIES:
+                    raise LogError(
+                        "the log is being deleted", detail=self._storage.location
+                    ) from None
+                continue
+            stop_at = min(end, after)
+            for frame in self.read(max(place, Position(file.first, 0)), stop_at, times=times):
+                yield frame.rows
+            place, tries = stop_at, 0
+
+    def _blocks(
+        self, opened: PackedFile, times: tuple[int | None, int | None]
+    ) -> Iterator[pa.RecordBatch]:
+        if opened.footer.overlaps(*times):
+            fit = _Fitted(opened.heads[1], self.layout)
+            yield from map(fit, opened.batches(*times))
+
+    def _chunks(
+        self, opened: SegmentReader, stop: int, times: tuple[int | None, int | None]
+    ) -> Iterator[pa.RecordBatch]:
+        fit = _Fitted(opened.good_header()[0].schema, self.layout)
+        log = f"{self._storage.location} {self.log_id}"
+        yield from map(fit, chunks_of(opened, log, stop, times))
 
     def limit(self, start: Position, rows: int) -> Position:
         """The place at most so many rows after `start`, with punctuation that stands there."""
@@ -141,46 +232,76 @@ class LogReader:
 
     def check(self, start: Position) -> None:
         """Raises LogGapError if rows from this place on are gone."""
+        base = self.base
+        if base is not None:
+            if start < base.start and start.row < base.end_row:
+                raise self._gap(start, base.start, base)
+            return
         oldest = self.start
         if start.segment < oldest.segment and start.row < oldest.row:
             raise self._gap(start, oldest)
 
     def static_rows(self) -> pa.Table | None:
-        """The static values of all sensors, by version; None if this is no sensor table's log."""
+        """The static values of all sensors, by version; None: it is no sensor table's log."""
         if self.layout.sensors is None:
             return None
-        return read_static_rows(self._storage.location)
+        return read_static_rows(self._storage.location, self.layout.sensors)
 
-    def _first_place(self, number: int) -> Position:
-        with open_segment(self._storage, number) as segment:
+    def _first_place(self, file: SegmentFile) -> Position:
+        with open_first(self._storage, file) as segment:
             header, begin = segment.good_header()
-        return Position(number, begin, 0, header.first_row)
+        return Position(file.first, begin, 0, header.first_row)
 
     def _headers(
-        self, start: Position, end: Position, *, for_rows: bool = False
-    ) -> Iterator[tuple[SegmentReader, int, FrameHeader]]:
+        self,
+        start: Position,
+        end: Position,
+        *,
+        for_rows: bool = False,
+        times: tuple[int | None, int | None] = _ANY_TIME,
+    ) -> Iterator[tuple[AnySegment, int, FrameHeader]]:
         """Every frame of which something lies between the two places."""
         if start >= end:
             return
-        place = start
-        kept = [one for one in sorted(segment_sizes(self._storage)) if one >= start.segment]
-        if not kept or kept[0] > start.segment:
-            self.check(start)
-        for number in kept:
-            if number > end.segment:
-                return
+        place, tries = start, 0
+        while True:
             try:
-                with open_segment(self._storage, number) as segment:
+                for segment, byte, header in self._walk(place, end, for_rows, times):
+                    yield segment, byte, header
+                    place, tries = _after(segment.number, byte, header), 0
+                return
+            except FileNotFoundError:  # deleted or packed since the files were listed
+                self.check(place)
+                tries += 1
+                if tries >= _TRIES:
+                    raise LogError(
+                        "the log is being deleted", detail=self._storage.location
+                    ) from None
+
+    def _walk(
+        self,
+        start: Position,
+        end: Position,
+        for_rows: bool,
+        times: tuple[int | None, int | None],
+    ) -> Iterator[tuple[AnySegment, int, FrameHeader]]:
+        kept = [one for one in segment_files(self._storage) if one.last >= start.segment]
+        if not kept or kept[0].first > start.segment or kept[0].is_base:
+            self.check(start)
+        for file in kept:
+            if file.first > end.segment:
+                return
+            with open_file(self._storage, file) as opened:
+                for segment in opened.segments(start.segment, end.segment):
+                    if not segment.may_hold(*times) or _has_read(segment, start):
+                        continue
                     begin, stop = _span(segment, start, end)
                     walk = segment.frames if for_rows else segment.headers
                     for byte, header in walk(begin, stop):
                         yield segment, byte, header
-                        place = _after(number, byte, header)
-            except FileNotFoundError:  # deleted since they were listed
-                raise self._gap(place, self.start) from None
 
-    def _gap(self, place: Position, oldest: Position) -> LogGapError:
-        gone = max(0, oldest.row - place.row)
+    def _gap(self, place: Position, oldest: Position, base: Base | None = None) -> LogGapError:
+        gone = max(0, (oldest.row if base is None else base.end_row) - place.row)
         return LogGapError(
             "rows of the log are gone before they were read",
             detail=f"{gone} rows of {self._storage.location}, from row {place.row} on",
@@ -190,13 +311,55 @@ class LogReader:
         )
 
 
+class _Decoder:
+    """The rows of one segment."""
+
+    def __init__(self, segment: AnySegment, layout: LogLayout) -> None:
+        self.segment = segment
+        self._fitted = _Fitted(segment.good_header()[0].schema, layout)
+
+    def rows(self, byte: int, header: FrameHeader) -> pa.RecordBatch:
+        return self._fitted(self.segment.rows(byte, header))
+
+
+class _Fitted:
+    """Rows that may have other columns than the log has now."""
+
+    def __init__(self, found: pa.Schema, layout: LogLayout) -> None:
+        self._fit: Fit | None = fit_columns(found, layout.stored, layout.names)
+        self._other = None if found.equals(layout.stored, check_metadata=True) else layout.stored
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self._fit is not None:
+            return self._fit(rows)
+        if self._other is not None:  # names and metadata are the reader's
+            return pa.RecordBatch.from_arrays(rows.columns, schema=self._other)
+        return rows
+
+
 def whole_frame(number: int, byte: int, header: FrameHeader, rows: pa.RecordBatch) -> Frame:
     """A frame with all of its rows."""
     start = Position(number, byte, 0, header.first_row)
     return Frame(rows, as_watermark(header.watermark), start, _after(number, byte, header))
 
 
-def _span(segment: SegmentReader, start: Position, end: Position) -> tuple[int, int]:
+def _has_read(segment: AnySegment, start: Position) -> bool:
+    """Whether a base stands for changes that all lie before a place outside of it."""
+    if not segment.is_base:
+        return False
+    base = _base_in(segment)
+    return start < base.start and start.row >= base.end_row
+
+
+def _base_in(segment: AnySegment) -> Base:
+    header, begin = segment.good_header()
+    rows, watermark = header.first_row, header.watermark
+    for _, frame in segment.headers(begin, segment.size):
+        rows, watermark = frame.first_row + frame.rows, frame.watermark
+    return Base(Position(segment.number, begin, 0, header.first_row), rows, watermark)
+
+
+def _span(segment: AnySegment, start: Position, end: Position) -> tuple[int, int]:
     """The bytes of a segment in which the frames between the two places begin."""
     _, begin = segment.good_header()
     if segment.number == start.segment:

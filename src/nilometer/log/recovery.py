@@ -17,8 +17,9 @@ from nilometer.errors import LogError
 from nilometer.log.frame_format import BatchKey, Flag, FrameHeader, decode_keys
 from nilometer.log.head import Head
 from nilometer.log.position import Position
-from nilometer.log.published import read_head, segment_sizes
+from nilometer.log.published import read_head
 from nilometer.log.registrations import registered_in
+from nilometer.log.segment_files import segment_files
 from nilometer.log.segment_format import SegmentHeader, segment_name
 from nilometer.log.segment_reader import SegmentReader, open_segment
 from nilometer.log.storage import Storage
@@ -70,7 +71,7 @@ class Recovered:
 def recover(storage: Storage) -> Recovered | None:
     """The end of the log; None if it has no segments."""
     head = read_head(storage) if storage.publishes else None
-    for number in sorted(segment_sizes(storage), reverse=True):
+    for number in [one.last for one in reversed(segment_files(storage))]:
         with open_segment(storage, number) as segment:
             found = segment.header()
             if found is not None:

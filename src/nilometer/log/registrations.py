@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import socket
 from collections.abc import Collection, Mapping
@@ -16,7 +15,7 @@ from nilometer.errors import LogError
 from nilometer.log.location import storage_at
 from nilometer.log.position import Position
 from nilometer.log.storage import Storage, file_names
-from nilometer.log.stored_json import read_json
+from nilometer.log.stored_json import json_bytes, read_json
 
 QUERY: Final = "query"
 """What a registration may be about: the query that the reader belongs to, and"""
@@ -121,7 +120,7 @@ def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: 
             before = _read(storage, _name(reader))
             if before is not None:
                 one = replace(before, position=max(before.position, position), seen=now)
-                contents[_name(reader)] = json.dumps(asdict(one)).encode()
+                contents[_name(reader)] = json_bytes(asdict(one))
         storage.write_all(contents)
 
 
@@ -132,7 +131,7 @@ def release_all(location: str | Path, readers: Collection[str], *, now: int) -> 
         found = ((name, _read(storage, name)) for name in map(_name, readers))
         storage.write_all(
             {
-                name: json.dumps(asdict(replace(one, seen=now, active=False, pid=None))).encode()
+                name: json_bytes(asdict(replace(one, seen=now, active=False, pid=None)))
                 for name, one in found
                 if one is not None
             }
@@ -221,7 +220,7 @@ def _read(storage: Storage, name: str) -> Registration | None:
 
 
 def _write(storage: Storage, one: Registration) -> Registration:
-    storage.write(_name(one.reader), [json.dumps(asdict(one)).encode()])
+    storage.write(_name(one.reader), [json_bytes(asdict(one))])
     return one
 
 

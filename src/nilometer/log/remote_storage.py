@@ -7,6 +7,8 @@ There are no locks, and a write can arrive late. So every writer has a term, obj
 in their names, and none is ever overwritten by another writer:
 
     000000000012-TERM.seg      a segment
+    …pack, …base               packed segments, which count once there is
+    …pack.whole, …base.whole   an empty object of that name
     terms/TERM                 the writer of this term has taken over
     terms/TERM.000000000012    its segments count from this number on, and no earlier writer's do
     heads/TERM                 the last segment that it has published
@@ -23,7 +25,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 from typing import Final
 
@@ -32,10 +34,12 @@ from pyarrow import fs
 
 from nilometer.errors import LogError
 from nilometer.log.frame_format import Chunks
+from nilometer.log.segment_files import is_packed_name
 from nilometer.log.segment_format import segment_name, segment_number
 
 _TERMS: Final = "terms"
 _HEADS: Final = "heads"
+_WHOLE: Final = ".whole"
 _NO_END: Final = 1 << 62
 _OBJECT: Final = re.compile(r"(\d{12})(?:-(\d{8}-[0-9a-f]{16}))?\.seg")
 
@@ -79,7 +83,7 @@ class RemoteStorage:
         if folder:
             return sorted(found.items())
         self._objects = self._visible(found)
-        own = {name: size for name, size in found.items() if _parsed(name) is None}
+        own = {name: size for name, size in found.items() if _counts(name, found)}
         return sorted([*own.items(), *((n, found[one]) for n, one in self._objects.items())])
 
     def _list(self, folder: str) -> dict[str, int]:
@@ -112,9 +116,12 @@ class RemoteStorage:
             self.write(name, [content])
 
     def delete(self, name: str) -> None:
+        if is_packed_name(name):
+            self.delete(name + _WHOLE)
         path = f"{self._folder}/{self._object_of(name)}"
         if self._system.get_file_info(path).type == fs.FileType.File:
-            self._system.delete_file(path)
+            with suppress(FileNotFoundError):  # another writer was faster
+                self._system.delete_file(path)
 
     @contextmanager
     def exclusive(self, name: str) -> Iterator[None]:
@@ -141,6 +148,26 @@ class RemoteStorage:
 
     def segments(self) -> RemoteSegments:
         return RemoteSegments(self)
+
+    @property
+    def term(self) -> str:
+        return self._term or ""
+
+    def put_aside(self, name: str, chunks: Iterable[bytes | pa.Buffer]) -> None:
+        try:
+            self.write(name, chunks)
+        except OSError as problem:
+            raise LogError("cannot write to the log", detail=str(problem)) from problem
+
+    def show(self, name: str) -> None:
+        self._require_newest()
+        self.write(name + _WHOLE, [b""])
+
+    def sweep(self, name: str | None = None) -> None:
+        found = self._list("")
+        for one in found if name is None else [name]:
+            if is_packed_name(one) and one + _WHOLE not in found:
+                self.delete(one)
 
     def _require_newest(self) -> None:
         newest = self._terms.newest()
@@ -290,3 +317,10 @@ def _object_name(number: int, term: str) -> str:
 def _parsed(name: str) -> tuple[int, str] | None:
     found = _OBJECT.fullmatch(name)
     return (int(found[1]), found[2] or "") if found else None
+
+
+def _counts(name: str, found: Mapping[str, int]) -> bool:
+    """Whether an object that is not itself a segment counts: packed ones once they are whole."""
+    if is_packed_name(name):
+        return name + _WHOLE in found
+    return _parsed(name) is None and not name.endswith(_WHOLE)

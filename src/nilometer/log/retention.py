@@ -3,41 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+import pyarrow as pa
+
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
-from nilometer.log.published import segment_sizes
-from nilometer.log.segment_reader import open_segment
+from nilometer.log.segment_files import BASE, SegmentFile, segment_files
+from nilometer.log.segment_reader import one_segment, open_file
 from nilometer.log.storage import Storage
 
+_HOUR: Final = 3_600_000_000
+_DAY: Final = 24 * _HOUR
+_PARTS_OF_HISTORY: Final = 8
 KEYS_KEPT: Final = 10_000
 """The newest delivery keys stay, so that what is delivered again is known after a restart."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment as far as keeping it is concerned."""
+    """A file of segments as far as keeping it is concerned: one that grows, or packed ones."""
 
     number: int
+    """That of its first segment."""
     size: int
+    """Its bytes where it lies."""
     first_row: int
     created: int
     keys: int
     """How many delivery keys the log had before it."""
+    last: int
+    """The number of its last segment, and"""
+    length: int
+    """the place at which that one ends."""
+    schema: pa.Schema
+    name: str
+    generation: int = 0
+    """How often its rows were packed."""
+
+    @property
+    def end(self) -> Position:
+        return Position(self.last, self.length)
+
+    @property
+    def is_base(self) -> bool:
+        return self.name.endswith(BASE)
 
 
-def list_segments(storage: Storage) -> list[Segment]:
-    """All segments of a log, the oldest first."""
-    return [_segment(storage, number) for number in sorted(segment_sizes(storage))]
+def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
+    """All segments of a log by the files that hold them, the oldest first.
+
+    `schema`: the one that most of them have. Equal ones are the same: there may be very many.
+    """
+    found: list[Segment] = []
+    for file in segment_files(storage):
+        one = describe_file(storage, file)
+        known = [schema] if not found else [schema, found[-1].schema]
+        same = (other for other in known if other.equals(one.schema, check_metadata=True))
+        found.append(replace(one, schema=next(same, one.schema)))
+    return found
 
 
-def _segment(storage: Storage, number: int) -> Segment:
-    with open_segment(storage, number) as file:
-        header, _ = file.good_header()
-        return Segment(number, file.size, header.first_row, header.created, header.keys)
+def describe_file(storage: Storage, file: SegmentFile) -> Segment:
+    with open_file(storage, file) as opened:
+        first = one_segment(opened, file.first)
+        header, _ = first.good_header()
+        last = one_segment(opened, file.last)
+        return Segment(
+            file.first,
+            opened.size,
+            header.first_row,
+            header.created,
+            header.keys,
+            file.last,
+            last.size,
+            header.schema,
+            file.name,
+            file.generation,
+        )
+
+
+def age_to_end(options: LogOptions) -> int:
+    """After how long a segment is ended though it is not full: small ones are deleted in time."""
+    return max(_HOUR, min(_DAY, options.history // _PARTS_OF_HISTORY))
 
 
 def deletable(
@@ -46,19 +96,21 @@ def deletable(
     options: LogOptions,
     now: int,
     keys: int,
+    *,
+    whatever_age: bool = False,
 ) -> list[Segment]:
     """The oldest segments that nobody needs, never the last one.
 
     `committed`: the places before which each reader needs nothing; `keys`: how many delivery
-    keys the log has had.
+    keys the log has had; `whatever_age`: the history counts for nothing.
     """
-    if options.keeps_everything:
+    if options.keeps_everything and not whatever_age:
         return []
     places = list(committed)
     found = []
     for one, following in pairwise(segments):
-        unread = any(place < Position(one.number, one.size) for place in places)
-        young = now - following.created < options.history
+        unread = any(place < one.end for place in places)
+        young = not whatever_age and now - following.created < options.history
         keyed = following.keys > one.keys and keys - following.keys < KEYS_KEPT
         if unread or young or keyed:
             break

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from nilometer.errors import LogError
-from nilometer.log.frame_format import HEADER, FrameHeader, checksum
+from nilometer.log.frame_format import (
+    HEADER,
+    BatchKey,
+    FrameHeader,
+    checksum,
+    decode_keys,
+    decode_rows,
+)
+from nilometer.log.packed_segment import PackedFile, PackedSegment
+from nilometer.log.segment_files import SegmentFile
 from nilometer.log.segment_format import (
     FIXED,
     SegmentHeader,
@@ -24,7 +34,9 @@ _AHEAD_FOR_FRAMES: Final = 1 << 20
 
 
 class SegmentReader:
-    """One open segment."""
+    """One open segment as it was written."""
+
+    is_base: Final = False
 
     def __init__(self, file: OpenFile, number: int) -> None:
         self.number = number
@@ -73,6 +85,33 @@ class SegmentReader:
         """The same as `headers`, for one who reads most bodies too."""
         return self.headers(begin, end, _AHEAD_FOR_FRAMES)
 
+    def segments(self, first: int, last: int) -> Iterator[SegmentReader]:
+        """This one, if its number is one of first … last."""
+        if first <= self.number <= last:
+            yield self
+
+    def rows(self, byte: int, header: FrameHeader) -> pa.RecordBatch:
+        """The rows of the frame that begins here."""
+        return decode_rows(header, self.body(byte, header), self._schema)
+
+    def keys(self, byte: int, header: FrameHeader) -> tuple[BatchKey | None, list[bytes]]:
+        """The batch key and the delivery keys of the frame that begins here."""
+        return decode_keys(header, self.body(byte, header))
+
+    def content(self, byte: int, header: FrameHeader) -> tuple[pa.RecordBatch, bytes]:
+        """The rows of the frame that begins here, and its keys as they are stored."""
+        body = self.body(byte, header)
+        keys: bytes = body.slice(0, header.keys_length).to_pybytes() if header.keys_length else b""
+        return decode_rows(header, body, self._schema), keys
+
+    def may_hold(self, earliest: int | None, latest: int | None) -> bool:
+        """Whether rows of the closed range of times may be in it: its frames tell."""
+        return True
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return self.good_header()[0].schema
+
     def body(self, byte: int, header: FrameHeader) -> pa.Buffer:
         """What follows the header of the frame that begins here; raises LogError if damaged."""
         found = self.good_body(byte, header)
@@ -103,6 +142,34 @@ class SegmentReader:
 
 @contextmanager
 def open_segment(storage: Storage, number: int) -> Iterator[SegmentReader]:
-    """The segment of this number; raises FileNotFoundError."""
+    """The segment of this number that is not packed; raises FileNotFoundError."""
     with storage.open(segment_name(number)) as file:
         yield SegmentReader(file, number)
+
+
+AnySegment: TypeAlias = SegmentReader | PackedSegment
+
+
+@contextmanager
+def open_file(storage: Storage, file: SegmentFile) -> Iterator[SegmentReader | PackedFile]:
+    """A file of segments; raises FileNotFoundError."""
+    with storage.open(file.name) as opened:
+        if file.is_packed:
+            yield PackedFile(opened, file, storage.location)
+        else:
+            yield SegmentReader(opened, file.first)
+
+
+@contextmanager
+def open_first(storage: Storage, file: SegmentFile) -> Iterator[AnySegment]:
+    """The first segment of a file."""
+    with open_file(storage, file) as opened:
+        yield one_segment(opened, file.first)
+
+
+def one_segment(opened: SegmentReader | PackedFile, number: int) -> AnySegment:
+    """The segment of this number in an open file; raises LogError if it is not there."""
+    found: AnySegment
+    for found in opened.segments(number, number):
+        return found
+    raise LogError("the log is damaged", detail=f"segment {number} is missing in its file")

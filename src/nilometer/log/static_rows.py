@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nilometer.errors import LogError
-from nilometer.log.layout import SENSOR, TIME, LogLayout, SensorLayout
+from nilometer.log.layout import SENSOR, TIME, LogLayout, Names, SensorLayout, fit_columns
 from nilometer.log.location import storage_at
 from nilometer.log.published import read_layout
+from nilometer.log.sealed import seal, unseal
 from nilometer.log.storage import Storage, file_names
 
 _FOLDER: Final = "static"
@@ -29,25 +30,27 @@ _TRIES: Final = 10
 def add_static_rows(location: str | Path, rows: pa.Table) -> None:
     """Add versions (SENSOR and the static columns); they are durable when this returns."""
     storage = storage_at(location)
-    rows = rows.cast(_schema(storage))
+    own = _own(storage)
+    columns = rows.cast(own.versions).columns
+    rows = pa.Table.from_arrays(columns, schema=own.versions_in_files)
     with storage.exclusive(_LOCK):
         spans = _spans(storage)
         number = 1 + max((last for _, last in spans), default=-1)
         storage.write(_name(number, number), [_to_bytes(rows)])
         if len(spans) >= _MOST_FILES:
-            merged = _read(storage, [*spans, (number, number)])
+            merged = _read(storage, [*spans, (number, number)], own.versions_in_files)
             storage.write(_name(0, number), [_to_bytes(merged)])
             for span in [*spans, (number, number)]:
                 storage.delete(_name(*span))
 
 
-def read_static_rows(location: str | Path) -> pa.Table:
-    """All versions that were added, in that order."""
+def read_static_rows(location: str | Path, layout: SensorLayout | None = None) -> pa.Table:
+    """All versions that were added, in that order; in this layout, or in the log's own."""
     storage = storage_at(location)
-    schema = _schema(storage)
+    own = layout or _own(storage)
     for _ in range(_TRIES):
         try:
-            return pa.concat_tables([schema.empty_table(), _read(storage, _spans(storage))])
+            return _read(storage, _spans(storage), own.versions, own.names)
         except FileNotFoundError:  # files were made one between the listing and the reading
             continue
     raise LogError("the static values of the log keep changing", detail=storage.location)
@@ -75,11 +78,11 @@ def _readings(own: SensorLayout, rows: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays(values, fields=list(own.fields))
 
 
-def _schema(storage: Storage) -> pa.Schema:
+def _own(storage: Storage) -> SensorLayout:
     found = read_layout(storage)
     if found is None or found[0].sensors is None:
         raise LogError("there is no log of a sensor table here", detail=storage.location)
-    return pa.schema([pa.field(SENSOR, pa.int32()), *found[0].sensors.static])
+    return found[0].sensors
 
 
 def _spans(storage: Storage) -> list[tuple[int, int]]:
@@ -94,16 +97,37 @@ def _covers(span: tuple[int, int], other: tuple[int, int]) -> bool:
     return span[0] <= other[0] and other[1] <= span[1]
 
 
-def _read(storage: Storage, spans: Iterable[tuple[int, int]]) -> pa.Table:
-    tables = [pa.ipc.open_stream(storage.read(_name(*span))).read_all() for span in spans]
-    return pa.concat_tables([_schema(storage).empty_table(), *tables]).combine_chunks()
+def _read(
+    storage: Storage, spans: Iterable[tuple[int, int]], columns: pa.Schema, names: Names = ()
+) -> pa.Table:
+    """What files hold, in these columns; those that a file has not are NULL."""
+    batches: list[pa.RecordBatch] = []
+    for span in spans:
+        with pa.ipc.open_stream(_content(storage, span)) as file:
+            fit = fit_columns(file.schema, columns, names)
+            schema = columns if fit is None else file.schema
+            for batch in file:
+                plain = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                batches.append(plain if fit is None else fit(plain))
+    return pa.Table.from_batches(batches, columns).combine_chunks()
 
 
-def _to_bytes(rows: pa.Table) -> pa.Buffer:
+def _content(storage: Storage, span: tuple[int, int]) -> bytes:
+    try:
+        return unseal(storage.read(_name(*span)))
+    except ValueError as error:
+        raise LogError(
+            "the log is damaged",
+            detail=f"{storage.location}/{_name(*span)} cannot be read: {error}",
+            hint="restore the file from a copy",
+        ) from None
+
+
+def _to_bytes(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    return sink.getvalue()
+    return seal(sink.getvalue().to_pybytes())
 
 
 def _name(first: int, last: int) -> str:

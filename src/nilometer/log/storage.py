@@ -92,6 +92,22 @@ class Storage(Protocol):
     def segments(self) -> SegmentFiles:
         """For the writer."""
 
+    @property
+    def term(self) -> str:
+        """What the names of packed segments bear that this writer makes; maybe nothing."""
+
+    def put_aside(self, name: str, chunks: Iterable[bytes | pa.Buffer]) -> None:
+        """Write packed segments durably, so that nobody sees them before they are shown."""
+
+    def show(self, name: str) -> None:
+        """Let everybody see packed segments that were put aside; at once, and durably.
+
+        Raises LogError if another writer has taken over.
+        """
+
+    def sweep(self, name: str | None = None) -> None:
+        """Delete what was put aside under this name, or any other, and never shown."""
+
 
 def file_names(storage: Storage, folder: str, suffix: str) -> Iterator[str]:
     """The files of a folder whose names end so, without the folder, by name."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from nilometer.errors import LogError
+from nilometer.log.sealed import seal, unseal
 from nilometer.log.storage import Storage
 
 
 def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
     """What such a file holds; None if it is not there."""
     try:
-        found: dict[str, Any] = json.loads(storage.read(name))
+        found: dict[str, Any] = json.loads(unseal(storage.read(name)))
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -22,3 +24,8 @@ def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
             hint="restore the file from a copy",
         ) from error
     return found
+
+
+def json_bytes(fields: Mapping[str, Any]) -> bytes:
+    """What such a file holds, as bytes."""
+    return seal(json.dumps(fields).encode())

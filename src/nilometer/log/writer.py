@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Final, Self
@@ -13,11 +15,21 @@ import pyarrow as pa
 
 from nilometer.errors import LogError, LogFullError
 from nilometer.log.appender import Appender
+from nilometer.log.background import StopWorkError, Work, in_background
+from nilometer.log.base import Net
 from nilometer.log.clock import now_micros
+from nilometer.log.compaction import SegmentPacker
 from nilometer.log.delivery_keys import newest_keys
 from nilometer.log.dropped_rows import add_dropped_rows, read_dropped_rows
 from nilometer.log.frame import Frame
-from nilometer.log.frame_format import BatchKey, Chunks, EncodedFrame, FrameHeader, encode_frame
+from nilometer.log.frame_format import (
+    BatchKey,
+    Chunks,
+    EncodedFrame,
+    FrameHeader,
+    encode_frame,
+    no_rows,
+)
 from nilometer.log.interval_sync import IntervalSync
 from nilometer.log.layout import LogLayout
 from nilometer.log.location import storage_at
@@ -25,10 +37,10 @@ from nilometer.log.memory_tail import MemoryTail
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.parts import Part, check_schema, part_bodies, part_headers, pieces
 from nilometer.log.position import Position
-from nilometer.log.published import as_watermark, read_layout, write_layout
+from nilometer.log.published import as_watermark, change_layout, read_layout, write_layout
 from nilometer.log.reader import LogReader, whole_frame
 from nilometer.log.registrations import registered_in
-from nilometer.log.retention import Segment, deletable
+from nilometer.log.retention import Segment, age_to_end, deletable
 from nilometer.log.storage import Storage
 
 _AT_ONCE: Final = 4 << 20
@@ -45,6 +57,8 @@ class LogWriter:
         layout: LogLayout,
         options: LogOptions,
         clock: Callable[[], int],
+        may_change: bool = False,
+        net: Net | None = None,
     ) -> None:
         self._storage = storage
         self._options = options
@@ -54,13 +68,18 @@ class LogWriter:
         with ExitStack() as opening:
             storage.make()
             opening.enter_context(storage.claim())
-            self.layout, self._log_id = _own_layout(storage, layout)
+            self.layout, self._log_id = _own_layout(storage, layout, may_change)
             self._appender = Appender(storage, self.layout, options, clock)
-            opening.callback(self._appender.close)
+            opening.callback(self._close_appender)
             self._end = self._appender.state.end
             self._tail = MemoryTail(options.memory, self._end)
             if options.fsync is Fsync.INTERVAL:
                 opening.callback(IntervalSync(self.sync, options.fsync_every).close)
+            self._net = net if self.layout.changes else None
+            self._packer = SegmentPacker(
+                storage, self._appender, options, self._appending, self._deletable, self._net
+            )
+            opening.callback(in_background(_packing(weakref.ref(self))))
             self._closing = opening.pop_all()
 
     @classmethod
@@ -70,9 +89,21 @@ class LogWriter:
         layout: LogLayout,
         options: LogOptions = _DEFAULTS,
         clock: Callable[[], int] = now_micros,
+        *,
+        may_change: bool = False,
+        net: Net | None = None,
     ) -> Self:
-        """Make the log, or go on with it; raises LogError if another writer holds it."""
-        return cls(storage_at(location), layout, options, clock)
+        """Make the log, or go on with it; raises LogError if another writer holds it.
+
+        `may_change`: a log that was of another layout goes on with this one, where it can.
+        `net` adds up changes: old ones of a changelog become a base instead of being deleted.
+        """
+        return cls(storage_at(location), layout, options, clock, may_change, net)
+
+    @property
+    def log_id(self) -> str:
+        """An id that no other log has, also not one in its place."""
+        return self._log_id
 
     @property
     def end(self) -> Position:
@@ -86,6 +117,11 @@ class LogWriter:
     def stored_bytes(self) -> int:
         """What the segments take on the disk."""
         return self._appender.stored_bytes
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The files in which its rows lie, the oldest first."""
+        return tuple(self._appender.segments)
 
     @property
     def last_key(self) -> BatchKey | None:
@@ -122,6 +158,7 @@ class LogWriter:
 
         They are if this writer (key[0]) has added a batch of this number (key[1]) or a later one.
         """
+        self._rebase_if_full(sum(one.size for one in parts))
         with self._appending:
             if self._appender.state.batches.get(key[0], key[1] - 1) >= key[1]:
                 return False
@@ -142,6 +179,7 @@ class LogWriter:
 
         Frames that are appended again after a power failure come to stand where they stood.
         """
+        self._rebase_if_full(sum(one.header.length for one in frames))
         with self._appending:
             if self._appender.state.batches.get(key[0], key[1] - 1) >= key[1]:
                 return False
@@ -155,9 +193,7 @@ class LogWriter:
     def recent_keys(self, most: int) -> list[bytes]:
         """The newest delivery keys, the newest one last; at least 10 000 outlive their rows."""
         with self._appending:
-            numbers = [one.number for one in self._appender.segments]
-            end = (self._end.segment, self._end.byte)
-            return newest_keys(self._storage, numbers, end, most)
+            return newest_keys(self._storage, (self._end.segment, self._end.byte), most)
 
     def read(self, start: Position, end: Position | None = None) -> Iterator[Frame]:
         """The frames from `start` up to `end`: the newest from memory, older ones from disk."""
@@ -176,11 +212,22 @@ class LogWriter:
                 start = frames[-1].end
 
     def trim(self) -> int:
-        """Delete the segments that nobody needs any more; how many."""
+        """Delete the segments that nobody needs any more; how many.
+
+        One that grows only slowly is ended when it is old, so that it can be packed and deleted.
+        """
         with self._appending:
+            if self._appender.last_created < self._clock() - age_to_end(self._options):
+                self._seal()
+            if self._net is not None:
+                return 0  # a base takes their place
             gone = self._deletable(self._appender.segments)
             self._appender.delete(gone)
             return len(gone)
+
+    def pack(self) -> bool:
+        """Pack full segments, some at once; whether there were any. Also done in the background."""
+        return self._packer.pack()
 
     def drop_oldest(self) -> int:
         """Delete the oldest segment though it may not have been read; how many rows are lost."""
@@ -207,8 +254,11 @@ class LogWriter:
 
     def close(self) -> None:
         """Force everything to the disk and let the log go."""
+        self._closing.close()
+
+    def _close_appender(self) -> None:
         with self._appending:
-            self._closing.close()
+            self._appender.close()
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +281,7 @@ class LogWriter:
         placed = self._write(headers, [one.body for one in frames], watermark, None)
         end = self._appender.state.end
         byte = end.byte - sum(one.length for one in placed)
-        for header, rows in zip(placed, batches or [_no_rows(self.layout.stored)], strict=True):
+        for header, rows in zip(placed, batches or [no_rows(self.layout.stored)], strict=True):
             frame = whole_frame(end.segment, byte, header, rows)
             self._tail.add(frame, as_watermark(header.before))
             byte += header.length
@@ -252,7 +302,8 @@ class LogWriter:
         if disk is None or self._size_with(wanted) <= disk:
             return
         self.trim()
-        if self._size_with(wanted) > disk and self._would_sealing_make_room():
+        is_over = self._net is None and self._size_with(wanted) > disk
+        if is_over and self._would_sealing_make_room():
             self._seal()
             self.trim()
         if self._size_with(wanted) > disk:
@@ -266,23 +317,44 @@ class LogWriter:
     def _size_with(self, wanted: int) -> int:
         return self.stored_bytes + self._appender.added_by(wanted)
 
-    def _deletable(self, segments: Sequence[Segment]) -> list[Segment]:
+    def _deletable(self, segments: Sequence[Segment], whatever_age: bool = False) -> list[Segment]:
         holding = (one.position for one in registered_in(self._storage))
-        keys = self._appender.state.keys
-        return deletable(segments, holding, self._options, self._clock(), keys)
+        keys, now = self._appender.state.keys, self._clock()
+        return deletable(segments, holding, self._options, now, keys, whatever_age=whatever_age)
+
+    def _rebase_if_full(self, wanted: int) -> None:
+        """Make room in a changelog; before the log is locked, since packing may be under way."""
+        disk = self._options.disk
+        if self._net is not None and disk is not None and self._size_with(wanted) > disk:
+            self._packer.rebase_to_make_room()
+            self._end = self._appender.state.end
 
     def _would_sealing_make_room(self) -> bool:
         """Whether nobody needs the segment that still grows, were it not the last one."""
         segments = self._appender.segments
         if not segments:
             return False
-        last = segments[-1]
-        begun = Segment(last.number + 1, 0, self._end.row, self._clock(), self._appender.state.keys)
+        last, keys = segments[-1], self._appender.state.keys
+        begun = replace(
+            last, number=last.last + 1, first_row=self._end.row, created=self._clock(), keys=keys
+        )
         return len(self._deletable([*segments, begun])) == len(segments)
 
     def _seal(self) -> None:
         self._appender.seal()
         self._end = self._appender.state.end
+
+
+def _packing(log: weakref.ref[LogWriter]) -> Work:
+    """The packing of a log, for as long as somebody has it open."""
+
+    def pack(breathe: Callable[[], None]) -> bool:
+        writer = log()
+        if writer is None:
+            raise StopWorkError
+        return writer._packer.pack(breathe)
+
+    return pack
 
 
 def make_log(location: str | Path, layout: LogLayout) -> str:
@@ -296,7 +368,9 @@ def make_log(location: str | Path, layout: LogLayout) -> str:
     return _own_layout(storage, layout)[1]
 
 
-def _own_layout(storage: Storage, layout: LogLayout) -> tuple[LogLayout, str]:
+def _own_layout(
+    storage: Storage, layout: LogLayout, may_change: bool = False
+) -> tuple[LogLayout, str]:
     """The layout and id of the log, which is made if there is none."""
     if any(pa.types.is_dictionary(one) for one in layout.stored.types):
         raise LogError("a log cannot store dictionary columns", hint="decode them first")
@@ -304,6 +378,9 @@ def _own_layout(storage: Storage, layout: LogLayout) -> tuple[LogLayout, str]:
     if found is None:
         write_layout(storage, layout)
         found = read_layout(storage)
+    if found is not None and may_change and found[0] != layout and layout.may_follow(found[0]):
+        change_layout(storage, layout, found[1])
+        return layout, found[1]
     if found is None or found[0] != layout:
         raise LogError(
             "the log has other columns",
@@ -316,7 +393,3 @@ def _own_layout(storage: Storage, layout: LogLayout) -> tuple[LogLayout, str]:
 
 def _later(watermark: int, other: int | None) -> int:
     return watermark if other is None else max(watermark, other)
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)

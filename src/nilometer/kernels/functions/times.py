@@ -214,7 +214,7 @@ def _last_day(applied: Applied) -> pa.Array:
 def _check_weekday(name: str) -> None:
     if _weekday_number(name) is None:
         raise UnavailableError(
-            f"{name} is no day of the week", hint="write 'Monday', 'Mon' or 'Mo'"
+            f"{name} is not a day of the week", hint="write 'Monday', 'Mon' or 'Mo'"
         )
 
 

@@ -1,0 +1,98 @@
+"""Rows of a query or stream as a file: what is asked for, and where it comes to lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Final
+from urllib.parse import quote
+
+from nilometer.client.calls import Call
+from nilometer.client.replies import read_nothing
+from nilometer.errors import InputError
+
+FORMATS: Final = ("csv", "jsonl", "arrow", "parquet")
+_KINDS: Final = ("queries", "streams")
+
+
+@dataclass(frozen=True)
+class Download:
+    """What is wanted of a query or stream, and in which file."""
+
+    name: str
+    path: Path
+    form: str
+    start: str | datetime | None = None
+    end: str | datetime | None = None
+    columns: Sequence[str] = ()
+    per: Sequence[str] = ()
+    bucket: str | None = None
+    points: int | None = None
+    answer: bool = False
+
+    @property
+    def calls(self) -> list[Call[None]]:
+        """What to ask for: a query of this name or, if there is none, a stream."""
+        given = {
+            "format": self.form,
+            "start": _instant(self.start),
+            "end": _instant(self.end),
+            "bucket": self.bucket,
+            "points": None if self.points is None else str(self.points),
+            "answer": "true" if self.answer else None,
+        }
+        params: dict[str, str | list[str]] = {
+            name: value for name, value in given.items() if value is not None
+        }
+        params |= {"columns": list(self.columns), "per": list(self.per)}
+        kinds = _KINDS[:1] if self.answer else _KINDS
+        name = quote(self.name, safe="")
+        return [Call("GET", f"/{k}/{name}/download", read_nothing, params=params) for k in kinds]
+
+    @contextmanager
+    def writing(self) -> Iterator[IO[bytes]]:
+        """The file as it is written; it has its name once all of it is there."""
+        folder = self.path.absolute().parent
+        with NamedTemporaryFile(dir=folder, prefix=f".{self.path.name}.", delete=False) as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, self.path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(file.name)
+                raise
+
+
+def download_of(
+    name: str,
+    path: str | Path,
+    form: str | None,
+    start: str | datetime | None,
+    end: str | datetime | None,
+    columns: Sequence[str],
+    per: Sequence[str],
+    bucket: str | None,
+    points: int | None,
+    answer: bool,
+) -> Download:
+    """What is wanted; without a format the name of the file says which."""
+    file = Path(path).expanduser()
+    chosen = (form or file.suffix.removeprefix(".")).lower()
+    if chosen not in FORMATS:
+        raise InputError(
+            f"there is no format {chosen!r}" if chosen else "the file's name says no format",
+            detail=f"formats are {', '.join(FORMATS)}",
+            hint='name the file so, or give form="csv"',
+        )
+    return Download(name, file, chosen, start, end, columns, per, bucket, points, answer)
+
+
+def _instant(at: str | datetime | None) -> str | None:
+    return at.isoformat() if isinstance(at, datetime) else at

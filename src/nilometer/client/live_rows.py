@@ -1,0 +1,163 @@
+"""What a live answer keeps: the rows that hold, or the newest ones. Knows no thread."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nilometer.client.arrow_messages import Batch
+from nilometer.client.rows import Answer, Page, Rows, instant_of
+from nilometer.errors import LogError
+
+TIME: Final = "_time"
+DIFF: Final = "_diff"
+_NAN: Final = object()
+
+
+class Kept(Protocol):
+    """Rows that are brought up to date by what is told of a query."""
+
+    def take(self, batch: Batch) -> bool:
+        """Take in what was told; whether the rows are others now."""
+
+    def forget(self) -> None:
+        """All that was told is void; what follows stands for it."""
+
+    def rows(self) -> Rows:
+        """The rows as of now."""
+
+
+class NewestRows:
+    """The newest rows of results that are only added to.
+
+    >>> kept = NewestRows(Page(pa.table({"n": [1, 2]})), newest=2)
+    >>> kept.take(Batch(pa.record_batch({"n": [3]}), {}))
+    True
+    >>> list(kept.rows())
+    [{'n': 2}, {'n': 3}]
+    """
+
+    def __init__(self, page: Page, newest: int) -> None:
+        self._newest = newest
+        self._table = page.table.slice(max(0, len(page) - newest))
+
+    def take(self, batch: Batch) -> bool:
+        if not len(batch.rows):
+            return False
+        more = pa.Table.from_batches([batch.rows])
+        both = pa.concat_tables([self._table, more])
+        # Copied, since a slice would keep all that ever came.
+        self._table = both.slice(max(0, len(both) - self._newest)).combine_chunks()
+        return True
+
+    def forget(self) -> None:
+        self._table = self._table.schema.empty_table()
+
+    def rows(self) -> Rows:
+        return Rows(self._table)
+
+
+class CurrentAnswer:
+    """The answer of a changelog at the last instant that no change can reach any more.
+
+    Changes from the watermark on may be told already, since buckets are out of step: they wait
+    aside, so the answer is always that of one instant.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        """Begin with an answer, and go on with the changes after its offset.
+
+        One that is cut is shown until all changes were told, from the first one on.
+        """
+        self._schema: pa.Schema = answer.table.schema
+        self._held: dict[Hashable, tuple[dict[str, Any], int]] = {}
+        self._ahead: list[pa.RecordBatch] = []
+        self._watermark: int | None = None
+        self._before: Answer | None = answer
+        """What is shown until the first changes are final."""
+        if not answer.is_cut:
+            self._add(answer, [1] * len(answer))
+
+    @property
+    def instant(self) -> datetime | None:
+        """For which instant; None as long as nothing is known for certain."""
+        if self._before is not None:
+            return self._before.instant
+        return None if self._watermark is None else instant_of(str(self._watermark - 1))
+
+    def take(self, batch: Batch) -> bool:
+        if len(batch.rows):
+            self._ahead.append(batch.rows)
+        said = batch.metadata.get("watermark")
+        # Before the end of what is stored, rows of this watermark may be still to come.
+        if said is None or batch.metadata.get("at_end") == "false":
+            return False
+        watermark = int(said)
+        if watermark == self._watermark and not len(batch.rows):
+            return False
+        self._settle(watermark)
+        self._watermark, self._before = watermark, None
+        return True
+
+    def forget(self) -> None:
+        self._before = self.rows()
+        self._held, self._ahead, self._watermark = {}, [], None
+
+    def rows(self) -> Answer:
+        if self._before is not None:
+            return self._before
+        rows = [row for row, copies in self._held.values() for _ in range(copies)]
+        return Answer(pa.Table.from_pylist(rows, self._schema), instant=self.instant)
+
+    def _settle(self, watermark: int) -> None:
+        """Apply the changes before an instant."""
+        waiting, self._ahead = self._ahead, []
+        touched: set[Hashable] = set()
+        for rows in waiting:
+            times = rows.column(TIME)
+            is_final = pc.less(times, pa.scalar(watermark, times.type))
+            final, later = rows.filter(is_final), rows.filter(pc.invert(is_final))
+            if len(later):
+                self._ahead.append(later)
+            plain = final.select(self._schema.names)
+            touched |= self._add(plain.to_pylist(), final.column(DIFF).to_pylist())
+        if any(self._held[key][1] < 0 for key in touched & self._held.keys()):
+            raise LogError(
+                "the changelog takes back a row that it never gave",
+                detail="a part of it is missing or came twice",
+            )
+
+    def _add(self, rows: Iterable[dict[str, Any]], diffs: list[int]) -> set[Hashable]:
+        """Count copies of rows; whose were counted."""
+        touched: set[Hashable] = set()
+        for row, diff in zip(rows, diffs, strict=True):
+            key = _key(tuple(row.values()))
+            touched.add(key)
+            known, copies = self._held.get(key, (row, 0))
+            if copies + diff:
+                self._held[key] = known, copies + diff
+            else:
+                self._held.pop(key, None)
+        return touched
+
+
+def _key(value: Any) -> Hashable:
+    """What is equal for values that SQL takes for the same.
+
+    >>> _key([float("nan"), {"a": -0.0}]) == _key([float("nan"), {"a": 0.0}])
+    True
+    """
+    match value:
+        case float():
+            return value if value == value else _NAN  # noqa: PLR0124  only NaN differs from itself
+        case list() | tuple():
+            return tuple(map(_key, value))
+        case dict():
+            return tuple((name, _key(one)) for name, one in value.items())
+        case _:
+            found: Hashable = value
+            return found

@@ -1,0 +1,35 @@
+"""`nilometer check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nilometer.model.names import count
+
+
+def check(
+    place: Annotated[
+        str, typer.Argument(metavar="DATABASE|BACKUPS", help="A folder, or the URI of backups.")
+    ],
+    *,
+    logs: Annotated[
+        Path | None,
+        typer.Option("--logs", metavar="FOLDER", help="Its logs, where they lie elsewhere."),
+    ] = None,
+) -> None:
+    """Read all of a database, or of backups, and say what is damaged; nothing is changed.
+
+    The exit code is 0 if everything is whole, and 1 if not.
+    """
+    from nilometer.upkeep.check import check as check_place  # noqa: PLC0415  takes its time
+
+    found = check_place(place, logs)
+    for problem in found.problems:
+        typer.echo(str(problem))
+    if found.problems:
+        typer.echo(f"{found.what}: {count(len(found.problems), 'problem')}")
+        raise typer.Exit(1)
+    typer.echo(f"{found.what}: everything is whole")

@@ -1,0 +1,127 @@
+"""How a shell shows what statements answer: as a table, as records, as CSV or JSON lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, TextIO, cast
+
+from rich.console import Console
+from rich.text import Text
+
+from nilometer.commands.answers import Answer, header, is_changelog, require_names
+from nilometer.commands.destination import ForTerminal, told_of_writing
+from nilometer.commands.options import Format
+from nilometer.commands.shell.paging import Paged
+from nilometer.commands.shell.place import Done
+from nilometer.commands.tables import TableView, counted, safe_text
+from nilometer.errors import InputError
+
+_LIMIT: Final = 1000
+"""How many rows of an answer a table shows."""
+
+
+def new_console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
+    """A console that writes texts as they are."""
+    return Console(file=file, stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+@dataclass
+class Display:
+    """What can be set of how answers look, and where they go."""
+
+    console: Console = field(default_factory=new_console)
+    form: Format = Format.TABLE
+    is_expanded: bool = False
+    limit: int = _LIMIT
+    is_paged: bool = False
+    """Whether long answers go through a pager."""
+    path: Path | None = None
+    _file: TextIO | None = None
+    _screen: Console = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._screen = self.console
+
+    def write_to(self, path: Path | None) -> None:
+        """Let answers go to a file from now on; None: to the screen again."""
+        opened = None
+        if path is not None:
+            with told_of_writing(path):
+                opened = path.expanduser().open("w", encoding="utf-8")
+        self.close()
+        self._file, self.path = opened, path
+        self.console = self._screen if opened is None else new_console(opened)
+
+    def close(self) -> None:
+        """Finish the file to which answers went."""
+        if self._file is not None and self.path is not None:
+            with told_of_writing(self.path):
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+        self._file = None
+
+    def show(self, done: Done) -> None:
+        """Show what a statement did."""
+        if done.answer is None:
+            self.say(done.message or "done")
+            return
+        if self.form is Format.TABLE:
+            self._show_table(done.answer)
+        else:
+            self._write_lines(done.answer)
+
+    def say(self, text: str) -> None:
+        """A sentence, or a plan, as it stands."""
+        with self._told():
+            self.console.print(Text(safe_text(text)), soft_wrap=True)
+
+    def view(self, answer: Answer, console: Console | None = None) -> TableView:
+        """What draws rows, as tables or as records."""
+        return TableView(console or self.console, answer.headings, self.is_expanded)
+
+    def _show_table(self, answer: Answer) -> None:
+        taken = answer.take_rows(self.limit)
+        what = "change" if is_changelog(answer.columns) else "row"
+        told = counted(taken.total, what)
+        if (more := taken.total - len(taken.rows)) > 0:
+            told = f"{len(taken.rows):,} of {told}; \\limit {taken.total} shows the other {more:,}"
+
+        def draw(console: Console) -> None:
+            self.view(answer, console).show(taken.rows)
+            console.print(told, style="dim", soft_wrap=True)
+
+        with self._told():
+            Paged(self.console, self.is_paged and self._file is None).show(draw)
+
+    def _write_lines(self, answer: Answer) -> None:
+        require_names(answer.columns, self.form)
+        out = self._bytes()
+        with self._told(), answer.lines(self.form) as lines:
+            out.write(header(answer.columns, self.form))
+            lines.copy_to(out)
+            out.flush()
+
+    def _bytes(self) -> BinaryIO:
+        if self._file is not None:
+            self._file.flush()
+            return self._file.buffer
+        sys.stdout.flush()
+        out = sys.stdout.buffer
+        return cast(BinaryIO, ForTerminal(out)) if sys.stdout.isatty() else out
+
+    def _told(self) -> AbstractContextManager[None]:
+        """Let a refusal to write the file of answers be an error of ours."""
+        return nullcontext() if self.path is None else told_of_writing(self.path)
+
+
+def read_form(text: str) -> Format:
+    """The format of a name; Parquet is for commands that end."""
+    known = [one.value for one in Format if one is not Format.PARQUET]
+    if text not in known:
+        raise InputError(f"there is no format {text}", hint=f"choose one of {', '.join(known)}")
+    return Format(text)

@@ -1,0 +1,55 @@
+"""Rows that were decoded lately: whoever asks about the past asks again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, Protocol, TypeVar
+
+MOST_BYTES: Final = 256 << 20
+
+
+class Sized(Protocol):
+    """What is kept: rows, or something that has some."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+_Value = TypeVar("_Value", bound=Sized)
+
+
+class BlockCache(Generic[_Value]):
+    """What was used last, up to so many bytes; for any number of threads."""
+
+    def __init__(self, max_bytes: int = MOST_BYTES) -> None:
+        self._most = max_bytes
+        self._blocks: OrderedDict[Hashable, _Value] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, decode: Callable[[], _Value]) -> _Value:
+        """A block; it is decoded if it is not there. What has a key never changes."""
+        found = self.find(key)
+        if found is None:
+            found = decode()
+            self.put(key, found)
+        return found
+
+    def find(self, key: Hashable) -> _Value | None:
+        """What is kept under a key, if it still is."""
+        with self._lock:
+            if (found := self._blocks.get(key)) is not None:
+                self._blocks.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable, block: _Value) -> None:
+        """Keep a block, in the place of what has its key."""
+        with self._lock:
+            before = self._blocks.pop(key, None)
+            self._blocks[key] = block
+            self._size += block.nbytes - (0 if before is None else before.nbytes)
+            while self._size > self._most:
+                _, gone = self._blocks.popitem(last=False)
+                self._size -= gone.nbytes

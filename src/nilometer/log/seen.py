@@ -1,0 +1,25 @@
+"""How far a log has come, as it was seen once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+
+
+@dataclass(frozen=True, order=True)
+class Seen:
+    """How far a log has come: its end, and the watermark there (None: nothing is known)."""
+
+    end: Position
+    known: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, reader: LogReader) -> Seen:
+        end, watermark = reader.published()
+        return cls(end, () if watermark is None else (watermark,))
+
+    @property
+    def watermark(self) -> int | None:
+        return self.known[0] if self.known else None
