@@ -48,7 +48,7 @@ WORDS: Final = {
     "struct": "struct(i, s)",
     "extract": "extract(hour FROM t)",
 }
-"""What is no row of the table, but evaluated here all the same, by an example."""
+"""What is not a row of the table, but evaluated here all the same, by an example."""
 _THEMES: Final = {
     "Conditions, choices and casts": [choices],
     "Texts": [texts],

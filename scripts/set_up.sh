@@ -75,6 +75,8 @@ has_postgres() {
   command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
 }
 
+has_jdbc() { [ -e /usr/share/java/postgresql.jar ]; }
+
 # A browser, and a library that Playwright's own program needs and a minimal Debian lacks.
 has_browser() {
   { command -v chromium || command -v google-chrome; } >/dev/null &&
@@ -151,6 +153,7 @@ set_up_demo() {
 set_up_tests() {
   install_packages dev
   install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
+  install_if_possible has_jdbc libpostgresql-jdbc-java "PostgreSQL's protocol is not tested from Java"
   install_if_possible has_browser chromium "the tests of the console are skipped" \
     fonts-liberation libatomic1
 }

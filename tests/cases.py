@@ -109,10 +109,10 @@ def pairs(draw: st.DrawFn, first: str, second: str, longest: int) -> PairWindow:
 
 @st.composite
 def join_cases(
-    draw: st.DrawFn, most_streams: int = 6, most_rows: int = 12, keys: int = 3
+    draw: st.DrawFn, max_streams: int = 6, max_rows: int = 12, keys: int = 3
 ) -> JoinCase:
     """Streams with equal timestamps, NULL keys and times, empty ones, and rows out of order."""
-    n = draw(st.integers(2, most_streams))
+    n = draw(st.integers(2, max_streams))
     network = draw(networks(n))
     streams, lateness = [], []
     key = st.one_of(st.none(), *[st.integers(0, keys - 1)] * 5)
@@ -121,7 +121,7 @@ def join_cases(
         rows = draw(
             st.lists(
                 st.tuples(st.integers(0, 25), key, st.integers(0, 4), st.integers(0, late)),
-                max_size=most_rows,
+                max_size=max_rows,
             )
         )
         arriving = sorted(rows, key=lambda row: row[0] + row[3])

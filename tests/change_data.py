@@ -94,7 +94,7 @@ def _decode(number: int, wild: bool) -> Row:
 
 
 @st.composite
-def change_data(draw: st.DrawFn, most_rows: int = 8) -> ChangeData:
+def change_data(draw: st.DrawFn, max_rows: int = 8) -> ChangeData:
     """Streams with equal times, equal rows, NULLs, rows out of order, and empty ones."""
     first = draw(st.sampled_from((0, 0, 1_767_225_600_000_000, -1_000_000_007)))
     wild = draw(st.integers(0, 3)) == 0
@@ -102,7 +102,7 @@ def change_data(draw: st.DrawFn, most_rows: int = 8) -> ChangeData:
     for name in STREAMS:
         late = draw(st.sampled_from((0, 0, 2, 6)))
         least = draw(st.sampled_from((0, 4, 4, 4, 4)))
-        numbers = draw(st.lists(_ROW, min_size=least, max_size=most_rows))
+        numbers = draw(st.lists(_ROW, min_size=least, max_size=max_rows))
         drawn = [_decode(number, wild) for number in numbers]
         if drawn and draw(st.booleans()):
             drawn.append(drawn[0])

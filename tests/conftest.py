@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
+from sqlalchemy import Engine, event
 
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from tests.examples import pytest_collection_modifyitems  # noqa: F401  a hook
 from tests.limits import pytest_configure, pytest_runtest_protocol  # noqa: F401  hooks
 from tests.mosquitto import Mosquitto, start_mosquitto
+from tests.patience import LONG
 from tests.postgres import Postgres, start_postgres
 
 collect_ignore = ["smoke"]  # scripts/spark_versions.sh runs it against an installed package
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts tests in the background lets them ignore what some of them send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "nilometer",
@@ -24,6 +35,31 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("nilometer")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_forced_to_the_disk() -> Iterator[None]:
+    """Nobody cuts the power of a test, and thousands of them wait for the disk otherwise."""
+
+    def hurry(connection: Any, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", hurry)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "fdatasync"):
+            patch.setattr(os, name, lambda _: None)
+        yield
+    event.remove(Engine, "connect", hurry)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def answers_may_take_long() -> Iterator[None]:
+    """A request that names no time waits for 5 seconds otherwise, which a busy machine may need."""
+    with pytest.MonkeyPatch.context() as patch:
+        for part in ("connect", "read", "write", "pool"):
+            patch.setattr(DEFAULT_TIMEOUT_CONFIG, part, LONG)
+        yield
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ import pyarrow as pa
 import uvicorn
 
 from nilometer.database import Database
-from nilometer.database.home import CATALOG_FILE
 from nilometer.log.layout import TIME, LogLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.writer import LogWriter
@@ -29,6 +28,7 @@ from nilometer.server.service import Service
 from nilometer.server.sessions import Sessions
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
+from nilometer.upkeep.places import CATALOG_FILE
 from tests.patience import wait_for
 from tests.results_server import free_port
 from tests.served import StoredOnly

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 VARIABLE: Final = "NILOMETER_EXAMPLES"
 """The share, in percent, of the number that a test asks for."""
-USUAL: Final = 25
+USUAL: Final = 10
 _SETTINGS: Final = "_hypothesis_internal_use_settings"
 
 

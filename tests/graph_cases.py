@@ -84,10 +84,10 @@ def to_batch(rows: Sequence[GraphRow]) -> pa.RecordBatch:
 
 @st.composite
 def graph_cases(
-    draw: st.DrawFn, most_streams: int = 5, counted: bool | None = None, live: bool = True
+    draw: st.DrawFn, max_streams: int = 5, counted: bool | None = None, live: bool = True
 ) -> GraphCase:
     """Joins of up to five streams; `counted` says whether some have ROWS windows."""
-    n = draw(st.sampled_from([n for n in (2, 3, 1, 4, 5, 2, 3) if n <= most_streams]))
+    n = draw(st.sampled_from([n for n in (2, 3, 1, 4, 5, 2, 3) if n <= max_streams]))
     names = tuple("ABCDE"[:n])
     kinds = st.sampled_from(("plain", "plain", "plain", "ended", "static"))
     kind = [draw(kinds) for _ in names]

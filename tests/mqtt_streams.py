@@ -60,7 +60,8 @@ def publish(
     broker: Mosquitto, *messages: tuple[str, str | bytes], qos: int = 1, **how: Any
 ) -> None:
     """Publish with a client library, and return when the broker has the messages."""
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+    protocol = how.pop("protocol", paho.MQTTv311)
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=protocol)
     if broker.tls is not None:
         client.tls_set(str(broker.tls.authority))
     if "user" in how:
@@ -74,7 +75,7 @@ def publish(
 
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(work(), 60))
+    asyncio.run(asyncio.wait_for(work(), LONG))
 
 
 def values(readings: list[Any]) -> list[Any]:

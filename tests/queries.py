@@ -77,7 +77,7 @@ def _to_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 @st.composite
-def data(draw: st.DrawFn, most_rows: int = 9) -> Data:
+def data(draw: st.DrawFn, max_rows: int = 9) -> Data:
     """Small streams with equal times, NULLs, rows out of order; times are microseconds."""
     streams, lateness = {}, {}
     value = st.integers(0, 3)
@@ -92,7 +92,7 @@ def data(draw: st.DrawFn, most_rows: int = 9) -> Data:
             st.sampled_from(("a", "ab", "b", None)),
             st.integers(0, late),
         )
-        rows = sorted(draw(st.lists(row, max_size=most_rows)), key=lambda r: r[0] + r[5])
+        rows = sorted(draw(st.lists(row, max_size=max_rows)), key=lambda r: r[0] + r[5])
         numbered = [(*r[:5], number) for number, r in enumerate(rows)]
         if numbered and draw(st.integers(0, 9)) == 0:
             numbered[0] = (None, *numbered[0][1:])
@@ -102,11 +102,11 @@ def data(draw: st.DrawFn, most_rows: int = 9) -> Data:
 
 
 @st.composite
-def statements(draw: st.DrawFn, most_streams: int = 5) -> QueryCase:
+def statements(draw: st.DrawFn, max_streams: int = 5) -> QueryCase:
     """Joins of all forms."""
     if draw(st.integers(0, 7)) == 0:
         return draw(_nested())
-    n = draw(st.integers(2, most_streams))
+    n = draw(st.integers(2, max_streams))
     network = draw(networks(n))
     names = network.streams
     entries = [_Entry(name, draw(st.sampled_from(RELATIONS))) for name in names]

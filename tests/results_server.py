@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 
 from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
 from nilometer.errors import ForbiddenError, NotFoundError, UnauthorizedError
+from nilometer.kernels.net_changes import net_changes
 from nilometer.log.delete import delete_log
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import Fsync, LogOptions
@@ -49,10 +50,10 @@ class StoredQueries:
     token: StoredToken | None = StoredToken("test", "", frozenset({"read"}), 0, None)
     """None: it has been revoked."""
 
-    def __init__(self, folder: Path, most_followers: int = 500) -> None:
+    def __init__(self, folder: Path, max_followers: int = 500) -> None:
         self.folder = folder
-        self.settings = ServerSettings(most_followers=most_followers, most_rows=10_000)
-        self.followers = Followers(most_followers, most_followers)
+        self.settings = ServerSettings(max_followers=max_followers, max_rows=10_000)
+        self.followers = Followers(max_followers, max_followers)
         self.phases: dict[str, tuple[QueryPhase, str | None]] = {}
         self.stored = StoredResults(self.log_of)
         self._threads = ThreadPoolExecutor(2)
@@ -61,7 +62,7 @@ class StoredQueries:
         """A query, and the writer of its results."""
         self.phases[name] = (QueryPhase.RUNNING, None)
         layout = LogLayout(schema, TIME, changes=DIFF in schema.names)
-        return LogWriter.open(self.log_of(name), layout, options)
+        return LogWriter.open(self.log_of(name), layout, options, net=net_changes)
 
     def drop(self, name: str) -> None:
         del self.phases[name]

@@ -18,8 +18,14 @@ import pyarrow as pa
 from fastapi import FastAPI
 
 from nilometer.database import Database
+from nilometer.database.dashboards import Dashboards
+from nilometer.database.home import Home
 from nilometer.database.limits import filled
+from nilometer.database.measures import Measures
+from nilometer.database.past import Past
 from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
+from nilometer.database.try_sensor import Tried, choose_sensor, declared_aside, required_trial
+from nilometer.database.units import Units
 from nilometer.errors import InputError, NameTakenError, NilometerError
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import execute
@@ -31,7 +37,7 @@ from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
 from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Show, Shown
 from nilometer.sql.parameters import Parameters
-from nilometer.sql.statements import Statement, read_one
+from nilometer.sql.statements import Statement, read_one, read_statements
 from tests.patience import LONG
 
 
@@ -40,6 +46,11 @@ class StoredOnly:
 
     def __init__(self, catalog: SensorCatalog) -> None:
         self.catalog = catalog
+        self.logs = Path(catalog.file or ".").parent / "logs"
+        """Where the rows of streams lie, for those who put some there."""
+        place = SimpleNamespace(catalog=catalog, log_of=lambda name: str(self.logs / name.lower()))
+        self.past = Past(cast(Home, place))
+        self.dashboards = Dashboards(catalog)
         done = dict.fromkeys(
             ("addJobTag", "removeJobTag", "setInterruptOnCancel", "cancelJobsWithTag"),
             lambda _: None,
@@ -55,6 +66,8 @@ class StoredOnly:
         self.lost: NilometerError | None = None
         self.owners: list[str | None] = []
         """Of the queries that were made."""
+        self.watched: list[Any] = []
+        """How alerts are doing."""
         self.is_watched = True
         """Whether some query reads the streams."""
 
@@ -71,8 +84,8 @@ class StoredOnly:
             raise self.failure
         statement = read_one(text, Parameters(parameters or {}))
         assert not isinstance(statement, Statement)
-        if isinstance(statement, Show) and statement.what is Shown.DEAD_LETTERS:
-            return Outcome("no dead letters")
+        if isinstance(statement, Show) and statement.what in (Shown.DEAD_LETTERS, Shown.STORAGE):
+            return Outcome(f"no {statement.what.lower()}")
         if isinstance(statement, CreateQuery):
             self.owners.append(owner)
             return Outcome("query created")
@@ -119,6 +132,12 @@ class StoredOnly:
     def query_health(self, name: str) -> list[Any]:
         return []
 
+    def last_samples(self) -> dict[str, Any]:
+        return {}
+
+    def measures(self) -> Measures:
+        return Measures()
+
     def start_query(self, name: str) -> bool:
         return False
 
@@ -134,12 +153,26 @@ class StoredOnly:
     def is_declared(self, name: str) -> bool:
         return name.lower() in {one.name.lower() for one in self.catalog.declarations()}
 
+    def try_statements(self, text: str, *, seconds: float, most: int) -> Tried:
+        trial = required_trial(read_statements(text))
+        with declared_aside(trial, self.catalog.declaration, Units().find) as (declared, sensor):
+            return Tried(declared.name, sensor.name, ({"v": 1},), 1, (), 0, 0, None)
+
+    def try_sensor(self, name: str, sensor: str | None, *, seconds: float, most: int) -> Tried:
+        declared = self.catalog.require_declaration(name)
+        sensors = self.catalog.sensors(name) if declared.is_sensor_table else []
+        chosen = choose_sensor(declared, sensors, sensor)
+        return Tried(declared.name, chosen.name, ({"v": 1},), 1, (), 0, 0, None)
+
     clock_ahead = 0
 
     def streams(self) -> list[Any]:
         zero = dict.fromkeys(("sensors", "connected", "readers", "rows", "stored_bytes"), 0)
-        none = dict.fromkeys(("watermark", "held_by", "error"))
+        none = dict.fromkeys(("watermark", "lag", "held_by", "held_since", "error"))
+        none |= dict.fromkeys(("silent_since", "last_arrival", "behind"))
         more = {"full": False, "dead_letters": 0, "dropped": 0, "pending": 0}
+        more |= {"silent": 0, "backlog": 0}
+        more |= {"segments": 0, "kept_rows": 0, "oldest": None, "rate": 0.0}
         return [
             SimpleNamespace(name=one.name, **zero, **none, **more)
             for one in self.catalog.declarations()
@@ -150,6 +183,12 @@ class StoredOnly:
         return []
 
     def deliveries(self) -> list[Any]:
+        return []
+
+    def alerts(self) -> list[Any]:
+        return self.watched
+
+    def alert_history(self, name: str, *, most: int) -> list[Any]:
         return []
 
     def log_of(self, name: str) -> str:

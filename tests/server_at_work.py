@@ -15,10 +15,10 @@ from typing import Any
 
 import httpx
 
-from nilometer.database.home import CATALOG_FILE
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.server.scopes import Scope
 from nilometer.server.tokens import Tokens
+from nilometer.upkeep.places import CATALOG_FILE
 from tests.patience import LONG, wait_for
 
 _QUICK_TO_START = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}

@@ -9,8 +9,8 @@ from nilometer.algorithms.join_task import JoinTask
 from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.model.time import EARLIEST
 
-LEFT_DEEP = {"NLW", "HW", "XJOIN", "NLW_PATH", "HW_PATH"}
-HASHED = {"HW", "BEW_HASH", "HW_PATH"}
+LEFT_DEEP = {"NLW", "HW", "XJOIN", "NLW_PATH", "HW_PATH", "NLW_PULLED", "HW_PULLED", "HW_BUCKETS"}
+HASHED = {"HW", "BEW_HASH", "HW_PATH", "HW_PULLED", "HW_BUCKETS"}
 
 
 @dataclass

@@ -38,10 +38,7 @@ def test_a_query_is_written_corrected_watched_and_stopped(visit: Visiting) -> No
     assert at.wait_for_points(after=moved) > moved
     at.button("Stop").click()
     expect(at.page.locator(".nm-phase")).to_have_text("stopped")
-    at.page.wait_for_timeout(1200)
-    still = at.newest_point()
-    at.page.wait_for_timeout(1500)
-    assert at.newest_point() == still
+    at.wait_for_rest()
 
 
 def test_a_newcomer_is_led_to_a_chart_on_a_phone(visit: Visiting) -> None:
@@ -121,7 +118,7 @@ def test_values_of_streams_are_text_in_tables_and_charts(visit: Visiting) -> Non
 def test_a_query_is_kept_under_a_name(visit: Visiting) -> None:
     at = visit(scope="write")
     at.open("/")
-    at.write("SELECT station, wind FROM Weather WHERE wind > 0")
+    at.write("SELECT station, wind FROM Weather WHERE temperature > 0")
     at.button("Run").click()
     at.wait_for_rows()
     at.button("Keep as …").click()
@@ -135,3 +132,69 @@ def test_a_query_is_kept_under_a_name(visit: Visiting) -> None:
     at.write("DROP QUERY Windy")
     at.button("Run").click()
     expect(at.page.locator("#outcome")).to_contain_text("query Windy dropped")
+
+
+def test_completions_and_colours_are_those_of_our_sql(visit: Visiting) -> None:
+    at = visit()
+    at.open("/")
+    at.write("SELECT clo")
+    at.page.keyboard.press("Control+Space")
+    at.page.wait_for_timeout(1000)
+    offered = at.page.locator(".cm-tooltip-autocomplete li").all_inner_texts()
+    assert not {"clob", "close"} & set(offered)
+    at.page.keyboard.press("Escape")
+    at.write("SELECT station FROM Weather [RANGE 30 SECONDS] WHERE station = 'hill' -- up")
+    code = at.page.locator(".cm-content")
+    expect(code.locator(".keyword").first).to_have_text("SELECT")
+    expect(code.locator(".string")).to_have_text("'hill'")
+    expect(code.locator(".comment")).to_have_text("-- up")
+    painted = "(word) => getComputedStyle(word).color"
+    written = code.locator(".keyword").first.evaluate(painted)
+    at.page.evaluate("""() => document.querySelector('.nm-main').insertAdjacentHTML(
+        'beforeend', '<pre class="nm-text nm-sql"><span class="keyword">SELECT</span></pre>')""")
+    assert at.page.locator("pre.nm-sql .keyword").evaluate(painted) == written
+
+
+def test_nothing_is_wrong_while_somebody_types(visit: Visiting) -> None:
+    at = visit()
+    at.open("/")
+    at.write("SELECT sped FROM Weather")
+    problem = at.page.locator("#problem")
+    expect(problem).to_contain_text("sped")
+    at.page.keyboard.type(" WHERE wind > 5 AND", delay=60)
+    expect(problem).to_be_hidden()
+
+
+def test_several_statements_each_have_their_outcome(visit: Visiting) -> None:
+    at = visit()
+    at.open("/")
+    at.write(
+        "CREATE TABLE Halls (name STRING); INSERT INTO Halls VALUES ('east');\n"
+        "SELECT * FROM Halls; SELECT name FROM Nowhere; DROP TABLE Halls"
+    )
+    at.button("Run").click()
+    outcome = at.page.locator("#outcome")
+    expect(outcome.get_by_role("alert")).to_contain_text("Nowhere")
+    expect(outcome.get_by_role("alert")).to_contain_text(
+        "Statements 1 to 3 were run; statement 5 was not."
+    )
+    expect(outcome).to_contain_text("created table Halls")
+    expect(outcome.locator(".nm-table tbody td")).to_have_text("east")
+    expect(outcome.locator(".nm-part")).to_have_count(4)
+    expect(at.page.locator(".nm-wrong")).to_have_text("Nowhere")
+    at.photograph("statements-light-1280", whole=True)
+    at.write("DROP TABLE Halls; SELECT station, wind FROM Weather")
+    at.button("Run").click()
+    expect(outcome).to_contain_text("dropped table Halls")
+    at.wait_for_rows()
+
+
+def test_of_several_statements_none_is_run_that_is_not_allowed(visit: Visiting) -> None:
+    at = visit(scope="write")
+    at.open("/")
+    at.write("CREATE TABLE Attic (name STRING); DROP STREAM Weather")
+    at.button("Run").click()
+    expect(at.page.locator("#problem")).to_contain_text("this needs the scope admin")
+    at.write("SELECT * FROM Attic")
+    at.button("Run").click()
+    expect(at.page.locator("#problem")).to_contain_text("Attic")

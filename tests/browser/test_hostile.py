@@ -61,9 +61,21 @@ def test_text_stays_text(server: ServerAtWork, visit: Visiting) -> None:
         )
         server.sql(f"CREATE QUERY `q{NAME}` AS SELECT v, t AS `c{NAME}` FROM `{NAME}`")
         server.sql(f"CREATE DELIVERY `d{NAME}` FROM `q{NAME}` TO parquet")
+        panel = {"title": VALUE, "y": ["v"], "series": "t", "stream": NAME}
+        panels = [{**panel, "kind": one} for one in ("line", "stat", "heat map", "table")]
+        panels.append(
+            {"title": VALUE, "kind": "table", "select": f"SELECT `{VALUE}` FROM `{NAME}`"}
+        )
+        answer = httpx.put(
+            f"{server.url}/dashboards/hostile",
+            json={"title": VALUE, "panels": panels},
+            headers=server.headers("write"),
+        )
+        assert answer.status_code == 200, answer.text
         try:
             _look_everywhere(visit)
         finally:
+            httpx.delete(f"{server.url}/dashboards/hostile", headers=server.headers("write"))
             server.sql(f"DROP DELIVERY `d{NAME}`")
             server.sql(f"DROP QUERY `q{NAME}`")
             server.sql(f"DROP STREAM `{NAME}`")
@@ -82,6 +94,14 @@ def _look_everywhere(visit: Visiting) -> None:
     expect(at.page.get_by_text(NAME).first).to_be_attached()
     at.page.get_by_role("button").filter(has_text="Dead letters").first.click()
     expect(at.page.get_by_role("dialog").get_by_text(VALUE[:28]).first).to_be_visible()
+    harmless(at.page)
+    at.open("/console/dashboards/hostile")
+    expect(at.page.locator(".nm-tile").first).to_be_visible()
+    expect(at.page.locator(".nm-panel-chart:visible")).to_have_count(2)
+    expect(at.page.locator(".nm-pane").get_by_role("alert")).to_contain_text(VALUE[:28])
+    harmless(at.page)
+    at.open("/console/dashboards")
+    expect(at.page.get_by_role("link", name=VALUE[:28])).to_be_visible()
     harmless(at.page)
     at.open("/")
     at.write(f"SELECT `{VALUE}` FROM `{NAME}`")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -15,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import NARROW, WIDE, Visiting
 from tests.browser.visit import WAIT
+from tests.patience import LONG, Patience, wait_for
 from tests.server_at_work import ServerAtWork
 
 _EVIL = "<img src=x onerror=bad>"
@@ -29,7 +29,7 @@ _POINTS = """(chart) => getElement(chart).chart.getOption().series
 
 
 class _NoNumber(BaseHTTPRequestHandler):
-    """A sensor whose temperature is no number."""
+    """A sensor whose temperature is not a number."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -60,12 +60,14 @@ def network(server: ServerAtWork) -> Iterator[ServerAtWork]:
 
 def _wait_for_health(server: ServerAtWork) -> None:
     """Until the join has finished a micro-batch: from then on there is something to see."""
-    for _ in range(600):
-        found = httpx.get(f"{server.url}/queries/passing/health", headers=server.headers())
-        if len(found.json()) > 1:
-            return
-        time.sleep(0.2)
-    raise AssertionError("no micro-batch has finished")
+
+    def figures() -> int:
+        found = httpx.get(
+            f"{server.url}/queries/passing/health", headers=server.headers(), timeout=LONG
+        )
+        return len(found.json())
+
+    wait_for(lambda: figures() > 1, 120, every=0.2)
 
 
 def tab(page: Page, name: str) -> None:
@@ -177,12 +179,13 @@ def test_a_join_is_watched_stopped_started_and_dropped(
 
 def _wait_for_points(page: Page, least: int) -> list[int]:
     """Until every line of the first chart has so many points; how many each has."""
-    for _ in range(150):
+    patience = Patience(60)
+    while True:
         found: list[int] = page.locator(".nm-gauge .nm-echart").first.evaluate(_POINTS)
         if min(found, default=0) >= least:
             return found
+        assert not patience.ended, f"the chart did not get {least} points: {found}"
         page.wait_for_timeout(200)
-    raise AssertionError(f"the chart did not get {least} points")
 
 
 _FIRST_PAGE = re.compile(r"^1 to 25 of \d+ queries")
@@ -205,6 +208,10 @@ def test_many_queries_are_found_by_words_pages_and_groups(
     words = page.get_by_label("Name or text")
     _insist(lambda: words.fill("many2"), page.get_by_text(_OF_TEN))
     expect(page.locator(".nm-query")).to_have_count(10)
+    page.wait_for_url("**/console/queries?words=many2")
+    page.reload()  # as a page does that was cut off for long
+    expect(page.get_by_text(_OF_TEN)).to_be_visible()
+    expect(words).to_have_value("many2")
     _insist(lambda: words.fill(""), page.get_by_text(_FIRST_PAGE))
 
     def group() -> None:

@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect
 
+from tests.patience import Patience
+
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 WAIT = 120_000
 """Milliseconds that a busy machine may need for anything that Spark does."""
 expect.set_options(timeout=WAIT)
-_LOOKS = 300
+_LOOK_SECONDS = 60
 _LOOK_MILLIS = 200
 _CHART = """(chart) => getElement(chart.id.slice(1)).chart.getOption().series
     .map((one) => ({type: one.type, name: one.name, data: one.data}))"""
@@ -75,12 +77,10 @@ class Visit:
 
     def wait_for_more_rows(self) -> None:
         """Until the page tells of more rows than it does now."""
-        before = self.rows_told()
-        for _ in range(_LOOKS):
-            if self.rows_told() > before:
-                return
+        before, patience = self.rows_told(), Patience(_LOOK_SECONDS)
+        while self.rows_told() <= before:
+            assert not patience.ended, f"no more rows than {before} came"
             self.page.wait_for_timeout(_LOOK_MILLIS)
-        raise AssertionError(f"no more rows than {before} came")
 
     def chart(self) -> list[dict[str, Any]]:
         """The series that the chart shows now."""
@@ -94,11 +94,21 @@ class Visit:
 
     def wait_for_points(self, after: float = 0.0) -> float:
         """Until the chart has a point later than this; that point's instant."""
-        for _ in range(_LOOKS):
-            if (newest := self.newest_point()) > after:
-                return newest
+        patience = Patience(_LOOK_SECONDS)
+        while (newest := self.newest_point()) <= after:
+            assert not patience.ended, f"the chart did not move: {self.chart()}"
             self.page.wait_for_timeout(_LOOK_MILLIS)
-        raise AssertionError(f"the chart did not move: {self.chart()}")
+        return newest
+
+    def wait_for_rest(self) -> None:
+        """Until the chart has not moved for a second and a half."""
+        patience, still = Patience(_LOOK_SECONDS), self.newest_point()
+        while True:
+            self.page.wait_for_timeout(1500)
+            before, still = still, self.newest_point()
+            if still == before:
+                return
+            assert not patience.ended, "the chart did not come to rest"
 
     def photograph(self, name: str, *, whole: bool = False) -> None:
         """A picture for a person to look at; of the whole page, or what is in sight."""

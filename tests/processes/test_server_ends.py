@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import psutil
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.patience import LONG, slowness, wait_for
 from tests.server_at_work import ServerAtWork, server_at_work
@@ -69,11 +70,28 @@ def test_followers_are_told_that_the_server_stops(tmp_path: Path) -> None:
         assert server.process.wait(LONG) == 0
 
 
+def measured(server: ServerAtWork) -> dict[str, float]:
+    """Metrics that have no labels, by name."""
+    text = httpx.get(f"{server.url}/metrics", headers=server.headers("read"), timeout=LONG).text
+    found = [s for one in text_string_to_metric_families(text) for s in one.samples]
+    return {one.name: one.value for one in found if not one.labels}
+
+
 def test_a_server_without_spark_ends(tmp_path: Path) -> None:
     with server_at_work(tmp_path / "plant") as server:
+        found = measured(server)
+        for name in ("java_heap_bytes", "java_threads", "java_resident_bytes", "disk_free_bytes"):
+            assert found[f"nilometer_{name}"] > 0, name
+        assert found["nilometer_engine_restarts_total"] == 0
         java_of(server).kill()
         assert server.process.wait(LONG) == 1
         assert "Spark has ended, and the server with it" in server.errors.read_text()
+        lines = (server.folder / "server.log").read_text().splitlines()
+        told = [line.split(" ", 2)[1] for line in lines if " nilometer.server: " in line]
+        assert told[0] == "INFO"  # that it listens
+        assert "ERROR" in told
+        assert "Spark has ended" in "".join(lines)
+        assert (server.folder / "server-spark.log").stat().st_size
 
 
 def test_a_server_ends_in_time_whatever_runs(tmp_path: Path) -> None:
@@ -91,7 +109,8 @@ def test_a_server_ends_in_time_whatever_runs(tmp_path: Path) -> None:
                 timeout=LONG,
             )
             java = java_of(server)
-            wait_for(lambda: java.cpu_percent(1.0) > 50)
+            used = java.cpu_times().user
+            wait_for(lambda: java.cpu_times().user > used + 3.0, every=0.1)  # it works on that
             began = monotonic()
             server.process.send_signal(signal.SIGTERM)
             server.process.wait(LONG)

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 import nilometer as nm
 from nilometer.local.database import LocalDatabase
 from nilometer.log.reader import LogReader
+from tests.patience import wait_for
 from tests.server_at_work import ServerAtWork, server_at_work
 
 QUERIES: Final = {
@@ -111,16 +112,19 @@ def run_with_kills(folder: Path, kills: int, pause: tuple[float, float], seed: i
                 for name in QUERIES:
                     followers[name] = Follower(server.url, server.tokens["read"], name)
                     followers[name].start()
-                wait_for(lambda: all(len(one.rows) > 50 for one in followers.values()))
+                wait_for(lambda: all(len(one.rows) > 50 for one in followers.values()), 120)
             time.sleep(chance.uniform(*pause))
             server.kill()
+    rows = {name: stored(folder, name).num_rows for name in ("A", "B")}
     with server_at_work(folder, port=port) as server:
+        check_counts(server, rows)
         sizes = {name: len(one.rows) for name, one in followers.items()}
-        wait_for(lambda: all(len(one.rows) > sizes[name] for name, one in followers.items()))
+        wait_for(lambda: all(len(one.rows) > sizes[name] for name, one in followers.items()), 120)
         for name in QUERIES:
             server.sql(f"STOP QUERY {name}")
         wait_for(
-            lambda: all(len(f.rows) >= stored(folder, n).num_rows for n, f in followers.items())
+            lambda: all(len(f.rows) >= stored(folder, n).num_rows for n, f in followers.items()),
+            every=0.1,
         )
         server.kill()
     for follower in followers.values():
@@ -137,15 +141,20 @@ def run_with_kills(folder: Path, kills: int, pause: tuple[float, float], seed: i
         assert len(before(true, until)) > 50
 
 
+def check_counts(server: ServerAtWork, rows: dict[str, int]) -> None:
+    """What was counted before the kill still counts, and the log tells of the start."""
+    for name, stored_rows in rows.items():
+        wait_for(lambda name=name, most=stored_rows: readings_of(server, name) >= most, every=0.1)
+    assert "queries that run again: 3" in (server.folder / "server.log").read_text()
+
+
+def readings_of(server: ServerAtWork, stream: str) -> int:
+    found = server.sql("SHOW SENSORS")["rows"]
+    return next(one["readings"] or 0 for one in found if one["stream"] == stream)
+
+
 def spelled(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in row.items())
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)
 
 
 def test_a_client_has_every_result_once_though_the_server_is_killed(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def ids(frame: DataFrame, names: tuple[str, ...]) -> list[tuple[int, ...]]:
 
 
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
-@given(case=join_cases(most_streams=5, most_rows=40, keys=6), buckets=st.sampled_from((1, 2, 5)))
+@given(case=join_cases(max_streams=5, max_rows=40, keys=6), buckets=st.sampled_from((1, 2, 5)))
 def test_batch_is_naive_join(case: JoinCase, buckets: int, spark: SparkSession) -> None:
     joined = nm.window_join(
         frames_of(case, spark),
@@ -58,7 +58,7 @@ def test_batch_is_naive_join(case: JoinCase, buckets: int, spark: SparkSession) 
 
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(
-    case=join_cases(most_streams=3, most_rows=15),
+    case=join_cases(max_streams=3, max_rows=15),
     kernel=st.sampled_from(("auto", "nested")),
     in_python=st.booleans(),
 )

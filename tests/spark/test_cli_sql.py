@@ -253,7 +253,9 @@ def test_a_database_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:
     assert [row[0] for row in rows(chosen.stdout)] == ["2"]
     stream = "CREATE STREAM S (v DOUBLE) FROM synthetic WITH (rate = 5)"
     assert run("sql", stream, *kept).stdout == "created stream S\n"
-    assert refusal(run("sql", "SELECT v FROM S", *kept)).message == (
+    stored = run("sql", "SELECT COUNT(*) AS n FROM S", *kept, "--format", "csv")
+    assert [row[0] for row in rows(stored.stdout)] == ["0"]
+    assert refusal(run("sql", "SELECT v FROM S [RANGE 1 SECOND] EMIT CHANGES", *kept)).message == (
         "this query goes on for as long as its sensors do"
     )
     assert "S contacts" not in run("explain", "SELECT v FROM S WHERE v > 0", *kept).stdout

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,7 +16,8 @@ from pyspark.sql import SparkSession
 import nilometer as nm
 from nilometer.database.query_status import QueryPhase
 from nilometer.engine import bucket
-from nilometer.errors import SqlError
+from nilometer.errors import LogGapError, SqlError
+from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
 from nilometer.spark.engine import HostedQuery
 from tests.patience import wait_for
@@ -69,6 +72,46 @@ def test_bad_queries_do_not_hold_back_good_ones(db: nm.Database, tmp_path: Path)
     db.execute("ALTER QUERY full SET (results = none)")
     db.execute("START QUERY full")
     wait_for_results(db, "full", list(range(180)))
+
+
+def test_an_answer_that_changes_goes_on_beyond_what_its_limit_would_hold(
+    db: nm.Database, tmp_path: Path
+) -> None:
+    file = declare(db, tmp_path, 30)
+    db.execute(
+        "CREATE QUERY counts WITH (results = '24 kB', history = '1 second') AS "
+        "SELECT k, COUNT(*) AS n FROM A [UNBOUNDED] GROUP BY k EMIT CHANGES FROM START"
+    )
+    wait_for(lambda: db.query_status("counts").result_rows > 0)
+    reader = LogReader.open(db.log_of("counts"))
+    old, count = reader.end, 30
+    while reader.base is None or reader.end.row < 500:
+        assert phase(db, "counts") is not QueryPhase.FAILED, db.query_status("counts").error
+        before = reader.end.row
+        write_rows(file, range(count, count + 30))
+        count += 30
+        wait_for(lambda: reader.end.row > before)  # noqa: B023
+    wait_for(lambda: answer(reader) == {k: len(range(k, count, 7)) for k in range(7)})
+    assert db.query_status("counts").result_bytes <= 24 << 10
+    with pytest.raises(LogGapError) as gap:
+        list(reader.read(old))
+    assert added_up(reader, gap.value.oldest) == answer(reader)
+
+
+def answer(reader: LogReader) -> dict[int, int]:
+    rows = AnswerFold(reader, 1 << 30).now(100).rows.to_pylist()
+    return {one["k"]: one["n"] for one in rows}
+
+
+def added_up(reader: LogReader, start: Any) -> dict[int, int]:
+    """What one who begins with the base has at the instant of the answer."""
+    instant = (reader.watermark or 0) - 1
+    found: Counter[tuple[int, int]] = Counter()
+    for frame in reader.read(start):
+        times = frame.rows.column("_time").cast("int64").to_pylist()
+        for one, at in zip(frame.rows.to_pylist(), times, strict=True):
+            found[one["k"], one["n"]] += one["_diff"] if at <= instant else 0
+    return dict(found.keys() & {row for row, copies in found.items() if copies})
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -35,7 +35,7 @@ from tests.unit.test_generated_changes import database as local_database
 
 TOGETHER = 6
 IN_BATCH = 1
-ROUNDS = 2
+ROUNDS = 1
 
 MOST_STAGES = 2
 """Every stage costs Spark a second per start, and some tenths per micro-batch."""
@@ -117,7 +117,7 @@ class Streams:
 
 
 def check(draw: st.DataObject, spark: SparkSession, folder: Path) -> None:
-    rows = draw.draw(change_data(most_rows=12))
+    rows = draw.draw(change_data(max_rows=12))
     execution = draw.draw(st.sampled_from(Execution))
     local = local_database(rows)
     small = STREAMING_CASES.filter(lambda case: _stages(local, case) <= MOST_STAGES)
@@ -195,7 +195,7 @@ def test_at_every_instant_the_answer_is_that_of_the_plain_query(
 @pytest.mark.soak
 @pytest.mark.limit(3000)
 @settings(
-    max_examples=10 * ROUNDS,
+    max_examples=20 * ROUNDS,
     derandomize=False,
     phases=WITHOUT_SHRINKING,
     suppress_health_check=list(HealthCheck),

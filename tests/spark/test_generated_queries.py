@@ -28,7 +28,7 @@ from tests.spark.harness import FileStream, run_to_end
 
 TOGETHER = 9
 SPARE = 5
-ROUNDS = 2
+ROUNDS = 1
 
 WITHOUT_SHRINKING = (Phase.explicit, Phase.generate)
 """Every try costs many seconds."""
@@ -97,8 +97,8 @@ def split(folder: Path, rows: Data, draw: st.DataObject) -> dict[str, FileStream
 
 
 def check(draw: st.DataObject, spark: SparkSession, folder: Path) -> None:
-    rows = draw.draw(data(most_rows=12))
-    cases = [draw.draw(statements(most_streams=4)) for _ in range(TOGETHER + SPARE)]
+    rows = draw.draw(data(max_rows=12))
+    cases = [draw.draw(statements(max_streams=4)) for _ in range(TOGETHER + SPARE)]
     db = database(spark, static_frames(spark, rows), rows, live=False)
     cases = possible(db, cases)[:TOGETHER]
     assert len(cases) == TOGETHER
@@ -136,7 +136,7 @@ def test_batch_is_stream_is_duckdb(
 
 @pytest.mark.soak
 @pytest.mark.limit(3000)
-@settings(max_examples=5 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10 * ROUNDS, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(draw=st.data())
 def test_batch_is_stream_is_duckdb_for_ever_new_queries(
     draw: st.DataObject, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory

@@ -221,7 +221,7 @@ CASES: list[tuple[str, Change, str]] = [
         "there must be at least one bucket, got 0",
     ),
     (
-        "condition that is no condition",
+        "condition that is not a condition",
         lambda s, t: {"where": "A.v + B.v"},
         "a condition must be true or false\n"
         "  line 1, column 1:\n"
@@ -231,7 +231,7 @@ CASES: list[tuple[str, Change, str]] = [
         "  hint: compare it with something",
     ),
     (
-        "condition on one stream that is no condition",
+        "condition on one stream that is not a condition",
         lambda s, t: {"where": "A.v"},
         "a condition must be true or false\n"
         "  line 1, column 1:\n"

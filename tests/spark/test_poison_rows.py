@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 
 
 class Row(NamedTuple):
-    """Every fifth `v` is zero, every seventh `s` is no number, and few `big` fit one BIGINT."""
+    """Every fifth `v` is zero, every seventh `s` is not a number, and few `big` fit one BIGINT."""
 
     ts: int
     k: int

@@ -120,7 +120,7 @@ def test_a_limit_on_state_stops_a_query(db: nm.Database, tmp_path: Path) -> None
 
 
 def test_queries_are_made_and_dropped_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
-    with nm.connect(spark, path=tmp_path / "plant", most_queries=5) as db:
+    with nm.connect(spark, path=tmp_path / "plant", max_queries=5) as db:
         declare(db, tmp_path)
         with ThreadPoolExecutor(6) as threads:
             made = list(threads.map(lambda _: _made(db), range(6)))

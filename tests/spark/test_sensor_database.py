@@ -288,7 +288,9 @@ def test_a_name_is_that_of_a_frame_or_of_something_kept_not_of_both(
         db.sql("CREATE TABLE given (a INT)")
     with pytest.raises(InputError, match="there is already a table kept"):
         db.create_table("kept", frame)
-    with pytest.raises(InputError, match="Kept is no DataFrame but kept") as caught:
+    with pytest.raises(
+        InputError, match="Kept is stored in the database and is not a DataFrame"
+    ) as caught:
         db.drop("Kept")
     assert "DROP TABLE Kept" in str(caught.value)
     db.drop("Given")

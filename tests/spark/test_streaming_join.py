@@ -43,7 +43,7 @@ def run_case(case: JoinCase, parts, spark: SparkSession, folder: Path, **options
 def check_against_naive_join(
     data: st.DataObject, spark: SparkSession, folders: pytest.TempPathFactory
 ) -> None:
-    case = data.draw(join_cases(most_streams=4, most_rows=60, keys=8))
+    case = data.draw(join_cases(max_streams=4, max_rows=60, keys=8))
     parts = data.draw(splits(case, most=4))
     found = run_case(case, parts, spark, folders.mktemp("case"), on="k")
     assert found == naive.window_join(case.streams, case.network)

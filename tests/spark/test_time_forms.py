@@ -158,7 +158,7 @@ def test_what_spark_does_not_tell_is_counted(
     empty = db.sql("SELECT v FROM A [RANGE 1 S] WHERE v > 5 EMIT CHANGES")
     assert nm.snapshot(empty, at="2099-01-01 00:00:00").collect() == []
     assert nm.rows_without_time(empty) == {"A": 1}
-    with pytest.raises(InputError, match="no batch answer"):
+    with pytest.raises(InputError, match="not a batch answer"):
         nm.rows_without_time(frame)
 
 

@@ -40,3 +40,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     settings = RunSettings(most=4, look_every=3600, clock=clock, chance=lambda: 1.0)
     with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
         yield Bench(home, queries, starts, clock)
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_the_background(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests of logs look at their files: nobody packs them meanwhile."""
+    if request.path.name.startswith("test_log_"):
+        monkeypatch.setattr("nilometer.log.writer.in_background", lambda _: lambda: None)

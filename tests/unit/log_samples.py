@@ -11,9 +11,12 @@ from pyarrow import fs
 
 from nilometer.log.frame import Frame
 from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
+from nilometer.log.options import Fsync, LogOptions
+from nilometer.model.time import FOREVER
 
 SCHEMA = pa.schema([(TIME, TIMESTAMP), ("k", pa.int64()), ("v", pa.float64())])
 LAYOUT = LogLayout(SCHEMA, TIME)
+OPTIONS_TO_PACK = LogOptions(fsync=Fsync.NEVER, segment=20_000, memory=0, history=FOREVER)
 
 
 def rows_from(first: int, count: int) -> pa.RecordBatch:

@@ -11,13 +11,15 @@ import pytest
 from rich.console import Console
 
 from nilometer.apps.cameras.changing_counts import Change, are_right, changes_in
+from nilometer.apps.cameras.dashboard import ADDRESS, NAME, dashboard
 from nilometer.apps.cameras.declare import HALL, YARD
 from nilometer.apps.cameras.demo import compare
 from nilometer.apps.cameras.display import show_checks
-from nilometer.apps.cameras.questions import BUSY_WINDOW, busy, on_the_way
+from nilometer.apps.cameras.questions import BUSY_WINDOW, busy, on_the_way, questions
 from nilometer.apps.cameras.tally import Tally
 from nilometer.apps.cameras.world import CAMERAS, LONGEST_DELAY, SECOND, World
 from nilometer.local.database import LocalDatabase
+from nilometer.model.dashboard import Dashboard, SourceKind
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import dwindow
 from tests import naive
@@ -159,3 +161,10 @@ def test_what_is_late_is_not_called_wrong(
     assert len(lines) == len(told)
     assert all(line.startswith(start) for line, start in zip(lines, told, strict=True))
     assert checks.all_right == (found == [(1, 5), (2, 7)] and counts_right)
+
+
+def test_the_dashboard_of_the_demo_is_one() -> None:
+    found = Dashboard.from_json(dashboard(), NAME)
+    assert ADDRESS.startswith(f"/console/dashboards/{found.name}?")
+    asked = {one.source.text for one in found.panels if one.source.kind is SourceKind.QUERY}
+    assert asked == set(questions())

@@ -70,6 +70,7 @@ def declarations(draw: st.DrawFn) -> Declaration:
         time=draw(st.none() | st.just("C0")),
         lateness=draw(DURATIONS),
         idle=draw(st.none() | DURATIONS),
+        every=draw(st.none() | DURATIONS),
         history=draw(DURATIONS),
         static=static,
         place=draw(st.integers(0, len(static))),

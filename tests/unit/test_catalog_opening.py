@@ -16,6 +16,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from nilometer.errors import CatalogError, InstallationError
+from nilometer.model.dashboard import Dashboard
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.engine import open_engine
 from nilometer.sensors.catalog.schema import VERSION_TABLE, metadata
@@ -48,8 +49,8 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
         SensorCatalog.open(catalog_url)
     assert caught.value.message == "the catalog was written by a later version of Nilometer"
     assert caught.value.hint == "upgrade Nilometer"
-    assert "has revision 9999, this version knows 0004" in str(caught.value.detail)
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0004'")
+    assert "has revision 9999, this version knows 0008" in str(caught.value.detail)
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0008'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]
 
@@ -57,13 +58,30 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
 def test_a_catalog_without_views_opens(catalog_url: str) -> None:
     with SensorCatalog.open(catalog_url) as catalog:
         catalog.create(SENSORS)
+    _run(catalog_url, "DROP INDEX nilometer_names_key")
+    _run(catalog_url, "ALTER TABLE nilometer_names DROP COLUMN key")
     _run(catalog_url, "DROP TABLE nilometer_views")
+    _run(catalog_url, "DROP TABLE nilometer_alerts")
+    _run(catalog_url, "DROP TABLE nilometer_dashboards")
     _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
+    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN every")
     _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0003'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]
         assert catalog.create_view("v", "SELECT 1")
         assert [one.text for one in catalog.views()] == ["SELECT 1"]
+
+
+def test_a_catalog_without_dashboards_opens(catalog_url: str) -> None:
+    with SensorCatalog.open(catalog_url) as catalog:
+        catalog.create(SENSORS)
+    _run(catalog_url, "DROP TABLE nilometer_alerts")
+    _run(catalog_url, "DROP TABLE nilometer_dashboards")
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0006'")
+    with SensorCatalog.open(catalog_url) as catalog:
+        assert catalog.declarations() == [SENSORS]
+        assert catalog.dashboards() == []
+        assert catalog.put_dashboard(Dashboard("plant", "Plant"), expected=0).version == 1
 
 
 def _run(url: str, statement: str) -> None:
@@ -90,7 +108,7 @@ def test_processes_may_open_and_change_it_at_the_same_time(
     processes: ProcessPoolExecutor, catalog_url: str
 ) -> None:
     for job in [processes.submit(_meet_and_change, catalog_url) for _ in range(2)]:
-        job.result(60)
+        job.result(LONG)
     _assert_all_there(catalog_url, 2)
 
 
@@ -227,8 +245,13 @@ def test_a_catalog_of_the_first_release_is_upgraded(catalog_url: str) -> None:
     with SensorCatalog.open(catalog_url) as catalog:
         catalog.create(SENSORS)
     _run(catalog_url, "DROP TABLE nilometer_lease")
+    _run(catalog_url, "DROP INDEX nilometer_names_key")
+    _run(catalog_url, "ALTER TABLE nilometer_names DROP COLUMN key")
     _run(catalog_url, "DROP TABLE nilometer_views")
+    _run(catalog_url, "DROP TABLE nilometer_alerts")
+    _run(catalog_url, "DROP TABLE nilometer_dashboards")
     _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
+    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN every")
     _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0002'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]

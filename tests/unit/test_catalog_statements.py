@@ -15,6 +15,7 @@ import pytest
 
 from nilometer.errors import SqlError
 from nilometer.log.layout import SENSOR, TIMESTAMP
+from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import CatalogStatement, execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome
@@ -72,6 +73,23 @@ def test_create_stream(run: Run, catalog: SensorCatalog) -> None:
         idle=60_000_000,
         history=30 * 86_400_000_000,
     )
+
+
+def test_expected_rates_and_silence_are_shown_back(run: Run, catalog: SensorCatalog) -> None:
+    run("CREATE STREAM Gauge (v INT, EVERY 10 SECONDS, LATENESS 1 S) FROM synthetic")
+    declared = catalog.require_declaration("gauge")
+    assert (declared.every, declared.idle, declared.shown_idle) == (10_000_000, None, None)
+    assert run("DESCRIBE Gauge").message == "stream Gauge FROM synthetic, LATENESS 1s, EVERY 10s"
+    run("CREATE SENSOR TABLE T (id INT, r STREAM(v INT, IDLE NEVER, EVERY 1 HOUR) FROM http)")
+    exact = catalog.require_declaration("T")
+    assert (exact.idle, exact.shown_idle, exact.has_default_idle) == (FOREVER, "never", False)
+    assert (
+        run("DESCRIBE T").message == "sensor table T FROM http, IDLE never, EVERY 3600s, 0 sensors"
+    )
+    assert [(one["idle"], one["every"]) for one in _rows(run("SHOW STREAMS"))] == [
+        (None, "10s"),
+        ("never", "3600s"),
+    ]
 
 
 def test_a_sensor_table_lives(run: Run, catalog: SensorCatalog) -> None:
@@ -179,6 +197,7 @@ def test_show_and_describe(run: Run, catalog: SensorCatalog) -> None:
             "time": "ts",
             "lateness": "0s",
             "idle": None,
+            "every": None,
             "history": "forever",
         },
         {
@@ -187,7 +206,8 @@ def test_show_and_describe(run: Run, catalog: SensorCatalog) -> None:
             "stream_type": "http",
             "time": "arrival",
             "lateness": "0s",
-            "idle": None,
+            "idle": "60s by default",
+            "every": None,
             "history": None,
         },
     ]
@@ -198,7 +218,7 @@ def test_show_and_describe(run: Run, catalog: SensorCatalog) -> None:
     types = _rows(run("SHOW STREAM TYPES"))
     assert {"name": "mqtt", "package": "nilometer"} in types
     described = run("DESCRIBE sensors")
-    assert described.message == "sensor table Sensors FROM http, 1 sensor"
+    assert described.message == "sensor table Sensors FROM http, IDLE 60s by default, 1 sensor"
     assert [tuple(row.values()) for row in _rows(described)] == [
         ("SensorID", "INT", "static"),
         ("Location", "STRING", "static"),
@@ -223,7 +243,7 @@ REFUSALS = [
         "  line 1, column 15:\n"
         "    CREATE STREAM s (x INT) FROM htp\n"
         "                  ^\n"
-        "  detail: known are file, http, mqtt, python, synthetic, tcp\n"
+        "  detail: known are file, http, kafka, mqtt, python, synthetic, tcp\n"
         "  hint: did you mean http?",
     ),
     (
@@ -314,7 +334,7 @@ REFUSALS = [
     ("DROP TABLE Sensors", "Sensors is a sensor table, not a table"),
     (
         "DESCRIBE Nothing",
-        "there is no stream, sensor table, table, query, delivery or view Nothing",
+        "there is no stream, sensor table, table, query, delivery, view or alert Nothing",
     ),
 ]
 

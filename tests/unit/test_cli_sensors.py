@@ -11,11 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from nilometer.cli import app
-from nilometer.database.home import CATALOG_FILE, STATUS_FILE
+from nilometer.database.home import STATUS_FILE
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import CatalogStatement, execute
 from nilometer.sql.statements import read_statements
+from nilometer.upkeep.places import CATALOG_FILE
 
 MADE = (
     "CREATE SENSOR TABLE Sensors (id INT, Reading STREAM(v INT) FROM synthetic); "

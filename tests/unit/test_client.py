@@ -240,7 +240,7 @@ def test_what_waiting_would_not_cure_is_raised_at_once(
         with nm.Client(server.url, token) as client, pytest.raises(kind):
             next(Query(client, STATUS).follow())
     with nm.Client(server.url, TOKEN) as client:
-        with pytest.raises(InputError, match="this is no offset"):
+        with pytest.raises(InputError, match="this is not an offset"):
             next(Query(client, STATUS).follow("nonsense"))
         with pytest.raises(NotFoundError):
             next(Query(client, {**STATUS, "name": "other"}).follow())
@@ -256,7 +256,7 @@ def test_patience_ends() -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8642", "ftp://x", "", "http://"])
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(InputError, match="no address of a server"):
+    with pytest.raises(InputError, match="not an address of a server"):
         nm.Client(url)
 
 

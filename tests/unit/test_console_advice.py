@@ -19,7 +19,9 @@ def samples(count: int, **changes: object) -> list[HealthSample]:
 
 
 def stream(name: str, **changes: object) -> StreamStatus:
-    status = StreamStatus(name, 2, 2, 1, 10, 100, 5, "s1", 0, False, None, 0, 0)
+    status = StreamStatus(
+        name, 2, 2, 1, 10, 100, 5, 0, "s1", None, 0, None, 5, 0, False, None, 0, 0, 0
+    )
     return replace(status, **changes)  # type: ignore[arg-type]
 
 
@@ -29,11 +31,15 @@ def test_a_query_that_is_well_gets_no_advice() -> None:
 
 
 def test_slow_batches_are_told_when_most_are_slow() -> None:
-    slow = samples(10, batch_millis=1800.0)
+    slow = samples(10, batch_millis=7200.0)
     (one,) = advise(slow, [])
-    assert one.message == "micro-batches take 1 800 ms, more than their budget of 500 ms"
+    assert one.message == "results come some 7.2 s after the readings: so long a micro-batch takes"
     assert advise([*samples(20), *slow[:3]], []) == []
     assert advise(slow[:2], []) == []
+
+
+def test_micro_batches_that_take_longer_than_their_pause_are_no_trouble() -> None:
+    assert advise(samples(60, batch_millis=900.0, budget_millis=500.0), []) == []
 
 
 def test_late_rows_name_the_stream_that_has_most() -> None:

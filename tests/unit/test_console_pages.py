@@ -57,7 +57,7 @@ def test_pages_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found = all_pages([page("Yard", "yard")], said.append)
     assert [one.address for one in found] == ["/console/yard", "/console/belt"]
     assert sorted(one.message for one in said) == [
-        "belts:__doc__ is no page of the console",
+        "belts:__doc__ is not a page of the console",
         "page of the console broken cannot be loaded",
         "the console has a page Belt at /console/belt-2 already",
         "the console has a page Others at /console/queries already",
@@ -83,7 +83,7 @@ def test_a_page_may_be_installed_and_configured(
         ("pages = 'x'", "console.pages is a list of pages"),
         ("pages = ['math']", "console.pages names nothing of a module"),
         ("pages = ['no_such_module:P']", "console.pages: no_such_module:P cannot be loaded"),
-        ("pages = ['math:pi']", "console.pages: math:pi is no page of the console"),
+        ("pages = ['math:pi']", "console.pages: math:pi is not a page of the console"),
         ("pages = ['some_belts:QUERIES']", "the console has a page Others at /console/queries"),
         ("pages = ['some_belts:BELT', 'some_belts:SAME_TITLE']", "a page Belt at /console/belt-2"),
     ],
@@ -168,7 +168,7 @@ def test_a_query_that_is_made_again_is_followed_again(tmp_path: Path) -> None:
 
 def test_followers_are_bounded(tmp_path: Path) -> None:
     async def look() -> None:
-        queries = StoredQueries(tmp_path, most_followers=1)
+        queries = StoredQueries(tmp_path, max_followers=1)
         with queries.create("q") as writer:
             writer.append(numbered(0, 1))
             results = PageResults(cast(Service, queries), "somebody")

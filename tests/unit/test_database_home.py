@@ -10,16 +10,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from nilometer.database.home import CATALOG_FILE, Home
+from nilometer.database.home import Home
 from nilometer.database.known import Reading, everything_known
 from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
 from nilometer.errors import InputError, LogError, NilometerError
+from nilometer.log.sealed import seal, unseal
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_one
+from nilometer.upkeep.places import CATALOG_FILE
 from tests.patience import wait_for
 
 
@@ -60,7 +62,8 @@ def test_a_broken_log_is_nobody_elses_trouble(tmp_path: Path) -> None:
     run(home, "CREATE STREAM B (v INT) FROM synthetic")
     layout = Path(home.log_of("b"), "layout.json")
     home.close()
-    layout.write_text(layout.read_text().replace('"format": 1', '"format": 99'))
+    content = unseal(layout.read_bytes()).replace(b'"format": 1', b'"format": 99')
+    layout.write_bytes(seal(content))
     home = open_home(tmp_path)
     statement = read_one("SHOW STREAMS")
     assert not isinstance(statement, Statement)

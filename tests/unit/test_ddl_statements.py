@@ -73,6 +73,18 @@ def test_stream() -> None:
     assert stream.history == 30 * 86_400 * SECOND
 
 
+def test_silence() -> None:
+    def lengths(items: str) -> tuple[int | None, int | None, list[str]]:
+        found = read(f"CREATE STREAM s (v INT, {items}) FROM tcp")
+        assert isinstance(found, CreateStream)
+        stream = found.stream
+        return stream.idle, stream.every, [one.name for one in stream.columns]
+
+    assert lengths("IDLE NEVER, EVERY 10 SECONDS") == (FOREVER, 10 * SECOND, ["v"])
+    assert lengths("every 0.5 S") == (None, SECOND // 2, ["v"])
+    assert lengths("every DOUBLE, idle INT") == (None, None, ["v", "every", "idle"])
+
+
 def test_sensor_table() -> None:
     found = read(SENSORS)
     assert isinstance(found, CreateSensorTable)

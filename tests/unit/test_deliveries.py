@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import replace
@@ -22,6 +23,7 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.writer import LogWriter
+from nilometer.model.events import event_of
 from tests.delivery_receivers import QUICK, Into, Results, delivering
 from tests.patience import LONG, wait_for
 
@@ -62,7 +64,10 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [number for one in got for number in numbers(one)] == list(range(30))
 
 
-def test_a_chunk_that_fails_comes_again_as_it_was(tmp_path: Path) -> None:
+def test_a_chunk_that_fails_comes_again_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nilometer.deliveries")
     results = Results(tmp_path)
     results.append(4)
     tries: list[Chunk] = []
@@ -80,6 +85,12 @@ def test_a_chunk_that_fails_comes_again_as_it_was(tmp_path: Path) -> None:
         assert (delivery.last_error, delivery.next_try) == (None, None)
     assert [numbers(one) for one in tries] == [[0, 1, 2, 3]] * 4 + [[4, 5, 6, 7, 8]]
     assert len({one.id for one in tries}) == 2
+    assert [(event_of(one), one.levelno) for one in caplog.records] == [
+        ("delivery_retries", logging.WARNING),
+        ("delivery_retries", logging.INFO),
+        ("delivery_retries", logging.INFO),
+        ("delivery_recovered", logging.INFO),
+    ]
 
 
 def test_waits_grow_and_are_shown(tmp_path: Path) -> None:
@@ -104,7 +115,7 @@ def test_waits_grow_and_are_shown(tmp_path: Path) -> None:
     assert gaps[2] >= 0.1
 
 
-def test_a_receiver_that_is_gone_ends_it(tmp_path: Path) -> None:
+def test_a_receiver_that_is_gone_ends_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     results = Results(tmp_path)
     results.append(1)
     told: list[str] = []
@@ -115,6 +126,7 @@ def test_a_receiver_that_is_gone_ends_it(tmp_path: Path) -> None:
     with delivering(results, lambda: Into(gone), failed=told.append) as delivery:
         wait_for(lambda: delivery.state is DeliveryState.FAILED)
         assert (told, delivery.last_error) == (["no more"], "no more")
+    assert [event_of(one) for one in caplog.records] == ["delivery_failed"]
 
 
 def test_a_slow_receiver_holds_up_nobody(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from nilometer.sensors.catalog.stored_deliveries import KeptState
 from nilometer.sql.query_text import Statement
 from nilometer.sql.statements import read_one
 from tests.delivery_receivers import Receiver, Results, receiver
-from tests.patience import wait_for
+from tests.patience import LONG, wait_for
 from tests.unit.delivery_children import deliver_log_until_killed, deliver_until_killed
 
 _processes = multiprocessing.get_context("forkserver")
@@ -156,7 +156,7 @@ CREATE = "CREATE DELIVERY d FROM q TO"
 REFUSALS = [
     (
         "CREATE DELIVERY d FROM p TO webhook",
-        "there is no query p",
+        "there is no query or alert p",
         "did you mean q?|there are q",
         "p",
     ),
@@ -170,7 +170,7 @@ REFUSALS = [
     ),
     (
         f"{CREATE} webhook WITH (url = 'ftp://h', secret = s)",
-        "the url is none that can be posted to",
+        "the url cannot be posted to",
         "write WITH (url",
         "url = 'ftp://h'",
     ),
@@ -258,7 +258,7 @@ def _kill_some(results: Results, kills: int, seed: int, work: Any, *given: str) 
         process = _processes.Process(target=work, args=(*given, there))
         process.start()
         there.close()
-        assert here.poll(60)
+        assert here.poll(LONG)
         for _ in range(3):
             results.append(chance.randrange(200))
             time.sleep(chance.random() * 0.15)

@@ -63,7 +63,7 @@ def test_the_sdist_has_no_litter(folder: Path) -> None:
     assert not names - tracked(".") - {"PKG-INFO"}
     assert {name.partition("/")[0] for name in names} <= {
         *(".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md"),
-        *("benchmarks", "docs", "examples", "pyproject.toml", "requirements", "scripts"),
+        *("benchmarks", "deploy", "docs", "examples", "pyproject.toml", "requirements", "scripts"),
         *("src", "tests"),
     }
 

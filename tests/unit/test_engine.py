@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from nilometer.sql.statements import read_query
 from tests.examples import share_of
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", TIMESTAMP)])
+LAYOUT = LogLayout(SCHEMA, "ts")
 STREAMS = ("A", "B")
 TABLE = pa.RecordBatch.from_pylist([{"id": 1, "name": "one"}, {"id": 2, "name": "two"}])
 STATEMENTS = (
@@ -62,12 +63,12 @@ STATEMENTS = (
 class World:
     """Two logs, and an engine of two buckets."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, known: set[str] | None = None) -> None:
+        """`known` are queries whose state is there already."""
         self.folder = folder
-        self.logs = {name: str(folder / "logs" / name) for name in STREAMS}
-        layout = LogLayout(SCHEMA, "ts")
+        self.logs = {name: str(folder / "logs" / name.lower()) for name in STREAMS}
         self.writers = {
-            name: LogWriter.open(log, layout, LogOptions(history=1 << 60))
+            name: LogWriter.open(log, LAYOUT, LogOptions(history=1 << 60))
             for name, log in self.logs.items()
         }
         clock = StreamClock(told=True)
@@ -81,7 +82,7 @@ class World:
         self.catalog = Catalog(relations, {}, NoEngine())
         self.engine = folder / "engine"
         self.control = EngineControl(self.engine, 2)
-        self.control.open(set())
+        self.control.open(known or set(), str(folder / "logs"))
         self.publisher = Publisher(self.engine)
         self.workers: list[dict[int, Bucket]] = [{}, {}]
 
@@ -103,7 +104,13 @@ class World:
         """Let a query run."""
         plan = make_plan(self.plan(sql), {"T": TABLE})
         feeds = tuple(
-            OpenedFeed(feed, self.logs[feed.relation], starts[feed.relation], query)
+            OpenedFeed(
+                feed,
+                self.logs[feed.relation],
+                starts[feed.relation],
+                query,
+                LAYOUT,
+            )
             for feed in plan.feeds
         )
         letters = f"{self.results(query)}.dead" if dead else None
@@ -204,9 +211,24 @@ class World:
             for one in times
         ]
         columns = [pa.array([r[f.name] for r in rows], pa.int64()).cast(f.type) for f in SCHEMA]
-        batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        stored = writer.layout.stored
+        columns += [pa.array(range(len(rows)), pa.int64())] * (len(stored) - len(SCHEMA))
+        batch = pa.RecordBatch.from_arrays(columns, schema=stored)
         writer.append(batch, watermark=1000 * max(times))
         return times[-1]
+
+    def alter(self, chance: random.Random, number: int) -> None:
+        """Another column for one of the logs, or one less; queries go on with those they know."""
+        name = chance.choice(STREAMS)
+        before = self.writers[name].layout.stored
+        is_more = len(before) == len(SCHEMA) or chance.random() < 0.6
+        added = f"c{number}"
+        stored = before.append(pa.field(added, pa.int64())) if is_more else before.remove(3)
+        options = LogOptions(history=1 << 60, segment=chance.choice((500, 1 << 20)))
+        self.writers[name].close()
+        self.writers[name] = LogWriter.open(
+            self.logs[name], LogLayout(stored, "ts"), options, may_change=True
+        )
 
     def close(self) -> None:
         for one in self.publisher._open.values():
@@ -241,8 +263,9 @@ def expected(world: World, query: Query, until: Mapping[str, Position]) -> Count
     plan = with_time(compile_statement(read_query(query.sql), catalog, 1))
     rows = {}
     for name, log in world.logs.items():
-        frames = LogReader.open(log).read(query.starts[name], until[name])
-        table = pa.Table.from_batches([one.rows for one in frames], SCHEMA).combine_chunks()
+        read = LogReader.open(log, LAYOUT)
+        frames = [one.rows for one in read.read(query.starts[name], until[name])]
+        table = pa.Table.from_batches(frames, read.layout.stored).combine_chunks()
         if len(table):
             rows[name] = table.to_batches()[0]
     with leaving_out(RowErrors()):
@@ -257,6 +280,24 @@ def _local(plan: Plan) -> LocalChanges | LocalUnion | LocalQuery:
     return LocalUnion(plan, held) if isinstance(plan, UnionPlan) else LocalQuery(plan, held)
 
 
+HAPPENS = {
+    "rows": 8,
+    "run": 10,
+    "create": 3,
+    "stop": 1,
+    "start": 2,
+    "drop": 1,
+    "alter_stream": 1,
+    "alter_query": 1,
+    "replace": 1,
+    "take_the_place": 1,
+    "publish": 5,
+    "worker": 1,
+    "publisher": 1,
+}
+"""What may happen in a history, and how often."""
+
+
 class Lost(BaseException):
     """A worker is gone."""
 
@@ -268,6 +309,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
+@pytest.mark.generated
 @pytest.mark.parametrize("seed", range(share_of(60)))
 def test_whatever_happens_every_query_gives_what_it_would_alone(tmp_path: Path, seed: int) -> None:
     check_history(tmp_path, seed)
@@ -287,57 +329,104 @@ def check_history(folder: Path, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch, closing(world):
         patch.setattr(bucket_module, "_WHOLE_AFTER_FILES", chance.choice((3, 200)))
         patch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
-        most_rows = chance.choice((3, 1000))
-        patch.setattr(log_reads.LogReads.__init__, "__defaults__", (most_rows,))
+        max_rows = chance.choice((3, 1000))
+        patch.setattr(log_reads.LogReads.__init__, "__defaults__", (max_rows,))
         _live(world, chance)
 
 
+@dataclass
+class History:
+    """What happens in a world, step by step."""
+
+    world: World
+    chance: random.Random
+    queries: dict[str, Query] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
+    """Queries that others are to be in the place of, by these others."""
+    now: int = 0
+    step: int = 0
+
+    def happen(self) -> None:
+        self.step += 1
+        what = self.chance.choices(list(HAPPENS), list(HAPPENS.values()))[0]
+        getattr(self, what)()
+
+    def one(self, runs: bool | None = None) -> str | None:
+        """A query that runs, or does not; or any."""
+        names = [n for n, q in self.queries.items() if runs in (None, q.runs)]
+        return self.chance.choice(names) if names else None
+
+    def rows(self) -> None:
+        self.now = self.world.add_rows(self.chance, self.now)
+
+    def run(self) -> None:
+        self.world.run_somewhere(self.chance)
+
+    def create(self) -> None:
+        self.begin(f"q{self.step}", from_start=self.chance.random() < 0.5)
+
+    def begin(self, name: str, *, from_start: bool) -> None:
+        sql, world = self.chance.choice(STATEMENTS), self.world
+        starts = {n: w.end for n, w in world.writers.items()}
+        if from_start:
+            starts = {n: LogReader.open(world.logs[n]).start for n in STREAMS}
+        self.queries[name] = Query(sql, starts)
+        world.start(name, sql, starts)
+
+    def stop(self) -> None:
+        if (name := self.one(runs=True)) is not None:
+            self.world.control.stop(name)
+            self.queries[name].runs = False
+
+    def start(self) -> None:
+        if (name := self.one(runs=False)) is not None:
+            self.world.start(name, self.queries[name].sql, self.queries[name].starts)
+            self.queries[name].runs = True
+
+    def drop(self) -> None:
+        if (name := self.one()) is not None:
+            self.world.control.drop(name)
+            del self.queries[name]
+
+    def alter_stream(self) -> None:
+        self.world.alter(self.chance, self.step)
+
+    def alter_query(self) -> None:
+        """Another limit: it is started again with its state."""
+        if (name := self.one(runs=True)) is not None:
+            query, limit = self.queries[name], self.chance.choice((None, 1 << 20))
+            self.world.start(name, query.sql, query.starts, disk=limit)
+
+    def replace(self) -> None:
+        if (old := self.one()) is not None:
+            self.begin(f"r{self.step}", from_start=True)
+            self.replaced[f"r{self.step}"] = old
+
+    def take_the_place(self) -> None:
+        if self.replaced:
+            old = self.replaced.pop(self.chance.choice(list(self.replaced)))
+            if self.queries.pop(old, None) is not None:
+                self.world.control.drop(old)
+
+    def publish(self) -> None:
+        self.world.publish(self.chance)
+
+    def worker(self) -> None:
+        self.world.workers[self.chance.randrange(2)] = {}
+
+    def publisher(self) -> None:
+        self.world.new_publisher()
+
+
 def _live(world: World, chance: random.Random) -> None:
-    queries: dict[str, Query] = {}
-    now = 0
-    for step in range(60):
-        match chance.choices(
-            ("rows", "run", "create", "stop", "start", "drop", "publish", "worker", "publisher"),
-            (8, 10, 3, 1, 2, 1, 5, 1, 1),
-        )[0]:
-            case "rows":
-                now = world.add_rows(chance, now)
-            case "run":
-                world.run_somewhere(chance)
-            case "create":
-                sql = chance.choice(STATEMENTS)
-                log = LogReader.open
-                starts = {n: w.end for n, w in world.writers.items()}
-                if chance.random() < 0.5:
-                    starts = {n: log(world.logs[n]).start for n in STREAMS}
-                queries[f"q{step}"] = Query(sql, starts)
-                world.start(f"q{step}", sql, starts)
-            case "stop":
-                if names := [n for n, q in queries.items() if q.runs]:
-                    name = chance.choice(names)
-                    world.control.stop(name)
-                    queries[name].runs = False
-            case "start":
-                if names := [n for n, q in queries.items() if not q.runs]:
-                    name = chance.choice(names)
-                    world.start(name, queries[name].sql, queries[name].starts)
-                    queries[name].runs = True
-            case "drop":
-                if queries:
-                    name = chance.choice(list(queries))
-                    world.control.drop(name)
-                    del queries[name]
-            case "publish":
-                world.publish(chance)
-            case "worker":
-                world.workers[chance.randrange(2)] = {}
-            case "publisher":
-                world.new_publisher()
-    for name, query in queries.items():
+    history = History(world, chance)
+    for _ in range(60):
+        history.happen()
+    for name, query in history.queries.items():
         if not query.runs:
             world.start(name, query.sql, query.starts)
     world.settle()
-    for name, query in queries.items():
+    for name, query in history.queries.items():
         assert world.published(name) == expected(world, query, world.ends()), query.sql
 
 

@@ -21,20 +21,26 @@ from nilometer.experiments.experiment import (
     SkippedError,
 )
 from nilometer.experiments.page import render_page, write_page
+from nilometer.experiments.refutations import REFUTATIONS
 from nilometer.experiments.registry import BY_NAME, EXPERIMENTS
 from nilometer.experiments.report import Report, Verdict, read_report
 from nilometer.experiments.run_experiment import run_experiment
 
 FIGURES = (
     *(f"tr010-figure-{one}" for one in ("7", "8", "9a", "9b", "9c", "13", "14")),
+    "tr010-structures",
     "ssdbm-throughput-hash",
     "ssdbm-throughput-nested-loop",
     "ssdbm-response-time",
     "ssdbm-transactions",
     *(f"golab-table-{one}" for one in ("5", "6", "7", "8")),
     *(f"golab-figure-{one}" for one in ("2", "3a", "3b", "4a", "4b")),
+    "golab-section-5",
+    "nile-equation-1",
     *(f"nile-figure-{one}" for one in range(10, 17)),
     "steam-figure-7",
+    "steam-self-scheduling",
+    "steam-stream-manager",
     "captures-joins",
     "idhm",
 )
@@ -119,7 +125,11 @@ def small(measured: list[Row] | Exception) -> Experiment:
     claims = (
         Claim("it is measured", "rows > 0", holds, "never shown"),
         Claim("a grows", "time(2) ≤ time(1)", fails, "it is larger"),
-        Claim("ours: all are counted", "rows = 2", lambda rows: Outcome(True, "2 | 2 rows")),
+        Claim(
+            "ours: the columnar engine counts all",
+            "rows = 2",
+            lambda rows: Outcome(True, "2 | 2 rows"),
+        ),
         Claim("target: there are two", "rows = 2", holds),
     )
     return Experiment(
@@ -139,7 +149,7 @@ def test_reasons_are_told_of_claims_that_do_not_hold(tmp_path: Path) -> None:
     assert report.claims == (
         Verdict("it is measured", "rows > 0", True, "2 rows"),
         Verdict("a grows", "time(2) ≤ time(1)", False, "5 > 2.5", "it is larger"),
-        Verdict("ours: all are counted", "rows = 2", True, "2 | 2 rows"),
+        Verdict("ours: the columnar engine counts all", "rows = 2", True, "2 | 2 rows"),
         Verdict("target: there are two", "rows = 2", True, "2 rows"),
     )
     assert (tmp_path / "paper-figure-1.csv").read_text() == "n,time\n1,2.5\n2,5.0\n"
@@ -211,7 +221,7 @@ def test_verdicts_are_told(
         "did not hold: a grows",
         "5 > 2.5",
         "why: it is larger",
-        "held: ours: all are counted",
+        "held: ours: the columnar engine counts all",
         "2 | 2 rows",
         "held: target: there are two",
         "2 rows",
@@ -259,3 +269,21 @@ def test_without_matplotlib_nothing_is_measured(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InstallationError, match="needs matplotlib: .*nilometer.experiments"):
         run_experiment(small(AssertionError("measured")), Setting(Profile.SMOKE), tmp_path)
+
+
+def test_every_refutation_is_of_a_claim_that_an_experiment_has() -> None:
+    for name, start in REFUTATIONS:
+        assert any(claim.text.startswith(start) for claim in BY_NAME[name].claims), (name, start)
+
+
+def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
+    claims = tuple(
+        Verdict(text, "a > b", False, "1 < 2")
+        for text in ("the output rate is that of Equation 1", "nobody knows", "ours: it is fast")
+    )
+    report = Report("nile-equation-1", "Nile", "Equation 1", "rates", "none", "quick", 1.0, claims)
+    page = render_page([report], "images")
+    assert "- **refuted**: the output rate is that of Equation 1" in page
+    assert "  - the paper is right if: a duplicate" in page
+    assert "- **did not hold**: nobody knows" in page
+    assert "**Not the papers', but ours**" in page

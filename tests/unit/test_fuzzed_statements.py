@@ -253,7 +253,7 @@ def mutants(count: int, seed: int) -> Iterator[str]:
         yield " ".join(words)
 
 
-def check(sql: str, db: LocalDatabase, most_seconds: float = MOST_SECONDS) -> bool:
+def check(sql: str, db: LocalDatabase, max_seconds: float = MOST_SECONDS) -> bool:
     """Whether the statement was accepted; anything but a plan or a NilometerError fails."""
     started = time.process_time()
     try:
@@ -262,7 +262,7 @@ def check(sql: str, db: LocalDatabase, most_seconds: float = MOST_SECONDS) -> bo
         return False
     finally:
         seconds = time.process_time() - started
-        assert seconds < most_seconds, f"{seconds:.1f} s for {sql[:300]}"
+        assert seconds < max_seconds, f"{seconds:.1f} s for {sql[:300]}"
     explain_plan(plan)
     explain_plan(plan, ExplainFormat.DOT)
     try:

@@ -142,7 +142,7 @@ def test_the_same_for_ever_new_cases(name: str, data: st.DataObject) -> None:
 @settings(max_examples=CASES // 3)
 @given(data=st.data())
 def test_predicates_are_asked_of_the_results(name: str, data: st.DataObject) -> None:
-    case = data.draw(join_cases(most_streams=3, most_rows=8))
+    case = data.draw(join_cases(max_streams=3, max_rows=8))
     network = data.draw(_networks(ALGORITHMS[name].windows, len(case.streams)))
     case = JoinCase(network, case.streams, case.lateness)
     close = Residual(((0, 2), (1, 2)), lambda c: abs(c[0].to_numpy() - c[1].to_numpy()) <= 1)
@@ -171,7 +171,7 @@ def test_predicates_are_asked_of_the_results(name: str, data: st.DataObject) -> 
 def test_many_micro_batches_merge_chunks_and_many_results_come_in_blocks(
     name: str, data: st.DataObject
 ) -> None:
-    case = data.draw(join_cases(most_streams=3, most_rows=40))
+    case = data.draw(join_cases(max_streams=3, max_rows=40))
     network = data.draw(_networks(Windows.UNIFORM, len(case.streams)))
     case = JoinCase(network, case.streams, case.lateness)
     running, found = LocalStage(host(case.stage(), name)), []

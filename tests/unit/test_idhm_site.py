@@ -23,7 +23,7 @@ from nilometer.apps.idhm.spectrum_model import burst_events
 from nilometer.apps.sensor_process import SensorProcess, sensors_at_work
 from tests.patience import wait_for
 
-PACE = BeltSettings(burst=100, most_bursts=3, moving=50)
+PACE = BeltSettings(burst=100, max_bursts=3, moving=50)
 SECRET = "of the belt"
 
 
@@ -139,7 +139,7 @@ def test_only_who_knows_the_secret_is_heard() -> None:
 
 
 def settings_of(**given: Any) -> str:
-    usual = {"detectors": {"1": "NaI"}, "burst": 0.1, "live": 1.0, "most_bursts": 1000}
+    usual = {"detectors": {"1": "NaI"}, "burst": 0.1, "live": 1.0, "max_bursts": 1000}
     return json.dumps({**usual, "secret": SECRET, "broker": None, "by_mqtt": [], **given})
 
 

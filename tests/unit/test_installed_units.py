@@ -35,7 +35,7 @@ def test_delivery_units_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(InputError, match="delivery unit broken cannot be loaded") as refused:
         unit_class("broken")
     assert "ZeroDivisionError" in str(refused.value.detail)
-    with pytest.raises(InputError, match="delivery unit odd is no delivery unit") as refused:
+    with pytest.raises(InputError, match="delivery unit odd is not a delivery unit") as refused:
         unit_class("odd")
     assert "deliver, close" in str(refused.value.detail)
 

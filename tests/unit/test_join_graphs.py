@@ -83,7 +83,7 @@ def test_ever_new_graphs(data: st.DataObject, counted: bool) -> None:
 @settings(max_examples=CASES // 2)
 @given(st.data())
 def test_graphs_are_duckdb(data: st.DataObject) -> None:
-    case = data.draw(graph_cases(most_streams=3))
+    case = data.draw(graph_cases(max_streams=3))
     found, settled = run(case, case.stage(), data.draw(splits(case)))
     assert found == oracle.graph_join(case, settled)
 

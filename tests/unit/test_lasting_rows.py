@@ -186,7 +186,7 @@ def test_two_columns_are_declared() -> None:
     [
         ("b TIMESTAMP, TIME (b)", "expected , and the column that holds the end"),
         ("b TIMESTAMP, e INT, TIME (b, e)", "the time is in a column of type TIMESTAMP"),
-        ("b TIMESTAMP, TIME (b, e)", "TIME names e, which is no column"),
+        ("b TIMESTAMP, TIME (b, e)", "TIME names e, which is not a column"),
         ("b TIMESTAMP, TIME (b, b)", "b is the start and the end of a row"),
         ("b TIMESTAMP, e TIMESTAMP, TIME (b, e), TIME b", "TIME is given twice"),
     ],

@@ -18,11 +18,13 @@ from nilometer.errors import NilometerError
 from nilometer.local.read_source import read_source
 from nilometer.local.sensor_filter import read_sensor_filter
 from nilometer.local.shown_rows import ShownRows
+from nilometer.log import sealed
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.static_rows import add_static_rows
+from nilometer.log.stored_json import json_bytes
 from nilometer.log.writer import LogWriter
 from nilometer.operators.envelope import unseal
 from nilometer.spark.exchange import Exchange
@@ -219,7 +221,7 @@ def test_a_statement_that_is_started_twice_is_two_readers(tmp_path: Path, named:
     given = LogRange(str(tmp_path / "log"), EARLIEST, "q", is_named=named)
     LogCursor(given).initial()
     file = tmp_path / "log" / "readers" / "q.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "pid": 1}))
+    file.write_bytes(json_bytes({**json.loads(sealed.unseal(file.read_bytes())), "pid": 1}))
     second = LogCursor(given)
     second.initial()
     names = {one.reader for one in registrations(given.location)}

@@ -15,6 +15,7 @@ import pytest
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from tests.patience import LONG
 from tests.unit.log_children import OPTIONS, committed, follow, ingest
 from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
 
@@ -30,7 +31,7 @@ def run_and_kill(
     process = _processes.Process(target=work, args=(str(log), chance.randrange(1 << 30), there))
     process.start()
     there.close()
-    assert here.poll(60)
+    assert here.poll(LONG)
     time.sleep(chance.random() * 0.15)
     process.kill()
     process.join()

@@ -41,10 +41,10 @@ def frame(first: int, rows: pa.RecordBatch) -> Frame:
 
 def test_rows_cut_from_larger_ones_do_not_keep_these_alive() -> None:
     many = rows_from(0, 100_000)
-    tail = MemoryTail(40_000, Position(0, 0))
+    tail = MemoryTail(140_000, Position(0, 0))
     for first in range(0, 500, 10):
         tail.add(frame(first, many.slice(first, 10)), None)
-    assert tail.size < 40_000
+    assert tail.size < 140_000
     kept = tail.after(tail.start, Position(0, 500, 0, 500), 1 << 30)
     assert kept is not None
     assert len(kept) >= 20
@@ -52,7 +52,7 @@ def test_rows_cut_from_larger_ones_do_not_keep_these_alive() -> None:
 
 
 def test_the_oldest_frames_go_first_and_what_is_gone_is_not_answered() -> None:
-    tail = MemoryTail(3000, Position(0, 0))
+    tail = MemoryTail(20_000, Position(0, 0))
     for first in range(0, 100, 10):
         tail.add(frame(first, rows_from(first, 10)), None)
     assert Position(0, 0) < tail.start < Position(0, 100)

@@ -37,9 +37,11 @@ _names = (f"log{number}" for number in itertools.count())
 
 @pytest.fixture(autouse=True, scope="module")
 def frames_are_cut() -> Iterator[None]:
-    """Let frames of three rows count as large ones, which several tasks share."""
+    """Let frames of three rows count as large ones, which several tasks share; packs are small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nilometer.log.reader._LARGE", 3)
+        patch.setattr("nilometer.log.pack_segments._BLOCK", 2000)
+        patch.setattr("nilometer.log.compaction.FEW", 3)
         yield
 
 
@@ -193,6 +195,20 @@ class LogMachine(RuleBasedStateMachine):
         assert self.writer.dropped_rows == before + lost
         self.gone = oldest
 
+    @rule(data=st.data(), most=st.sampled_from([1, 2, 50]))
+    def pack(self, data: st.DataObject, most: int) -> None:
+        """One who reads meanwhile goes on as if nothing had happened."""
+        start = data.draw(st.sampled_from([one for one in self.places if one.row >= self.gone]))
+        reading = self.reader.read(start)
+        found = numbers_in(itertools.islice(reading, 2))
+        for _ in range(most):
+            if not self.writer.pack():
+                break
+        else:
+            assert most < 50, "it never ends"
+        found += numbers_in(reading)
+        assert found == list(range(start.row, self.count))
+
     @rule()
     def what_is_gone_is_a_gap(self) -> None:
         for place in (one for one in self.places if one.row < self.gone):
@@ -223,10 +239,16 @@ class LogMachine(RuleBasedStateMachine):
     def _sizes(self) -> list[int]:
         if self.remote:
             return [len(one) for name, one in STORE.objects.items() if self._is_mine(name)]
-        return [one.stat().st_size for one in Path(self.location).glob("*.seg")]
+        return [
+            one.stat().st_size
+            for one in Path(self.location).iterdir()
+            if one.suffix in (".seg", ".pack")
+        ]
 
     def _is_mine(self, name: str) -> bool:
-        return f"objects://{name}".startswith(f"{self.location}/") and name.endswith(".seg")
+        return f"objects://{name}".startswith(f"{self.location}/") and name.endswith(
+            (".seg", ".pack")
+        )
 
     def teardown(self) -> None:
         if hasattr(self, "writer"):

@@ -19,6 +19,7 @@ from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from tests.patience import LONG
 from tests.unit.log_samples import LAYOUT, ObjectStore, _Upload, numbers_in, rows_from
 
 LOG = "steps://things/log"
@@ -41,7 +42,7 @@ class SteppedStore(ObjectStore):
         if threading.current_thread() is self.thread:
             if self.steps == self.stop_at:
                 self.stopped.set()
-                assert self.go_on.wait(30)
+                assert self.go_on.wait(LONG)
             self.steps += 1
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:

@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,13 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register
 from nilometer.log.writer import LogWriter
+from nilometer.sensors.declaration import Sensor
+from nilometer.sensors.manager.kept_counts import read_counts
+from nilometer.sensors.manager.log_store import LogStore
+from nilometer.sensors.manager.manager import StreamManager
+from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import read_status
-from tests.manager_process import COUNTER, TOPICS
+from tests.manager_process import COUNTER, TOPICS, Counter
 from tests.mosquitto import Mosquitto
 from tests.mqtt_publisher import MqttSensors
 from tests.patience import wait_for
@@ -65,6 +72,15 @@ def run(folder: Path, broker: Mosquitto, kills: int, seed: int) -> None:
     with running(folder, broker):
         wait_for(lambda: sum(map(len, _readings(folder).values())) >= published)
     _check(folder, published)
+    _check_counts(folder)
+
+
+def _check_counts(folder: Path) -> None:
+    """However often it was killed, every row is counted for its sensor."""
+    found = read_counts(folder / "status.json")
+    for number, rows in _readings(folder).items():
+        assert found["M"].sensors[number].readings == len(rows)
+    assert found["C"].sensors[0].readings == LogReader.open(folder / "C").end.row
 
 
 def _check(folder: Path, published: int) -> None:
@@ -103,3 +119,35 @@ def test_a_few_kills(tmp_path: Path, mosquitto: Mosquitto) -> None:
 @pytest.mark.soak
 def test_fifty_kills(tmp_path: Path, mosquitto: Mosquitto) -> None:
     run(tmp_path / "db", mosquitto, 50, seed=2)
+
+
+def test_what_is_stored_while_a_stream_is_let_go_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = LogStore.append
+
+    def slowly(store: LogStore, *given: Any) -> Any:
+        time.sleep(0.8)  # longer than sensors are waited for, shorter than twice that
+        return append(store, *given)
+
+    monkeypatch.setattr(LogStore, "append", slowly)
+    place = tmp_path / "C"
+    LogWriter.open(place, COUNTER.layout).close()
+    register(place, "r", Position(0, 0), {}, now=time.time_ns() // 1000, named=True)
+    with (tmp_path / "acknowledged").open("ab", buffering=0) as acknowledged:
+        for _ in range(3):
+            manager = StreamManager(
+                lambda name: str(tmp_path / name),
+                lambda name: [Sensor(0, 0, {}, "")],
+                lambda declaration, where: {0},
+                find_type=lambda name: partial(Counter, acknowledged),
+                settings=ManagerSettings(close_timeout=0.5),
+                status_file=tmp_path / "status.json",
+            )
+            before = LogReader.open(place).end
+            manager.start()
+            manager.watch(COUNTER)
+            wait_for(lambda end=before: LogReader.open(place).end > end)  # type: ignore[misc]
+            manager.stop()
+            found = read_counts(tmp_path / "status.json")["C"]
+            assert found.sensors[0].readings == found.end["row"] > before.row

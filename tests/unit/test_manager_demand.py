@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from nilometer.log.position import Position
 from nilometer.log.registrations import hold_readers, register, registrations
+from nilometer.log.sealed import unseal
+from nilometer.log.stored_json import json_bytes
 from nilometer.sensors.manager.demand import Readers
 from nilometer.sensors.manager.status import read_status
 from tests.manager_streams import QUICK, Site, running, sensors, stream, table, values
@@ -114,20 +117,29 @@ def test_a_reader_whose_process_died_needs_nothing(site: Site) -> None:
         assert site.lines["a0"].closed == 0
 
 
-def test_a_query_that_fails_and_is_started_again_loses_nothing_in_between(site: Site) -> None:
+def test_a_query_that_fails_and_is_started_again_loses_nothing_in_between(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its reader is released, and held again by whoever starts it: sensors stay open."""
-    site.settings = replace(QUICK, let_go_after=0.5)
+    seconds = 0.0
+    monkeypatch.setattr("nilometer.sensors.manager.manager.monotonic", lambda: seconds)
+    site.settings = replace(QUICK, let_go_after=3.0)
     line = site.lines["a0"]
     with running(site, stream()) as manager:
+        watched = manager._watched["S"]
         site.read("S")
         wait_for(lambda: line.opened == 1)
         for _ in range(3):
             site.leave("S")
-            time.sleep(0.2)
+            wait_for(lambda: watched.less_since is not None)
+            seconds += 2.0
             hold_readers(site.locate("S"), "r", now=site.now())
-            time.sleep(0.6)
+            wait_for(lambda: watched.less_since is None)
+            seconds += 2.0
         assert line.events == ["opened"]
         site.leave("S")
+        wait_for(lambda: watched.less_since is not None)
+        seconds += 3.0
         wait_for(lambda: manager.status("S") == [])
     assert line.events == ["opened", "closed"]
 
@@ -158,7 +170,7 @@ def test_unnamed_readers_are_forgotten_after_a_day(site: Site) -> None:
         for reader, named in (("named", True), ("unnamed", False)):
             register(where, reader, Position(0, 0), {}, now=long_ago, named=named)
             path = next(Path(where, "readers").glob(f"{reader}*.json"))
-            path.write_text(json.dumps({**json.loads(path.read_text()), "active": False}))
+            path.write_bytes(json_bytes({**json.loads(unseal(path.read_bytes())), "active": False}))
         site.read("S")
         wait_for(lambda: [one.reader for one in registrations(where)] == ["named", "r"])
 

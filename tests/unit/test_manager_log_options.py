@@ -10,8 +10,15 @@ import pytest
 from nilometer.errors import InputError
 from nilometer.log.options import Fsync, LogOptions, WhenFull
 from nilometer.model.time_forms import EpochTimes, EpochUnit
-from nilometer.sensors.log_options import OPTIONS, StreamOptions, read_stream_options
+from nilometer.sensors.log_options import (
+    OPTIONS,
+    StreamDefaults,
+    StreamOptions,
+    read_stream_options,
+)
+from nilometer.sql.ddl.nodes import StreamDef
 
+DAY = 86_400_000_000
 READS = pa.schema([("f", pa.float64())])
 
 
@@ -70,3 +77,12 @@ def test_every_option_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "sensors.md").read_text()
     missing = [name for name in OPTIONS if f"\n| `{name}` |" not in text]
     assert not missing
+
+
+def test_what_a_statement_leaves_out_is_filled_in() -> None:
+    usual = StreamDefaults(7 * DAY, {"disk": "20GB", "when_full": "drop_oldest"})
+    filled = usual.fill(StreamDef((), "synthetic", {"rate": "1", "disk": "1GB"}))
+    assert filled.history == 7 * DAY
+    assert filled.options == {"rate": "1", "disk": "1GB", "when_full": "drop_oldest"}
+    assert usual.fill(StreamDef((), "synthetic", history=5)).history == 5
+    assert StreamDefaults().fill(StreamDef((), "synthetic")) == StreamDef((), "synthetic")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
+import shutil
 import threading
-import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,18 +17,21 @@ import pytest
 from nilometer.errors import InputError, InternalError, LogError
 from nilometer.log.layout import TIMESTAMP
 from nilometer.log.reader import LogReader
+from nilometer.model.events import event_of, fields_of
+from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sensors.manager.sensor_keys import REPEAT_AFTER, SensorKeys
+from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.status import SensorState, read_status
 from nilometer.sensors.stream_type import END, NEW_VALUE, BadReadingError, Reading, TryLaterError
 from tests.manager_streams import QUICK, Site, running, sensors, stream, table, values
-from tests.patience import wait_for
+from tests.patience import LONG, wait_for
 
 TIMED = pa.schema([("x", pa.float64()), ("at", TIMESTAMP)])
 
 
 def test_a_sensor_that_is_dropped_while_it_fails_is_not_waited_for(site: Site) -> None:
     line = site.lines["a1"]
-    site.settings = replace(QUICK, first_wait=30.0, longest_wait=30.0)
+    site.settings = replace(QUICK, first_wait=LONG, longest_wait=LONG)
     with running(site, table()) as manager:
         site.rows["T"] = sensors((1, "hall"))
         site.read("T")
@@ -33,12 +39,11 @@ def test_a_sensor_that_is_dropped_while_it_fails_is_not_waited_for(site: Site) -
         line.close_seconds = 0.5
         line.say(ConnectionError("gone"))
         wait_for(lambda: line.reads)
-        began = time.monotonic()
-        manager.forget("T")
-        assert time.monotonic() - began < 10
+        manager.forget("T")  # or the test takes too long
 
 
-def test_a_sensor_is_reached_again_and_again(site: Site) -> None:
+def test_a_sensor_is_reached_again_and_again(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "nilometer.sensors")
     site.lines["a0"].failures = 4
     with running(site, stream()) as manager:
         site.read("S")
@@ -52,6 +57,8 @@ def test_a_sensor_is_reached_again_and_again(site: Site) -> None:
     assert status.state is SensorState.CONNECTED
     line = site.lines["a0"]
     assert (line.opened, line.closed, line.paused) == (3, 2, 1)
+    told = [event_of(one) for one in caplog.records]  # four attempts in a row are told once
+    assert told == ["sensor_lost", "sensor_regained"] * 3
 
 
 @pytest.mark.parametrize("kind", ["pushed", "plain"])
@@ -91,7 +98,9 @@ def test_what_was_read_is_stored_and_acknowledged_before_a_sensor_is_let_go(site
     assert values(site) == [0, 1, 2, 3, 4]
 
 
-def test_what_does_not_fit_goes_to_the_dead_letters(site: Site) -> None:
+def test_what_does_not_fit_goes_to_the_dead_letters(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     stored: list[int] = []
     with running(site, stream()) as manager:
         site.read("S")
@@ -120,6 +129,9 @@ def test_what_does_not_fit_goes_to_the_dead_letters(site: Site) -> None:
     assert {one["sensor"] for one in site.letters("S")} == {"S"}
     assert stored == [2, 3]
     assert values(site) == [1.0, 4.0, None]
+    told = [fields_of(one)["count"] for one in caplog.records if event_of(one) == "dead_letters"]
+    assert sum(told) == 6
+    assert len(told) <= 2
 
 
 def test_times_are_judged_per_sensor(site: Site) -> None:
@@ -136,7 +148,7 @@ def test_times_are_judged_per_sensor(site: Site) -> None:
         wait_for(lambda: len(site.letters("T")) == 3)
         wait_for(lambda: manager.streams()[0].rows == 4)
         wait_for(lambda: manager.streams()[0].watermark == base + 15 * second)
-        assert manager.streams()[0].held_by == "1"
+        assert manager.streams()[0].held_by is None  # both speak, and are not far apart
         site.lines["a1"].say(END)
         wait_for(lambda: manager.streams()[0].watermark == base + 25 * second)
     reasons = [one["reason"] for one in site.letters("T")]
@@ -174,6 +186,7 @@ def test_arrival_times_never_go_back_though_the_clock_does(site: Site) -> None:
 
 
 def test_after_a_restart_sensors_are_told_what_was_stored(site: Site) -> None:
+    site.settings = replace(QUICK, close_timeout=LONG)
     readings = [Reading(NEW_VALUE, float(x), key=bytes([x])) for x in range(3)]
     for _ in range(2):
         with running(site, table()):
@@ -219,6 +232,89 @@ def test_the_status_is_there_for_other_processes(site: Site) -> None:
     assert found["sensors"][0]["state"] == "connected"
 
 
+def test_counts_go_on_after_a_restart(site: Site) -> None:
+    line = site.lines["a0"]
+    with running(site, stream()) as manager:
+        site.read("S")
+        line.say(1.0, "two", ConnectionError("gone"), 3.0)
+        wait_for(lambda: values(site) == [1.0, 3.0])
+    with running(site, stream()) as manager:
+        assert manager.streams()[0].dead_letters == 1
+        found = wait_for(lambda: [one for one in manager.status("S") if line.opened == 3])[0]
+        assert (found.readings, found.errors, found.dead_letters) == (2, 1, 1)
+        assert (found.last_error, found.last_value) == ("ConnectionError: gone", "3.0")
+        line.say(4.0)
+        wait_for(lambda: manager.status("S")[0].readings == 3)
+        site.leave("S")
+        wait_for(lambda: not manager.status("S"))
+        site.read("S")  # wanted again by somebody
+        wait_for(lambda: manager.status("S"))
+        assert manager.status("S")[0].readings == 3
+
+
+def test_readings_are_counted_that_no_status_tells_of(site: Site) -> None:
+    """As after a kill: the status is older than the log."""
+    status = site.folder / "status.json"
+    site.rows["T"] = sensors((1, "hall"), (2, "attic"))
+    with running(site, table()) as manager:
+        site.read("T")
+        site.lines["a1"].say(1.0)
+        wait_for(lambda: [one for one in manager.status("T") if one.readings == 1])
+        old = wait_for(lambda: '"readings": 1' in status.read_text() and status.read_text())
+        site.lines["a1"].say(2.0)
+        site.lines["a2"].say(3.0, 4.0)
+        wait_for(lambda: len(site.stored("T")) == 4)
+    new = json.loads(status.read_text())
+    status.write_text(old)
+    with running(site, table()) as manager:
+        wait_for(lambda: [one.readings for one in manager.status("T")] == [2, 2])
+    new["kept"]["T"]["end"] |= {"segment": 9, "row": 99}  # rows that a power failure has taken
+    status.write_text(json.dumps(new))
+    with running(site, table()) as manager:
+        wait_for(lambda: [one.readings for one in manager.status("T")] == [2, 2])
+
+
+def test_a_stream_that_is_altered_counts_on(site: Site) -> None:
+    with running(site, stream()) as manager:
+        site.read("S")
+        site.lines["a0"].say(1.0, 2.0)
+        wait_for(lambda: manager.status("S") and manager.status("S")[0].readings == 2)
+        manager.forget("S", pause=True)
+        manager.watch(stream())
+        site.lines["a0"].say(3.0)
+        wait_for(lambda: manager.status("S") and manager.status("S")[0].readings == 3)
+
+
+def test_a_stream_that_is_made_anew_counts_anew(site: Site) -> None:
+    with running(site, stream()) as manager:
+        site.read("S")
+        site.lines["a0"].say(1.0, "two")
+        wait_for(lambda: manager.streams()[0].dead_letters == 1)
+    for name in ("S", "S.dead"):
+        shutil.rmtree(site.folder / name)
+    with running(site, stream()) as manager:
+        site.read("S")
+        found = wait_for(lambda: manager.status("S"))[0]
+        assert (found.readings, found.dead_letters, manager.streams()[0].dead_letters) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kept", ["[]", '{"S": {}}', '{"S": {"log": "x", "end": 1}}', "3"])
+def test_a_damaged_status_only_costs_counts(site: Site, kept: str) -> None:
+    text = f'{{"time": 1, "pid": 1, "streams": [], "sensors": [], "kept": {kept}}}'
+    (site.folder / "status.json").write_text(text)
+    with running(site, stream()):
+        site.read("S")
+        site.lines["a0"].say(1.0)
+        wait_for(lambda: values(site) == [1.0])
+
+
+def test_what_a_stream_type_counts_is_not_lost_when_it_is_reached_again() -> None:
+    record = SensorRecord("S", 0, "S", "a0")
+    record.use(SimpleNamespace(duplicates=2, dropped=3))
+    record.use(SimpleNamespace(duplicates=5, dropped=0))
+    assert (record.status(0).duplicates, record.status(0).dropped) == (7, 3)
+
+
 def test_without_draining_nothing_more_is_stored_or_acknowledged(site: Site) -> None:
     seen: list[int] = []
     line = site.lines["a0"]
@@ -246,3 +342,30 @@ def test_streams_are_watched_once_and_forgotten(site: Site) -> None:
         assert manager.streams() == []
         manager.watch(stream())
         wait_for(lambda: site.lines["a0"].opened == 2)
+
+
+def test_a_sensor_that_failed_is_opened_only_when_what_it_brought_is_stored(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.settings = replace(QUICK, close_timeout=0.05)
+    line, free = site.lines["a0"], threading.Event()
+    append = LogStore.append
+
+    def wait_first(store: LogStore, *given: Any) -> None:
+        assert free.wait(LONG)
+        append(store, *given)
+
+    with running(site, stream()) as manager:
+        site.read("S")
+        wait_for(lambda: line.opened)
+        monkeypatch.setattr(LogStore, "append", wait_first)
+        try:
+            line.say(Reading(NEW_VALUE, 1.0, key=b"one"), ConnectionError("gone"))
+            wait_for(lambda: manager.status("S")[0].errors >= 2)  # the disk was not waited for
+            wait_for(lambda: manager.status("S")[0].state is not SensorState.WAITING)
+            opened = line.opened
+        finally:
+            free.set()
+        wait_for(lambda: line.opened == 2)
+    assert opened == 1
+    assert line.addresses[-1].delivered == frozenset([b"one"])

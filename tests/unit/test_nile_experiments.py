@@ -40,7 +40,7 @@ def test_a_query_answers_the_same_in_all_pipelines_and_in_sql(query: Query) -> N
     rows = measure_responses(query, arrivals, Period(WINDOW, 4 * SECOND), query=query.name)
     by_name: dict[Any, Row] = {row["algorithm"]: row for row in rows}
     ita, tpa, nta = (by_name[name] for name in ("ITA", "TPA", "NTA"))
-    assert ita["changes"] == tpa["changes"] == nta["changes"] > 0
+    assert ita["changes"] == tpa["changes"] >= nta["changes"] > 0
     assert nta["tuples"] > tpa["tuples"] == ita["tuples"]
     assert tpa["probes"] > ita["probes"]
     assert nta["comparisons"] == 0 < ita["comparisons"]
@@ -119,4 +119,5 @@ def test_throughput_is_measured_until_the_last_arrival() -> None:
 
 
 def test_experiments_are_named_for_their_figures() -> None:
-    assert [one.name for one in EXPERIMENTS] == [f"nile-figure-{n}" for n in range(10, 17)]
+    figures = [f"nile-figure-{n}" for n in range(10, 17)]
+    assert [one.name for one in EXPERIMENTS] == ["nile-equation-1", *figures]

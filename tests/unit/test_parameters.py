@@ -120,7 +120,7 @@ def test_a_number_is_no_place_of_a_column() -> None:
         ("SELECT a :t FROM A", {"t": "A"}, "a parameter stands for a value and has a name"),
         ("INSERT INTO t VALUES (:k)", {}, "there is no value for the parameter :k"),
         ("SELECT :k FROM A", {"k": 2**63}, "the parameter :k is too large"),
-        ("SELECT :k FROM A", {"k": Decimal("NaN")}, "the parameter :k is no number"),
+        ("SELECT :k FROM A", {"k": Decimal("NaN")}, "the parameter :k is not a number"),
         ("SELECT :k FROM A", {"k": Decimal(10) ** 40}, "the parameter :k has more than 38 digits"),
         ("SELECT :k FROM A", {"k": "\0"}, "the parameter :k holds no text"),
         ("SELECT :k FROM A", {"k": [1]}, "the parameter :k cannot be of this type"),

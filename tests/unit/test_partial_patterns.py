@@ -280,3 +280,43 @@ def test_frequent_symbols_are_reported_although_their_segments_were_given_up() -
         [step] = [place for place, symbol in enumerate(one.symbols) if symbol is not None]
         assert one.support == np.count_nonzero(noisy[step::24] == step % 4)
         assert one.missed == 0
+
+
+def test_several_periods_are_each_mined_as_if_alone() -> None:
+    random_ = random.Random(5)
+    samples = [random_.choice("aab") for _ in range(200)]
+    call = Call({"value": pa.string()}, OPTIONS | {"periods": [3.0, 2.0, 7.0], "confidence": 0.5})
+    rows = answered_in_parts(samples, call)
+    alone = []
+    for period in (3, 2, 7):
+        mined = PartialPatterns(period, 0.5)
+        mined.add(samples)
+        alone += [(period, one.text, one.support, one.segments) for one in mined.patterns()]
+    found = [(r["period"], r["pattern"], r["support"], r["segments"]) for r in rows]
+    assert found == alone
+    assert len({row[0] for row in found}) > 1
+
+
+def answered_in_parts(samples: list[str], call: Call) -> list[dict[str, Any]]:
+    miner = FUNCTION.miner(call, {}, None)
+    for first in range(0, len(samples), 30):
+        part = samples[first : first + 30]
+        miner.add(np.arange(first, first + len(part)), {"value": pa.array(part)})
+        miner = FUNCTION.miner(call, {}, saved_state.decode(saved_state.encode(miner.save())))
+    return miner.answer().to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs a period, or several, and not both"),
+        ({"period": 3, "periods": [3.0]}, "needs a period, or several, and not both"),
+        ({"periods": []}, "different whole numbers from 1 to 100000"),
+        ({"periods": [2.5]}, "different whole numbers"),
+        ({"periods": [2.0, 2.0]}, "different whole numbers"),
+        ({"periods": [0.0]}, "different whole numbers"),
+    ],
+)
+def test_what_is_wrong_with_periods_is_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(MiningError, match=message):
+        FUNCTION.results(Call({"value": pa.string()}, OPTIONS | options))

@@ -186,7 +186,7 @@ def feed(pipeline: Pipeline, data: ChangeData, draw: st.DataObject) -> None:
 
 
 @settings(max_examples=CASES)
-@given(st.data(), change_data(most_rows=6), change_cases())
+@given(st.data(), change_data(max_rows=6), change_cases())
 def test_all_executions_give_the_changelog_of_the_batch(
     draw: st.DataObject, data: ChangeData, case: ChangeCase
 ) -> None:

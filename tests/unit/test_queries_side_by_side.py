@@ -109,7 +109,7 @@ def test_who_waits_for_a_run_that_is_dropped_gets_a_new_one() -> None:
             assert waits.wait(LONG)
             time.sleep(0.05)  # until it waits for the lock; if it does not yet, nothing is tested
             runs.forget(first)
-        assert waiting.result(20) is not first
+        assert waiting.result(LONG) is not first
     assert list(runs) == [waiting.result()]
 
 

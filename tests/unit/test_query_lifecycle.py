@@ -395,15 +395,14 @@ def test_what_is_usual_holds_where_it_can(tmp_path: Path, monkeypatch: pytest.Mo
         assert [one.limits for one in queries.statuses()] == [
             QueryLimits(results=5, history=6),
             QueryLimits(results=5, state=7),
-            QueryLimits(results=5),
+            QueryLimits(results=5, history=6),
         ]
 
 
-def test_changes_cannot_be_forgotten(bench: Bench) -> None:
+def test_changes_have_a_history(bench: Bench) -> None:
     bench.home.catalog.create_query("q", "SELECT COUNT(*) FROM A", "changelog")
-    with pytest.raises(InputError, match="the results of this query are changes"):
-        bench.queries.alter("q", lambda before: QueryLimits(history=5))
-    assert bench.queries.status("q").limits == QueryLimits()
+    bench.queries.alter("q", lambda before: QueryLimits(history=5))
+    assert bench.queries.status("q").limits == QueryLimits(history=5)
 
 
 def test_a_query_keeps_the_buckets_that_it_began_with(
@@ -424,3 +423,34 @@ def planned_buckets(bench: Bench, name: str) -> int:
     bench.queries.stop(name)
     bench.queries.start(name)
     return int(bench.starts.plans[name].buckets)
+
+
+def test_failures_are_known_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, clock = Starts(), Clock()
+    settings = RunSettings(look_every=3600, clock=clock, chance=lambda: 1.0)
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
+        bench = Bench(home, queries, starts, clock)
+        create(queries, "q")
+        bench.fails("q", lost_worker())
+        clock.go_on(1)
+        bench.is_tried("q")
+        bench.fails("q", lost_worker())
+        before = queries.status("q")
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (_, queries):
+        waiting = queries.status("q")
+        assert (waiting.error, waiting.failures) == (before.error, 2)
+        queries.resume()
+        status = queries.status("q")
+        assert (status.phase, status.error, status.failures) == (
+            QueryPhase.RUNNING,
+            before.error,
+            2,
+        )
+        clock.go_on(70)
+        starts.handles["q"].report(0, clock.now)
+        queries.look()
+        assert (queries.status("q").error, queries.status("q").failures) == (None, 0)
+    with open_queries(tmp_path, starts, monkeypatch, settings) as (_, queries):
+        assert queries.status("q").failures == 0

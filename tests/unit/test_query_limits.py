@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nilometer.database.limits import read_limits, require_possible, shown_limits
+from nilometer.database.limits import read_limits, shown_limits, usual_for
 from nilometer.database.query_status import OnError, QueryLimits
-from nilometer.errors import InputError, NilometerError, SqlError
+from nilometer.errors import NilometerError, SqlError
 from nilometer.sql.ddl.nodes import CreateQuery
 from nilometer.sql.statements import read_one
 
@@ -72,11 +72,12 @@ def test_limits_are_shown_as_they_are_written() -> None:
     assert shown_limits(QueryLimits()) is None
 
 
-def test_only_what_is_appended_to_has_a_history() -> None:
-    require_possible(QueryLimits(history=5), "append")
-    require_possible(QueryLimits(results=5, state=6), "changelog")
-    with pytest.raises(InputError, match="all of them are needed"):
-        require_possible(QueryLimits(history=5), "changelog")
+def test_changes_are_kept_for_a_day_unless_something_else_is_said() -> None:
+    day = 86_400_000_000
+    assert usual_for("append", QueryLimits(results=5)) == QueryLimits(results=5)
+    assert usual_for("changelog", QueryLimits(results=5)) == QueryLimits(results=5, history=day)
+    assert usual_for("changelog", QueryLimits(history=7)) == QueryLimits(history=7)
+    assert limits("history = none", QueryLimits(history=day)) == QueryLimits()
 
 
 def test_what_becomes_of_rows_that_cannot_be_computed() -> None:

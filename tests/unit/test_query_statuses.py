@@ -47,7 +47,9 @@ def hasty_threads() -> Iterator[None]:
 @pytest.mark.usefixtures("hasty_threads")
 def test_queries_may_come_and_go_while_others_look() -> None:
     catalog = cast("SensorCatalog", Restless())
-    statuses = QueryStatuses(catalog, RunTable(None), lambda name: f"/nowhere/{name}")
+    statuses = QueryStatuses(
+        catalog, RunTable(None), lambda name: f"/nowhere/{name}", list, lambda: 0
+    )
     failures: list[Exception] = []
 
     def look() -> None:

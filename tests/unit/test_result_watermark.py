@@ -23,7 +23,10 @@ class _Parts:
         ({"a": 7}, None),  # one bucket has said nothing yet
         ({"a": 7, "b": -FOREVER}, None),
         ({"a": FOREVER, "b": FOREVER}, None),
-        ({"a": 7, "b": EARLIEST}, None),  # nothing is older: that is no news, but looks like lag
+        (
+            {"a": 7, "b": EARLIEST},
+            None,
+        ),  # nothing is older: nothing new, but it looks like lag
     ],
 )
 def test_a_watermark_is_told_once_it_says_something(

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.errors import InputError, LogError, LogGapError, TooLargeError
+from nilometer.errors import InputError, LogError, TooLargeError
+from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
-from nilometer.server.results.answer_fold import AnswerFold
 from nilometer.server.results.chunk import Answer
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import QueryResults
@@ -185,14 +185,14 @@ def test_an_append_query_has_no_answer(queries: StoredQueries) -> None:
         asyncio.run(queries.results("q").answer(10))
 
 
-def test_an_answer_whose_first_changes_are_gone(queries: StoredQueries) -> None:
+def test_an_answer_whose_first_changes_became_a_base(queries: StoredQueries) -> None:
     options = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
     with queries.create("q", CHANGES, options) as log:
         for number in range(20):
             log.append(changes(("a", number, number, 1)), watermark=number)
-        assert log.trim()
-        with pytest.raises(LogGapError, match="the first changes of this answer are gone"):
-            asyncio.run(queries.results("q").answer(10))
+        assert log.trim() == 0
+        answer = asyncio.run(queries.results("q").answer(100))
+        assert len(answer.rows) == 19  # the last change lies at the watermark
 
 
 def test_a_changelog_that_takes_back_what_it_never_gave(queries: StoredQueries) -> None:

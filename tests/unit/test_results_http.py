@@ -7,7 +7,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,15 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from nilometer.client import Client, Query
 from nilometer.database.query_status import QueryPhase
-from nilometer.errors import ClosedError
+from nilometer.errors import ClosedError, LogGapError
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.told import End, Heartbeat, Told, tell
-from tests.patience import LONG, wait_for
+from tests.patience import LONG, until, wait_for
 from tests.results_server import (
     CHANGES,
     TOKEN,
@@ -40,7 +42,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 @pytest.fixture
 def queries(tmp_path: Path) -> Iterator[StoredQueries]:
-    made = StoredQueries(tmp_path, most_followers=3)
+    made = StoredQueries(tmp_path, max_followers=3)
     yield made
     made.close()
 
@@ -140,6 +142,43 @@ def test_offsets_of_a_dropped_query_and_of_rows_that_are_gone(
     assert (gone.status_code, gone.json()["error"]["kind"]) == (410, "ResultsGoneError")
 
 
+def test_a_follower_of_a_changelog_that_comes_too_late_gets_the_base(
+    queries: StoredQueries, server: WebServer
+) -> None:
+    options = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
+    with queries.create("q", CHANGES, options) as log:
+        log.append(changes(("a", 1, 0, 1)), watermark=1)
+        old = get(server, "/queries/q/results?limit=1").json()["next"]
+        for n in range(1, 40):
+            log.append(changes(("a", n, n, -1), ("a", n + 1, n, 1)), watermark=n + 1)
+        while log.pack():
+            pass
+        gone = get(server, f"/queries/q/results?offset={old}")
+        assert (gone.status_code, gone.json()["error"]["kind"]) == (410, "LogGapError")
+        with httpx.stream(
+            "GET", f"{server.url}/queries/q/results?follow=true&offset={old}", headers=HEADERS
+        ) as response:
+            events = events_of(response)
+            next(events)
+            base, rows = next(events), next(events)
+        assert base["event"] == "base"
+        assert base["data"]["rows"] == 1
+        told = rows["data"]["rows"]
+        assert told[0]["_time"] == base["data"]["instant"]
+        added: Counter[int] = Counter()
+        for one in told:
+            added[one["n"]] += one["_diff"]
+        assert +added == Counter({40: 1})
+        assert get(server, "/queries/q/answer").json()["rows"] == [{"k": "a", "n": 40}]
+        forgotten: list[int] = []
+        with Client(server.url, TOKEN) as client:
+            query = Query(client, {"name": "q", "statement": "", "emits": "changelog"})
+            with pytest.raises(LogGapError):
+                next(iter(query.follow(old)))
+            row = next(iter(query.follow(old, on_base=forgotten.append)))
+        assert (forgotten, row["_diff"]) == ([1], 1)
+
+
 def test_events_tell_rows_watermarks_states_and_the_end(
     queries: StoredQueries, server: WebServer
 ) -> None:
@@ -213,6 +252,13 @@ def test_too_many_followers_are_refused(queries: StoredQueries, server: WebServe
             assert response.status_code == 200
 
 
+def stands_still(count: Callable[[], int]) -> bool:
+    """Whether a number is the same after a second."""
+    before = count()
+    time.sleep(1.0)
+    return count() == before
+
+
 def test_nothing_is_read_ahead_of_a_client_that_does_not_read(
     queries: StoredQueries, server: WebServer
 ) -> None:
@@ -228,11 +274,9 @@ def test_nothing_is_read_ahead_of_a_client_that_does_not_read(
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.sendall(request.encode())
             wait_for(lambda: results.shared.done > 0)
-            time.sleep(0.5)
-            stuck = results.shared.done
-            time.sleep(0.5)
+            wait_for(lambda: stands_still(lambda: results.shared.done))
             # A chunk of 5000 rows is 120 kB, read and encoded: the sockets hold a few of them.
-            assert results.shared.done == stuck < 120
+            assert results.shared.done < 120
             assert queries.followers.taken == 1
         wait_for(lambda: queries.followers.taken == 0)
         assert results.watcher.waiting == 0
@@ -283,7 +327,7 @@ def test_many_followers_cost_little_more_than_one(queries: StoredQueries) -> Non
             await asyncio.sleep(0.01)
         for first in range(0, 50, 10):
             log.append(numbered(first, 10))
-            await asyncio.sleep(0.1)
+            await until(lambda wanted=first + 10: got == [wanted] * count)  # type: ignore[misc]
         await asyncio.gather(*tasks)
         assert got == [50] * count
         return results.shared.done

@@ -128,7 +128,7 @@ def test_rows_that_are_deleted_while_a_place_is_looked_for_are_gone(
 
 @pytest.mark.parametrize("text", ["", "x", "1-2-3", "a" * 500, "00000000-0-0-0-0-zzzzzzzz"])
 def test_what_is_no_offset_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="this is no offset"):
+    with pytest.raises(InputError, match="this is not an offset"):
         Offset.read(text)
 
 
@@ -152,7 +152,7 @@ def test_a_place_that_the_server_never_gave_is_not_looked_for(queries: StoredQue
         page = asyncio.run(queries.results("q").page(None, 2))
         good = str(page.next).split("-")
         good[2] = "1000000"
-        with pytest.raises(InputError, match="this is no offset"):
+        with pytest.raises(InputError, match="this is not an offset"):
             asyncio.run(queries.results("q").page(Offset.read("-".join(good)), 2))
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from nilometer.errors import InputError, SqlError, SqlSyntaxError
 from nilometer.model.secrets import (
-    SecretsHidden,
     options_with_secrets,
     read_secrets_in,
     shown_options,
@@ -21,6 +20,7 @@ from nilometer.model.secrets import (
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import execute
 from nilometer.server.error_shape import shape_of
+from nilometer.server.log_lines import Lines
 from nilometer.sql.statements import Statement, read_one
 
 
@@ -201,9 +201,10 @@ def test_lines_of_the_log_and_answers_have_no_secrets(monkeypatch: pytest.Monkey
         record = logging.LogRecord(
             "n", logging.ERROR, "p", 1, "no %s", ("hunter5",), sys.exc_info()
         )
-    line = SecretsHidden("%(message)s").format(record)
-    assert "hunter5" not in line
-    assert "abc" not in line
+    for form in ("text", "json"):
+        line = Lines(form).format(record)
+        assert "hunter5" not in line
+        assert "abc" not in line
     error = InputError("no hunter5", detail="http://a:b@h", hint="not ?key=abc")
     assert shape_of(error)["error"] | {"kind": "", "position": None} == {
         "message": "no …",

@@ -22,6 +22,11 @@ temporary_after = 5
 results = "1GB"
 history = "1 day"
 
+[streams]
+history = "7 days"
+disk = "20GB"
+when_full = "drop_oldest"
+
 [functions]
 near = "math:isclose"
 [functions.root]
@@ -58,6 +63,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert settings.temporary_after == 5.0
     assert settings.host == "127.0.0.1"
     assert (found.limits.results, found.limits.history) == (1 << 30, 86_400_000_000)
+    assert found.streams.history == 7 * 86_400_000_000
+    assert found.streams.options == {"disk": "20GB", "when_full": "drop_oldest"}
     assert found.functions["near"].returns == "boolean"
     assert found.functions["root"].function(9) == 3
     assert found.functions["root"].by_row
@@ -76,7 +83,8 @@ def test_every_setting_can_be_given(tmp_path: Path) -> None:
     lines = []
     for one in fields(ServerSettings):
         value = getattr(usual, one.name)
-        shown = {"None": '"x"', "()": "[]", "False": "false"}.get(str(value), repr(value))
+        missing = "5432" if "int" in str(one.type) else '"x"'
+        shown = {"None": missing, "()": "[]", "False": "false"}.get(str(value), repr(value))
         lines.append(f"{one.name} = {shown}")
     read_config(write(tmp_path, "[server]\n" + "\n".join(lines).replace("'", '"')))
 
@@ -88,14 +96,16 @@ def test_every_setting_can_be_given(tmp_path: Path) -> None:
         ("[server]\nprot = 1", "the configuration has no server.prot"),
         ('[server]\nport = "x"', "server.port cannot be 'x'"),
         ("[server]\nport = true", "server.port cannot be True"),
-        ("[server]\nmost_rows = 0", "server.most_rows cannot be 0"),
+        ("[server]\nmax_rows = 0", "server.max_rows cannot be 0"),
         ("[server]\nallowed_hosts = 'x'", "server.allowed_hosts cannot be 'x'"),
-        ("server = 1", "server is no table"),
+        ("server = 1", "server is not a table"),
         ("[limits]\nresults = 'much'", "limits.results: cannot read a size"),
+        ("[streams]\ndisk = 'much'", "streams.disk: option disk cannot be used"),
+        ("[streams]\nsegment = '1MB'", "the configuration has no streams.segment"),
         ("[limits]\nrows = 1", "the configuration has no limits.rows"),
         ("[functions]\nf = 'math'", "functions.f names nothing of a module"),
         ("[functions]\nf = 'math:nothing'", "functions.f: math:nothing cannot be loaded"),
-        ("[functions]\nf = 'math:pi'", "functions.f: math:pi is no function"),
+        ("[functions]\nf = 'math:pi'", "functions.f: math:pi is not a function"),
         ("[functions.f]\nreturn = 'int'", "the configuration has no functions.f.return"),
         ("[units]\nu = 'no_such_module_x:f'", "units.u: no_such_module_x:f cannot be loaded"),
         ("[files]\nallowed = 'x'", "files.allowed is a list of folders"),
@@ -117,7 +127,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_where_secrets_lie(tmp_path: Path) -> None:
     file = tmp_path / "plant.toml"
     file.write_text('[secrets]\nfolder = "kept"\n')
-    with pytest.raises(InputError, match="secrets.folder is no folder"):
+    with pytest.raises(InputError, match="secrets.folder is not a folder"):
         read_config(file)
     (tmp_path / "kept").mkdir()
     assert read_config(file).secrets == tmp_path / "kept"

@@ -78,6 +78,11 @@ def test_a_wrong_token_is_none(server: Served, header: str) -> None:
         ("CREATE STREAM S (v INT) FROM tcp WITH (address = 'h:1')", "admin", 200),
         (CAMERAS, "write", 403),
         ("DROP STREAM S", "write", 403),
+        ("ALTER STREAM S SET (address = 'h:2')", "write", 403),
+        ("ALTER SENSOR TABLE Cameras ADD COLUMN c INT", "write", 403),
+        ("ALTER STREAM S RENAME TO T", "write", 403),
+        ("ALTER QUERY q RENAME TO r", "read", 403),
+        ("CREATE OR REPLACE QUERY q AS SELECT v FROM T", "read", 403),
         ("CREATE DELIVERY d FROM q TO webhook WITH (url = 'http://h')", "write", 403),
         ("INSERT INTO Cameras VALUES (1, 'h:1')", "write", 403),
         ("UPDATE Cameras SET seen = 'h:2'", "write", 403),
@@ -96,6 +101,35 @@ def test_what_a_statement_needs(
     assert answer.status_code == status, answer.text
     if status == 403:
         assert error_of(answer)["kind"] == "ForbiddenError"
+
+
+@pytest.mark.parametrize(
+    ("body", "scope", "status"),
+    [
+        ({"statement": "CREATE STREAM S (v INT) FROM tcp WITH (address = 'h:1')"}, "write", 403),
+        ({"statement": "CREATE STREAM S (v INT) FROM tcp WITH (address = 'h:1')"}, "admin", 200),
+        ({"statement": "INSERT INTO Cameras VALUES (7, 'h:1')"}, "write", 403),
+        ({"statement": "INSERT INTO Cameras VALUES (7, 'h:1')"}, "admin", 200),
+        ({"statement": "DROP SENSOR TABLE Cameras"}, "admin", 400),
+        ({"statement": "SELECT 1"}, "admin", 400),
+        ({"stream": "Cameras", "sensor": "1"}, "read", 403),
+        ({"stream": "Cameras", "sensor": "1"}, "write", 200),
+        ({"stream": "Cameras", "sensor": "9"}, "write", 400),
+        ({"stream": "Nothing"}, "write", 404),
+        ({}, "admin", 400),
+        ({"stream": "Cameras", "statement": "SELECT 1"}, "admin", 400),
+        ({"stream": "Cameras", "seconds": 3600}, "admin", 422),
+    ],
+)
+def test_who_may_let_the_server_read_a_sensor(
+    server: Served, body: dict[str, Any], scope: str, status: int
+) -> None:
+    assert server.sql(CAMERAS).status_code == 200
+    assert server.sql("INSERT INTO Cameras VALUES (1, 'h:1')").status_code == 200
+    answer = server.ask("POST", "/sensors/try", scope, json=body)
+    assert answer.status_code == status, answer.text
+    assert len(server.database.catalog.sensors("Cameras")) == 1  # nothing is kept
+    assert server.database.catalog.declaration("S") is None
 
 
 @pytest.mark.parametrize(
@@ -136,7 +170,7 @@ def test_tokens_are_made_and_revoked_by_an_admin(server: Served) -> None:
 
 
 def test_a_long_body_is_not_read(tmp_path: Path) -> None:
-    with served(tmp_path, ServerSettings(most_body_bytes=1000)) as server:
+    with served(tmp_path, ServerSettings(max_body_bytes=1000)) as server:
         answer = server.sql("SELECT '" + "x" * 2000 + "'")
         assert answer.status_code == 413
         assert error_of(answer)["kind"] == "TooLargeError"
@@ -150,7 +184,7 @@ def test_nor_one_that_does_not_say_how_long_it_is(tmp_path: Path) -> None:
             sent.append(1)
             yield b"x" * 100
 
-    with served(tmp_path, ServerSettings(most_body_bytes=1000)) as server:
+    with served(tmp_path, ServerSettings(max_body_bytes=1000)) as server:
         answer = server.ask("POST", "/sql", content=endless())
         assert answer.status_code == 413
         assert error_of(answer)["kind"] == "TooLargeError"
@@ -167,14 +201,14 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_long_statement_is_refused(tmp_path: Path) -> None:
-    with served(tmp_path, ServerSettings(most_statement_characters=20)) as server:
+    with served(tmp_path, ServerSettings(max_statement_characters=20)) as server:
         for path in ("/sql", "/explain", "/queries"):
             answer = server.ask("POST", path, json={"statement": "SELECT v FROM S WHERE v > 0"})
             assert answer.status_code == 413
 
 
 def test_no_statement_is_longer_than_can_be_read(server: Served) -> None:
-    answer = server.sql("SELECT v FROM S -- " + "x" * ServerSettings().most_statement_characters)
+    answer = server.sql("SELECT v FROM S -- " + "x" * ServerSettings().max_statement_characters)
     assert (answer.status_code, error_of(answer)["message"]) == (413, "the statement is too long")
 
 
@@ -198,7 +232,7 @@ def test_long_statements_are_not_read_between_answers(
 
 
 def test_more_statements_than_may_wait_are_refused(tmp_path: Path) -> None:
-    with served(tmp_path, ServerSettings(most_statements=2)) as server:
+    with served(tmp_path, ServerSettings(max_statements=2)) as server:
 
         async def many() -> list[int]:
             server.database.gate.clear()
@@ -449,7 +483,7 @@ def test_limits_of_a_query_that_is_posted_are_bounded_too(
 
 
 def test_a_token_has_its_share_of_queries(tmp_path: Path) -> None:
-    with served(tmp_path, ServerSettings(most_queries_each=2)) as server:
+    with served(tmp_path, ServerSettings(max_queries_each=2)) as server:
         for number in range(2):
             assert server.sql(f"CREATE QUERY q{number} AS SELECT v FROM T", "write").is_success
         given = {"statement": "SELECT v FROM T", "name": "r"}
@@ -480,7 +514,7 @@ def test_a_token_has_its_share_of_statements_and_followers() -> None:
 
 
 def test_statements_of_one_token_do_not_take_the_room_of_others(tmp_path: Path) -> None:
-    with served(tmp_path, ServerSettings(most_statements=8, most_statements_each=2)) as server:
+    with served(tmp_path, ServerSettings(max_statements=8, max_statements_each=2)) as server:
 
         async def many() -> list[int]:
             server.database.gate.clear()

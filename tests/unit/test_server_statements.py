@@ -50,7 +50,7 @@ def test_values_are_bound(server: Served) -> None:
     [
         ("SELECT :k FROM T", {}, "there is no value for the parameter :k"),
         ("SELECT k FROM T", {"k": 1}, "there is no parameter :k in the statement"),
-        ("SELECT :k FROM T", {"k": [1]}, "a parameter is no value"),
+        ("SELECT :k FROM T", {"k": [1]}, "a parameter is not a value"),
         ("SELECT :k FROM T", {"k": {"type": "DATE", "value": "x"}}, "a parameter is no DATE"),
         (" ; ", {}, "expected a statement, got none"),
         ("SELECT 1; SELECT 2", {}, "only the last of several statements can be a query"),

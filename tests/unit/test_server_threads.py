@@ -14,7 +14,7 @@ from nilometer.errors import ClosedError, LimitError, TimeLimitError
 from nilometer.server import threads as module
 from nilometer.server.settings import ServerSettings
 from nilometer.server.threads import Threads
-from tests.patience import LONG
+from tests.patience import LONG, until
 from tests.served import served
 
 
@@ -36,8 +36,8 @@ def test_who_asked_is_told_in_time_whatever_the_statement_does(gate: threading.E
         assert await threads.change(lambda: 7) == 7
         assert await threads.look(lambda: 8) == 8
         gate.set()
-        while threads.statements_taken:
-            await asyncio.sleep(0.01)
+        await until(lambda: not threads.statements_taken)
+        threads._within = LONG
         assert await threads.select(lambda: 9) == 9
         threads.close()
         with pytest.raises(ClosedError):
@@ -47,13 +47,25 @@ def test_who_asked_is_told_in_time_whatever_the_statement_does(gate: threading.E
     asyncio.run(ask())
 
 
-def test_who_waits_in_vain_is_told_to_come_again(gate: threading.Event) -> None:
+def test_who_waits_in_vain_is_told_to_come_again(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def ask() -> None:
-        threads = Threads(5, 0.2)
-        asked = [threads.select(lambda: gate.wait(LONG)) for _ in range(6)]
+        threads = Threads(5, LONG)
+        began: list[bool] = []
+
+        def work() -> None:
+            began.append(True)
+            gate.wait(LONG)
+
+        asked = [asyncio.create_task(threads.select(work)) for _ in range(6)]
+        await until(lambda: len(began) == 4)  # as many as there are threads
+        loop = asyncio.get_running_loop()
+        later = loop.time() + 2 * LONG
+        monkeypatch.setattr(loop, "time", lambda: later)
         told = await asyncio.gather(*asked, return_exceptions=True)
         kinds = [type(one) for one in told]
-        assert kinds.count(TimeLimitError) == 4  # as many as there are threads
+        assert kinds.count(TimeLimitError) == 4
         assert kinds.count(LimitError) == 2  # one has waited, for one there was no room
         gate.set()
         threads.close()
@@ -62,7 +74,7 @@ def test_who_waits_in_vain_is_told_to_come_again(gate: threading.Event) -> None:
 
 
 def test_a_large_answer_is_refused(tmp_path: Path) -> None:
-    with served(tmp_path, ServerSettings(most_answer_bytes=1000)) as server:
+    with served(tmp_path, ServerSettings(max_answer_bytes=1000)) as server:
         server.database.answer = pa.table({"v": ["x" * 2000]})
         answer = server.sql("SELECT v FROM T")
         assert answer.status_code == 413

@@ -14,8 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from typer.testing import CliRunner
 
 import nilometer as nm
+from nilometer.cli import app
 from nilometer.errors import UnreachableError
 from nilometer.server.console.login import add_login
 from nilometer.server.protocol import protocol_for
@@ -64,6 +66,17 @@ def test_a_client_speaks_with_whom_it_trusts(tmp_path: Path, tls: Tls) -> None:
             assert client.execute("SHOW TABLES").message == "0 tables"
         with nm.Client(url, token) as client, pytest.raises(UnreachableError):
             client.execute("SHOW TABLES")
+
+
+def test_commands_speak_with_whom_they_trust(tmp_path: Path, tls: Tls) -> None:
+    with listening(tmp_path, tls) as (server, port):
+        words = ["sql", "--server", f"https://127.0.0.1:{port}", "SHOW TABLES", "--format=csv"]
+        runner = CliRunner(env={"NILOMETER_TOKEN": server.secrets["read"]})
+        trusting = runner.invoke(app, [*words, "--ca", str(tls.authority)])
+        assert trusting.stdout == "name,kind,rows\n", trusting.exception
+        doubting = runner.invoke(app, words).exception
+        assert isinstance(doubting, UnreachableError)
+        assert "--ca" in str(doubting)
 
 
 def test_cookies_stay_on_encrypted_connections(tmp_path: Path, tls: Tls) -> None:

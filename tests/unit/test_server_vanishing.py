@@ -54,15 +54,6 @@ def test_a_query_that_is_dropped_meanwhile_is_not_found(
         assert (answer.status_code, answer.json()["error"]["kind"]) == (404, "NotFoundError")
 
 
-def test_metrics_leave_out_what_is_dropped_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with served(tmp_path) as server:
-        assert server.ask("POST", "/queries", json=SELECT).status_code == 201
-        monkeypatch.setattr(server.database, "query_health", dropped_meanwhile(server))
-        assert server.ask("GET", "/metrics").status_code == 200
-
-
 def test_a_stream_that_is_dropped_meanwhile_is_not_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

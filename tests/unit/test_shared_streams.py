@@ -31,7 +31,7 @@ def fill(site: Site, readers: int) -> int:
             site.read("S", f"query {one}")
         wait_for(lambda: manager.status("S"))
         site.lines["a0"].say(*readings())
-        wait_for(lambda: manager.streams()[0].rows == ROWS, 30)
+        wait_for(lambda: manager.streams()[0].rows == ROWS)
         assert manager.streams()[0].readers == readers
     assert site.lines.opened == {"a0": 1}
     return sum(one.stat().st_size for one in Path(site.locate("S")).rglob("*") if one.is_file())

@@ -72,7 +72,7 @@ class Source:
 class Reader(RememberingReader):
     """Reads a source from where it ends at first."""
 
-    most_rows = MOST
+    max_rows = MOST
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -86,9 +86,9 @@ class Reader(RememberingReader):
     def hold(self, start: Offset) -> None:
         pass
 
-    def advance(self, start: Offset, last: Offset, most_rows: int | None) -> Offset:
+    def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
         self._source.released = max(self._source.released, start["row"])
-        return {"row": min(last["row"], start["row"] + (most_rows or 1 << 60))}
+        return {"row": min(last["row"], start["row"] + (max_rows or 1 << 60))}
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         return [InputPartition(range(start["row"], end["row"]))]

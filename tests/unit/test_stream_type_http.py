@@ -27,6 +27,7 @@ from nilometer.sensors.stream_type import (
 from nilometer.sensors.types.http import HttpStatusError, HttpStream
 from nilometer.sensors.types.http_answer import AnswerReader
 from tests.mosquitto import make_certificates
+from tests.patience import LONG
 from tests.sensors_at_work import HttpSensors
 
 COLUMNS = pa.schema([("reading", pa.int64()), ("temperature", pa.float64())])
@@ -52,7 +53,7 @@ async def opened(address: str, identity: str = "t/1", **options: str) -> HttpStr
 def run(work: Callable[[], Awaitable[None]]) -> None:
     async def all_closed() -> None:
         try:
-            await asyncio.wait_for(work(), 60)
+            await asyncio.wait_for(work(), LONG)
         finally:
             while OPEN:
                 await OPEN.pop().close_stream()

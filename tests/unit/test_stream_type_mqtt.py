@@ -13,6 +13,9 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from nilometer.errors import InputError
+from nilometer.log.layout import TIMESTAMP
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.manager.build_rows import RowBuilder
 from nilometer.sensors.stream_type import BadReadingError, Reading
 from tests.mosquitto import Mosquitto, make_certificates, start_mosquitto
 from tests.mqtt_publisher import MqttSensors
@@ -95,6 +98,34 @@ def test_topic_levels_and_json_fields_become_columns(broker: Mosquitto) -> None:
         )
         publish(broker, ("plant/north/room/12", '{"values": [21.5], "data": {"h": 40}}'))
         assert values(await take(stream, 1)) == [{"site": "north", "room": 12, "t": 21.5, "h": 40}]
+        await stream.close_stream()
+
+    run(work)
+
+
+def test_user_properties_become_columns(broker: Mosquitto) -> None:
+    async def work() -> None:
+        columns = pa.schema([("room", pa.string()), ("t", pa.float64()), ("at", TIMESTAMP)])
+        stream = await opened(
+            at(
+                f"{broker.url}/told/+",
+                columns=columns,
+                owner="told",
+                levels="room",
+                properties="at=sent.at",
+            )
+        )
+        told = Properties(PacketTypes.PUBLISH)
+        told.UserProperty = [("other", "x"), ("sent.at", "2026-01-31T12:00:00Z")]
+        told.MessageExpiryInterval = 60
+        publish(broker, ("told/hall", "21.5"), protocol=paho.MQTTv5, properties=told)
+        publish(broker, ("told/hall", '{"t": 22}'))
+        first, second = values(await take(stream, 2))
+        assert (first["room"], first["t"], second) == ("hall", 21.5, {"room": "hall", "t": 22})
+        builder = RowBuilder(Declaration("S", columns, "mqtt", time="at"))
+        found = builder.from_values([first])
+        assert found.times is not None
+        assert (found.times.tolist(), found.refused) == ([1_769_860_800_000_000], {})
         await stream.close_stream()
 
     run(work)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nilometer.sensors.types.mqtt_backlog import Backlog
 from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.mqtt_publisher import MqttSensors
 from tests.mqtt_streams import (
@@ -129,8 +130,18 @@ def test_stored_while_the_connection_was_lost(broker: Mosquitto, qos: int) -> No
     run(work)
 
 
-def test_messages_wait_in_the_session_while_a_sensor_is_paused(broker: Mosquitto) -> None:
+def test_messages_wait_in_the_session_while_a_sensor_is_paused(
+    broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 0.0
+    connected, takes = Backlog.connected, Backlog.takes
+    monkeypatch.setattr(
+        Backlog, "connected", lambda self, _, **how: connected(self, seconds, **how)
+    )
+    monkeypatch.setattr(Backlog, "takes", lambda self, _: takes(self, seconds))
+
     async def work() -> None:
+        nonlocal seconds
         first, second = (at(f"{broker.url}/wait/{one}", owner="wait") for one in "ab")
         streams = [await opened(first), await opened(second)]
         for one in streams:
@@ -138,10 +149,15 @@ def test_messages_wait_in_the_session_while_a_sensor_is_paused(broker: Mosquitto
         publish(broker, ("wait/a", '{"reading": 1}'), ("wait/b", '{"reading": 2}'))
         # The second sensor's message comes before the sensor is open again: it is kept for it.
         a = await opened(first)
-        assert values(await take(a, 1)) == [{"reading": 1}]
-        await asyncio.sleep(0.2)
+        (kept,) = await take(a, 1)
+        assert (kept.value, kept.queued) == ({"reading": 1}, True)
         b = await opened(second)
-        assert values(await take(b, 1)) == [{"reading": 2}]
+        (kept,) = await take(b, 1)
+        assert (kept.value, kept.queued) == ({"reading": 2}, True)
+        seconds += 1.0  # the backlog is over
+        publish(broker, ("wait/a", '{"reading": 4}'))
+        (new,) = await take(a, 1)
+        assert (new.value, new.queued) == ({"reading": 4}, False)
         await a.close_stream()
         await b.close_stream()
         publish(broker, ("wait/a", '{"reading": 3}'))
@@ -156,9 +172,10 @@ def test_a_subscription_that_no_sensor_claims_is_ended(
     broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nilometer.sensors.types.mqtt_connection._UNCLAIMED", 0.1)
+    monkeypatch.setattr("nilometer.sensors.types.mqtt_wire._SLOWEST_BEAT", 0.1)
 
     async def work() -> None:
-        left, other = (at(f"{broker.url}/left/{one}", owner="left", keepalive="1s") for one in "ab")
+        left, other = (at(f"{broker.url}/left/{one}", owner="left") for one in "ab")
         await (await opened(left)).pause_stream()
         publish(broker, ("left/a", '{"reading": 1}'))
         stream = await opened(other)

@@ -18,7 +18,7 @@ from tests.installed_package import install
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "stream_type_package"
-BUILT_IN = ["file", "http", "mqtt", "python", "synthetic", "tcp"]
+BUILT_IN = ["file", "http", "kafka", "mqtt", "python", "synthetic", "tcp"]
 
 
 def test_built_in_types_are_stream_types() -> None:
@@ -35,7 +35,7 @@ def test_an_unknown_type_is_refused_with_what_it_may_have_been() -> None:
     with pytest.raises(InputError, match="there is no stream type 'htttp'") as refused:
         stream_class("htttp")()
     assert refused.value.hint == "did you mean http?"
-    assert "file, http, mqtt" in str(refused.value.detail)
+    assert "file, http, kafka, mqtt" in str(refused.value.detail)
 
 
 def test_a_broken_package_matters_only_to_who_uses_it(
@@ -58,7 +58,7 @@ def test_a_broken_package_matters_only_to_who_uses_it(
     with pytest.raises(InputError, match="stream type broken cannot be loaded") as refused:
         stream_class("broken")()
     assert "ZeroDivisionError" in str(refused.value.detail)
-    with pytest.raises(InputError, match="stream type odd is no stream type") as refused:
+    with pytest.raises(InputError, match="stream type odd is not a stream type") as refused:
         stream_class("odd")()
     assert "init_stream, read_stream, close_stream" in str(refused.value.detail)
 

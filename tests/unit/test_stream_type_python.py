@@ -17,6 +17,7 @@ import pytest
 from nilometer.errors import InputError
 from nilometer.sensors.stream_type import END, NEW_VALUE, Reading, SensorAddress
 from nilometer.sensors.types.python import MODULES, PythonStream, forget, register
+from tests.patience import LONG
 
 COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.float64())])
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,7 +37,7 @@ def read(address: str, columns: pa.Schema = COLUMNS) -> list[Reading]:
         await stream.close_stream()
         return found
 
-    return asyncio.run(asyncio.wait_for(work(), 30))
+    return asyncio.run(asyncio.wait_for(work(), LONG))
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_statements_cannot_import_code(
     with pytest.raises(InputError, match="has no function 'number'"):
         read("own_sensors:number")
     source(lambda: 3)
-    with pytest.raises(InputError, match="tested is no generator"):
+    with pytest.raises(InputError, match="tested is not a generator"):
         read("tested")
     with pytest.raises(InputError, match="did you mean tested"):
         read("testd")

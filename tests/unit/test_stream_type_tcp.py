@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nilometer.errors import InputError
 from nilometer.sensors.stream_type import BadReadingError, SensorAddress
 from nilometer.sensors.types.tcp import LineSplitter, TcpStream
+from tests.patience import LONG
 from tests.sensors_at_work import TcpSensors
 
 COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.float64()), ("room", pa.string())])
@@ -33,7 +34,7 @@ def read(address: str, **options: str) -> tuple[list[Any], Exception]:
                 await asyncio.sleep(0)
                 return found, error
 
-    return asyncio.run(asyncio.wait_for(work(), 30))
+    return asyncio.run(asyncio.wait_for(work(), LONG))
 
 
 def test_lines_of_csv() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -214,10 +213,8 @@ def test_a_slow_unit_holds_up_its_own_stream_alone(site: Site) -> None:
         site.lines["a0"].say(1.0)
         wait_for(lambda: site.lines["a0"].reads)
         site.lines["q0"].say(*[float(one) for one in range(5)])
-        began = time.monotonic()
         wait_for(lambda: len(site.stored("Q")) == 5)
         assert manager.status("S")[0].readings == 0
-        assert time.monotonic() - began < 20
         stuck.set()
         wait_for(lambda: values(site) == [1.0])
 

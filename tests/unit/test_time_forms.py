@@ -195,8 +195,8 @@ def test_patterns_that_cannot_be_used(pattern: str, detail: str) -> None:
         ),
         (1393263000000000000, "1393263000000000000 would be 2014-02-24 as nanoseconds"),
         (0.5, "0.5 would be 1970-01-01 in any unit"),
-        (nan, "nan is no time in any unit"),
-        (10**30, f"{10**30} is no time in any unit"),
+        (nan, "nan is not a time in any unit"),
+        (10**30, f"{10**30} is not a time in any unit"),
     ],
 )
 def test_what_a_number_would_mean(number: float, words: str) -> None:

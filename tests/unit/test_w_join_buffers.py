@@ -19,7 +19,10 @@ from nilometer.model.windows import PairWindow
 from tests.arrivals import Case, generate
 from tests.w_join_buffers import HASHED, Books
 
-EAGER = ["NLW", "HW", "BEW", "BEW_HASH", "NLW_PATH", "HW_PATH", "GRAPH_BEW"]
+EAGER = [
+    *("NLW", "HW", "BEW", "BEW_HASH", "NLW_PATH", "HW_PATH", "GRAPH_BEW"),
+    *("NLW_PULLED", "HW_PULLED", "HW_BUCKETS"),
+]
 CLEANUP = 7
 
 

@@ -18,7 +18,7 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow
 
 W = 10
-AT_ONCE = ["NLW", "HW", "BEW", "BEW_HASH", "RIPPLE", "XJOIN"]
+AT_ONCE = ["NLW", "HW", "BEW", "BEW_HASH", "RIPPLE", "XJOIN", "NLW_PULLED", "HW_PULLED"]
 UNIFORM = [name for name, one in ALGORITHMS.items() if one.windows is Windows.UNIFORM]
 ANY = [name for name, one in ALGORITHMS.items() if one.windows is Windows.ANY]
 

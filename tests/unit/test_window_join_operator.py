@@ -84,7 +84,7 @@ def test_operator_is_naive_join_for_ever_new_cases(data: st.DataObject) -> None:
 @settings(max_examples=CASES // 3)
 @given(st.data())
 def test_operator_is_duckdb(data: st.DataObject) -> None:
-    case = data.draw(join_cases(most_streams=4))
+    case = data.draw(join_cases(max_streams=4))
     found = run(case, data.draw(splits(case)), case.stage())
     assert found == oracle.window_join(case.streams, case.network)
 
@@ -92,7 +92,7 @@ def test_operator_is_duckdb(data: st.DataObject) -> None:
 @settings(max_examples=CASES // 3)
 @given(st.data())
 def test_merge_and_nested_without_a_key(data: st.DataObject) -> None:
-    case = data.draw(join_cases(most_streams=3, most_rows=8))
+    case = data.draw(join_cases(max_streams=3, max_rows=8))
     kernel = data.draw(st.sampled_from((Kernel.MERGE, Kernel.NESTED)))
     buckets = data.draw(st.sampled_from((1, 2, 4, 6)))
 
@@ -114,7 +114,7 @@ def test_merge_and_nested_without_a_key(data: st.DataObject) -> None:
 @settings(max_examples=CASES // 5)
 @given(st.data())
 def test_many_small_micro_batches_merge_chunks(data: st.DataObject) -> None:
-    case = data.draw(join_cases(most_streams=3, most_rows=40))
+    case = data.draw(join_cases(max_streams=3, max_rows=40))
     parts = data.draw(splits(case, most=30))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", 3)

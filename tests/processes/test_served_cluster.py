@@ -1,0 +1,115 @@
+"""A server whose queries run on a real cluster, of which an executor is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from tests.patience import LONG, wait_for
+from tests.server_at_work import ServerAtWork, server_at_work
+from tests.spark_cluster import require_namespaces, spark_cluster
+
+CONFIG = """
+[spark]
+master = "{url}"
+"spark.driver.host" = "127.0.0.1"
+"spark.executor.memory" = "512m"
+# Both executors have the same host, but not the same disk.
+"spark.shuffle.readHostLocalDisk" = false
+"""
+STREAM = (
+    "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM synthetic "
+    "WITH (rate = 200, values = 'n=counter(0,1)')"
+)
+COUNTS = "SELECT COUNT(*) AS n, COUNT(DISTINCT n) AS d, MIN(n) AS f, MAX(n) AS m FROM {name}"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A folder that all see; /tmp is another one for every worker."""
+    require_namespaces()
+    build = Path.cwd() / "build"
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path) -> Iterator[str]:
+    with spark_cluster(shared) as url:
+        yield url
+
+
+def executors() -> list[int]:
+    return [
+        one.pid
+        for one in psutil.process_iter(["cmdline"])
+        if "CoarseGrainedExecutorBackend" in " ".join(one.info["cmdline"] or ())
+    ]
+
+
+def rows(server: ServerAtWork, statement: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = server.sql(statement)["rows"]
+    return found
+
+
+def phases(server: ServerAtWork) -> dict[str, str]:
+    answer = httpx.get(f"{server.url}/queries", headers=server.headers(), timeout=LONG)
+    return {one["name"]: one["phase"] for one in answer.json()}
+
+
+@pytest.mark.soak
+@pytest.mark.limit(600)
+def test_queries_run_on_executors_and_lose_nothing_with_one_of_them(
+    shared: Path, cluster: str
+) -> None:
+    config = shared / "server.toml"
+    config.write_text(CONFIG.format(url=cluster))
+    env = {"PYSPARK_PYTHON": sys.executable}
+    with server_at_work(shared / "plant", "--config", str(config), env=env) as server:
+        server.sql(STREAM)
+        server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
+        server.sql(
+            "CREATE QUERY digits AS SELECT n % 10 AS d, COUNT(*) AS c FROM S [UNBOUNDED] "
+            "GROUP BY n % 10 EMIT CHANGES"
+        )
+        server.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT n FROM S WHERE n % 3 = 0")
+
+        def have_come(above: int) -> bool:
+            found = [rows(server, COUNTS.format(name=one))[0] for one in ("even", "own")]
+            return all((one["m"] or 0) > above for one in found)
+
+        wait_for(lambda: have_come(0), 300, every=0.5, said=lambda: phases(server))
+        assert executors(), "nothing runs on the cluster"
+        os.kill(executors()[0], signal.SIGKILL)
+        reached = rows(server, COUNTS.format(name="S"))[0]["m"]
+        wait_for(lambda: have_come(reached), 300, every=0.5, said=lambda: phases(server))
+        for name, step in (("even", 2), ("own", 3)):
+            found = rows(server, COUNTS.format(name=name))[0]
+            wanted = (found["m"] - found["f"]) // step + 1  # it began when it was made
+            assert found["n"] == found["d"] == wanted, (name, found)
+        assert set(phases(server).values()) == {"running"}
+
+
+@pytest.mark.soak
+@pytest.mark.limit(300)
+def test_a_folder_that_executors_do_not_see_is_refused_at_the_start(
+    cluster: str, shared: Path, tmp_path: Path
+) -> None:
+    config = shared / "server.toml"
+    config.write_text(CONFIG.format(url=cluster))
+    env = {"PYSPARK_PYTHON": sys.executable}
+    with (
+        pytest.raises(AssertionError, match="executors do not share the folder"),
+        server_at_work(tmp_path / "plant", "--config", str(config), env=env),
+    ):
+        pass

@@ -1,0 +1,101 @@
+"""Hash tables in the cost model: counted comparisons agree, and the heuristics against all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations
+from random import Random
+
+import pytest
+
+from nilometer.algorithms.hybrid_join import HybridJoin
+from nilometer.errors import InputError
+from nilometer.experiments.golab.workload import make_workload
+from nilometer.model.index_choice import (
+    choose_indexes,
+    cost_with_indexes,
+    hybrid_order,
+    with_indexes,
+)
+from nilometer.model.join_order import StreamLoad, choose_orders, cost_of_orders, orders_of
+from tests.unit.test_join_order import TABLE_5, TABLE_6, TABLE_7
+
+
+@pytest.mark.parametrize("table", [TABLE_5, TABLE_6, TABLE_7])
+def test_equal_buckets_change_no_order_only_the_cost(table: tuple[StreamLoad, ...]) -> None:
+    """Golab section 5.3: the savings are the same at each for-loop."""
+    hashed = with_indexes(table, frozenset(range(4)), 10)
+    ratios = {
+        cost_of_orders(table, orders_of(order)).total
+        / cost_of_orders(hashed, orders_of(order)).total
+        for order in permutations(range(4))
+    }
+    assert [round(ratio, 9) for ratio in ratios] == [10] * len(ratios)
+
+
+def test_buckets_discount_a_window_as_a_shorter_one() -> None:
+    """T_i / b_i (section 5.3): the tuples that are looked at, not those that match."""
+    loads = [StreamLoad(1, 100, 50), StreamLoad(3, 60, 20), StreamLoad(2, 100, 10)]
+    hashed = [loads[0], replace(loads[1], buckets=6), loads[2]]
+    plain, cheaper = (cost_of_orders(one, orders_of((1, 0, 2))) for one in (loads, hashed))
+    saved = [a - b for a, b in zip(plain.by_origin, cheaper.by_origin, strict=True)]
+    assert saved == [pytest.approx(1 * (180 - 30)), 0, pytest.approx(2 * (180 - 30))]
+
+
+def test_counted_comparisons_are_those_of_the_model_with_buckets() -> None:
+    loads = [StreamLoad(1, 60, 20), StreamLoad(2, 60, 20), StreamLoad(1, 60, 20)]
+    hashed = with_indexes(loads, frozenset({1, 2}), 5)
+    counted = tuples = 0
+    for part in range(6):
+        work = make_workload(loads, 800, seed=7, part=part)
+        running = HybridJoin(work.task, {1: 5, 2: 5}, order=(0, 1, 2))
+        work.fill(running)
+        for one in work.measured:
+            running.process(one)
+        counted += running.counters.visited
+        tuples += len(work.measured)
+    expected = cost_of_orders(hashed, orders_of((0, 1, 2))).total / 4
+    assert counted / tuples == pytest.approx(expected, rel=0.15)
+
+
+def test_the_choice_of_indexes_is_the_best_of_all() -> None:
+    random = Random("indexes")
+    for _ in range(20):
+        loads = [
+            StreamLoad(random.choice((1, 5, 20)), random.randint(10, 100), random.randint(2, 60))
+            for _ in range(4)
+        ]
+        most = random.randint(0, 4)
+        chosen = choose_indexes(loads, most, 10)
+        every = [
+            cost_with_indexes(loads, frozenset(one), 10) for one in combinations(range(4), most)
+        ]
+        assert len(chosen) == most
+        assert cost_with_indexes(loads, chosen, 10) == min(every)
+
+
+def test_many_windows_are_indexed_one_at_a_time() -> None:
+    loads = [StreamLoad(1 + 10 * (i == 11), 50, 30) for i in range(14)]
+    chosen = choose_indexes(loads, 5, 10)
+    assert len(chosen) == 5
+    assert 11 in chosen
+    with pytest.raises(InputError, match="0 or more"):
+        choose_indexes(loads, -1, 10)
+
+
+def test_windows_with_hash_tables_are_in_the_inner_loops() -> None:
+    loads = [StreamLoad(i + 1, 100, 50, buckets=4 if i % 2 else None) for i in range(4)]
+    order = hybrid_order(loads)
+    assert set(order[:2]) == {0, 2}
+
+
+def test_an_expensive_predicate_comes_near_the_top() -> None:
+    """Section 5.4: in an inner loop it is asked again for every partial result."""
+    loads = [StreamLoad(1, 100, 10)] * 3
+    dear = [loads[0], loads[1], replace(loads[2], test_cost=50)]
+    assert choose_orders(dear)[0] == (2, 1)
+    assert choose_orders(dear)[1] == (2, 0)
+    with pytest.raises(InputError, match="costs more than nothing"):
+        replace(loads[0], test_cost=0)
+    with pytest.raises(InputError, match="one bucket or more"):
+        replace(loads[0], buckets=0)
