@@ -32,8 +32,8 @@ FOLLOWED: Final = 12
 """So many queries are followed: their clients must not be what is measured."""
 CONFIG: Final = """
 [server]
-most_queries = 5000
-most_queries_each = 5000
+max_queries = 5000
+max_queries_each = 5000
 """
 STREAM: Final = (
     "CREATE STREAM {name} (k BIGINT, v DOUBLE) FROM synthetic "
