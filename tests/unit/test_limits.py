@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,9 +63,9 @@ def test_a_test_that_crashes_is_lost_alone(tmp_path: Path) -> None:
 
 def test_seconds_count_for_less_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     now, load = 100.0, 0.0
-    monkeypatch.setattr("tests.patience.time.monotonic", lambda: now)
-    monkeypatch.setattr("tests.patience.os.getloadavg", lambda: (load, 0.0, 0.0))
-    monkeypatch.setattr("tests.patience.os.cpu_count", lambda: 2)
+    machine = SimpleNamespace(getloadavg=lambda: (load, 0.0, 0.0), cpu_count=lambda: 2)
+    monkeypatch.setattr("tests.patience.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("tests.patience.os", machine)
     patience = Patience(10)
     now += 6
     assert not patience.ended

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -119,7 +121,8 @@ def test_old_results_are_served_until_the_new_query_has_caught_up(plant: Plant) 
 
 def test_a_query_that_has_caught_up_at_once_is_there_at_once(plant: Plant) -> None:
     plant.patch.setattr(replace_module, "_WAIT", 60.0)
-    plant.patch.setattr("nilometer.database.replace.time.sleep", lambda _: plant.read("q (new)"))
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: plant.read("q (new)"))
+    plant.patch.setattr(replace_module, "time", clock)
     assert plant.run(f"CREATE OR REPLACE QUERY q AS {NEW}") == "query q replaced"
     assert plant.run(f"create or replace query Q AS {NEW} -- the same") == (
         "query q has this text already, and goes on"
