@@ -1,4 +1,4 @@
-"""A stream of sales, for tests of pipelines."""
+"""Streams of sales, for tests of executions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def sales(rows: Iterable[tuple[int, int]]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(times, TIMESTAMP), pa.array(prices)], schema=SCHEMA)
 
 
-def market(rows: Sequence[tuple[int, int]] = (), names: Sequence[str] = ("S",)) -> LocalDatabase:
-    db = LocalDatabase()
+def market(
+    rows: Sequence[tuple[int, int]] = (), names: Sequence[str] = ("S",), execution: str = "auto"
+) -> LocalDatabase:
+    db = LocalDatabase(execution=execution)
     table = pa.Table.from_batches([sales(rows)] if rows else [], SCHEMA)
     for name in names:
         db.create_stream(name, table, time="ts")

@@ -242,3 +242,28 @@ def test_work_takes_time_on_the_clock_and_changes_come_out_after_it(approach: Ap
         for one, clock in zip(running.changes[1:], running.clocks[1:], strict=True)
     ]
     assert min(delays) == 4_000  # Of a scan, a selection, a sum and the answer.
+
+
+def test_answers_of_tpa_and_nta_come_much_sooner_than_those_of_ita() -> None:
+    """One window, selectivity 0.25, about twenty tuples a second; steps take a millisecond."""
+    times = [50_000 * i + 7_919 * i % 30_000 + 1 for i in range(1, 400)]
+    prices = [i * 5 % 16 // 4 * 4 for i in range(1, 400)]
+    arrivals = [Arrival(t, 0, t, (price,)) for t, price in zip(times, prices, strict=True)]
+    average, largest, tuples, probes = {}, {}, {}, {}
+    for approach in Approach:
+        select = Select(StreamScan(0, 2 * SECOND), lambda values: values[0] > 11)
+        running = Pipeline(Answer(WAggregate(select, [("SUM", key)])), approach, Ticks())
+        running.replay(arrivals)
+        delays = [
+            clock - one.instant
+            for one, clock in zip(running.changes[1:], running.clocks[1:], strict=True)
+        ]
+        average[approach] = sum(delays) / len(delays)
+        largest[approach] = max(delays)
+        tuples[approach] = sum(one.counters.tuples for one in running.operators)
+        probes[approach] = sum(one.counters.probes for one in running.operators)
+    assert average[Approach.ITA] > 2 * average[Approach.NTA] > 0
+    assert average[Approach.NTA] >= average[Approach.TPA]
+    assert largest[Approach.ITA] > 2 * max(largest[one] for one in ON_TIME)
+    assert tuples[Approach.NTA] > tuples[Approach.TPA]
+    assert probes[Approach.TPA] > 0 == probes[Approach.NTA] == probes[Approach.ITA]

@@ -26,10 +26,7 @@ from nilometer.sql.questions import Question, compile_question
 from nilometer.sql.statements import Statement, read_query
 
 if TYPE_CHECKING:
-    from nilometer.local.pipeline import Pipeline
-    from nilometer.local.pipeline_clock import Clock, Costs
     from nilometer.local.run_changes import LocalChanges
-    from nilometer.local.schedulers import Scheduler
 
 
 class NoEngine:
@@ -210,32 +207,6 @@ class LocalDatabase:
     def query(self, statement: str) -> LocalQuery | LocalUnion | LocalChanges:
         """A running query, to be fed with micro-batches; static tables are there."""
         return self._start(statement, self._static())
-
-    def pipeline(
-        self,
-        statement: str,
-        execution: str = "auto",
-        scheduler: Scheduler | None = None,
-        clock: Clock | None = None,
-        costs: Costs | None = None,
-        distinct_times: bool = False,
-    ) -> Pipeline:
-        """A running query, every operator by itself, to be fed tuple by tuple.
-
-        The clock tells when answers come out: one that the user moves unless another is given;
-        work takes time on it as `costs` say. `distinct_times` promises that no stream brings two
-        tuples of one instant: then nobody waits for a second one.
-        """
-        from nilometer.local.pipeline import Pipeline  # noqa: PLC0415  only experiments need it
-        from nilometer.sql.stages import BEST  # noqa: PLC0415
-
-        plan = self.plan(statement)
-        if not isinstance(plan, ChangesPlan):
-            raise InputError(
-                "a pipeline is for queries whose answers change", hint="write EMIT CHANGES"
-            )
-        chosen = plan.execution or choose_execution(execution) or BEST
-        return Pipeline(plan, chosen, self._static(), scheduler, clock, costs, distinct_times)
 
     def _start(
         self, statement: str, held: Mapping[str, pa.RecordBatch] | None
