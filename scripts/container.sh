@@ -47,7 +47,10 @@ while IFS= read -r line; do
         --from*) ;; # both stages share this root
         *)
           read -ra words <<<"$rest"
-          to=$root$folder/${words[-1]}
+          case ${words[-1]} in
+            /*) to=$root${words[-1]} ;;
+            *) to=$root$folder/${words[-1]} ;;
+          esac
           mkdir -p "$to"
           for one in "${words[@]:0:${#words[@]}-1}"; do
             if [ -d "$given/$one" ]; then cp -r "$given/$one/." "$to"; else cp "$given/$one" "$to"; fi

@@ -28,20 +28,20 @@ def require_namespaces() -> None:
 @contextmanager
 def spark_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
     """The URL of a master whose workers see each its own /tmp; `folder` is seen by all."""
-    port = _free_port()
+    port = free_port()
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as running:
         running.enter_context(java_home(require_java(), folder))
         master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
-        ports = ["--port", str(port), "--webui-port", str(_free_port())]
+        ports = ["--port", str(port), "--webui-port", str(free_port())]
         running.enter_context(_process(folder / "master.log", [*master, *ports]))
-        wait_for(lambda: _answers(port))
+        wait_for(lambda: answers(port))
         for number in range(workers):
             told = folder / f"worker{number}.log"
             command = [
                 "org.apache.spark.deploy.worker.Worker",
                 *("--host", "127.0.0.1", "--cores", "1", "--memory", "1g"),
-                *("--webui-port", str(_free_port())),
+                *("--webui-port", str(free_port())),
                 *("--work-dir", str(folder / f"work{number}"), url),
             ]
             running.enter_context(_process(told, command, alone=True))
@@ -53,7 +53,7 @@ def run_on_cluster(url: str, module: str, *arguments: str) -> None:
     """Run a module as a driver, in a process of its own; it must end well."""
     run = subprocess.run(
         [sys.executable, "-m", module, url, *arguments],
-        env=_environment(),
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=LONG,
@@ -70,7 +70,7 @@ def _process(told: Path, command: list[str], *, alone: bool = False) -> Iterator
         started = ["unshare", "-m", "bash", "-c", inside, "worker", *started]
     with told.open("wb") as output:
         process = subprocess.Popen(
-            started, env=_environment(), stdout=output, stderr=output, start_new_session=True
+            started, env=environment(), stdout=output, stderr=output, start_new_session=True
         )
     try:
         yield
@@ -83,7 +83,7 @@ def _process(told: Path, command: list[str], *, alone: bool = False) -> Iterator
             process.wait()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
@@ -91,12 +91,12 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         return int(tried.getsockname()[1])
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0

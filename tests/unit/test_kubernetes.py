@@ -1,0 +1,107 @@
+"""The manifests for Kubernetes agree with one another, with the image and with the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from nilometer.server.config import read_config
+from nilometer.server.settings import ServerSettings
+from nilometer.server.spark_settings import read_spark_settings
+from tests.unit.test_deploy import DEPLOY, STOP_SECONDS, instructions, require_known
+
+Manifest = dict[str, Any]
+FILE = DEPLOY / "kubernetes" / "nilometer.yaml"
+
+
+@pytest.fixture(scope="module")
+def manifests() -> dict[tuple[str, str], Manifest]:
+    found = list(yaml.safe_load_all(FILE.read_text()))
+    named = {(one["kind"], one["metadata"]["name"]): one for one in found}
+    assert len(named) == len(found)
+    return named
+
+
+@pytest.fixture
+def pod(manifests: dict[tuple[str, str], Manifest]) -> Manifest:
+    found: Manifest = manifests["StatefulSet", "nilometer"]["spec"]["template"]
+    return found
+
+
+@pytest.fixture
+def settings(manifests: dict[tuple[str, str], Manifest], tmp_path: Path) -> dict[str, str]:
+    """Those of Spark, as the server reads them."""
+    path = tmp_path / "nilometer.toml"
+    path.write_text(manifests["ConfigMap", "nilometer"]["data"]["nilometer.toml"])
+    assert read_config(path).settings.host == "0.0.0.0"
+    found = read_spark_settings(path, None)
+    assert str(found.master).startswith("k8s://")
+    return dict(found.config)
+
+
+def test_all_is_in_one_namespace(manifests: dict[tuple[str, str], Manifest]) -> None:
+    for (kind, _), one in manifests.items():
+        if kind != "Namespace":
+            assert one["metadata"]["namespace"] == "nilometer"
+
+
+def test_the_server_runs_what_there_is_and_is_asked_where_it_answers(pod: Manifest) -> None:
+    [server] = pod["spec"]["containers"]
+    require_known([one.split("=")[0] for one in server["args"]])
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert server[probe]["httpGet"]["port"] == ServerSettings().port
+    assert pod["spec"]["terminationGracePeriodSeconds"] > 2 * STOP_SECONDS
+
+
+def test_executors_find_the_driver(
+    manifests: dict[tuple[str, str], Manifest], pod: Manifest, settings: dict[str, str]
+) -> None:
+    service = manifests["Service", "nilometer-driver"]
+    host = settings["spark.driver.host"]
+    assert host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    asked = {int(settings[f"spark.driver.{one}"]) for one in ("port", "blockManager.port")}
+    assert asked == {one["port"] for one in service["spec"]["ports"]}
+    [server] = pod["spec"]["containers"]
+    assert asked < {one["containerPort"] for one in server["ports"]}
+    let_in = manifests["NetworkPolicy", "nilometer"]["spec"]["ingress"][1]
+    assert asked == {one["port"] for one in let_in["ports"]}
+    labels = let_in["from"][0]["podSelector"]["matchLabels"]
+    assert labels == executor(manifests)["metadata"]["labels"]
+    assert service["spec"]["selector"] == pod["metadata"]["labels"]
+
+
+def test_executors_have_the_image_the_folder_and_the_rights_of_the_server(
+    manifests: dict[tuple[str, str], Manifest], pod: Manifest, settings: dict[str, str]
+) -> None:
+    [server] = pod["spec"]["containers"]
+    template = executor(manifests)
+    [worker] = template["spec"]["containers"]
+    assert settings["spark.kubernetes.container.image"] == server["image"]
+    assert settings["spark.kubernetes.executor.podTemplateContainerName"] == worker["name"]
+    assert template["spec"]["securityContext"] == pod["spec"]["securityContext"]
+    assert worker["securityContext"] == server["securityContext"]
+    [folder] = [one for one in server["volumeMounts"] if one["name"] == "data"]
+    assert folder in worker["volumeMounts"]
+    shared = {"name": "data", "persistentVolumeClaim": {"claimName": "nilometer"}}
+    assert shared in pod["spec"]["volumes"]
+    assert shared in template["spec"]["volumes"]
+
+
+def test_the_image_has_what_executors_run(manifests: dict[tuple[str, str], Manifest]) -> None:
+    [worker] = executor(manifests)["spec"]["containers"]
+    script = Path(worker["command"][-1])
+    copied = [rest.split() for word, rest in instructions() if word == "COPY"]
+    assert [f"deploy/{script.name}", f"{script.parent}/"] in copied
+    assert (DEPLOY / script.name).stat().st_mode & 0o111
+    users = [rest for word, rest in instructions() if word == "RUN" and "useradd" in rest]
+    user = executor(manifests)["spec"]["securityContext"]["runAsUser"]
+    assert f"--uid {user} " in users[0]
+
+
+def executor(manifests: dict[tuple[str, str], Manifest]) -> Manifest:
+    data = manifests["ConfigMap", "nilometer"]["data"]
+    found: Manifest = yaml.safe_load(data["executor.yaml"])
+    return found
