@@ -68,8 +68,8 @@ Where each function of Spark can stand in a statement. Written by
 
 These are evaluated by Nilometer itself, with Spark's (ANSI) meaning: over streams and joins,
 above aggregates, `DISTINCT` and outer joins, in `HAVING` and `ON`, and without Spark
-(`nm.LocalDatabase`). Operators, too: comparisons, `<=>`, `IS DISTINCT FROM`, `+ - * / % div` (not
-`/` and `%` of DECIMALs), `& | ^ ~ << >>`, `||`, `AND OR NOT`, `IS NULL`, `BETWEEN`, `IN`, `LIKE`,
+(`nm.LocalDatabase`). Operators, too: comparisons, `<=>`, `IS DISTINCT FROM`, `+ - * / % div`
+(`div` not of DECIMALs), `& | ^ ~ << >>`, `||`, `AND OR NOT`, `IS NULL`, `BETWEEN`, `IN`, `LIKE`,
 `ILIKE`, `RLIKE`, `a[i]`, `m['key']`, fields of structs, `CASE`, `CAST`, `TRY_CAST`, `::`.
 """
 _LIMITS: Final = """\

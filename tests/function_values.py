@@ -317,6 +317,40 @@ try_url_decode(s)
 """.strip().splitlines()
 
 NUMBERS: Final = """
+n / m
+m / n
+n / 3
+3 / n
+n / i
+l / n
+n / k
+n / 7.25
+n / -7
+n % 7
+n % m
+m % n
+n % 0.01
+i % n
+n % k
+n % 2.5
+n + 1
+n * 2
+n * m * m
+m * m * m
+m * 0.5
+m * m + n
+m / 0.000000000000000001
+m - n / 3
+n / NULL
+NULL % n
+n / d
+mod(n, 7)
+mod(m, n)
+try_divide(n, m)
+try_divide(m, k)
+try_mod(n, k)
+try_add(n, 1)
+try_multiply(m, m)
 abs(i)
 abs(d)
 abs(n)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from nilometer.commands.parameter_option import read_parameters
 from nilometer.commands.statements import split_statements
 from nilometer.errors import InputError, NilometerError, SqlError
 from nilometer.kernels.evaluate import evaluate
+from nilometer.local.embedded import EmbeddedDatabase
 from nilometer.sql.compile_scalar import Subset
 from nilometer.sql.ddl.nodes import Insert, Update
 from nilometer.sql.parameters import Parameters, constant_of, merged
@@ -186,3 +189,78 @@ def test_the_command_line_reads_constants_and_texts() -> None:
 def test_json_that_is_no_value(given: Any) -> None:
     with pytest.raises(InputError):
         value_from_json(given)
+
+
+LENGTHS = [
+    ("SELECT COUNT(*) AS n FROM S [RANGE {}]", "5 SECONDS"),
+    ("SELECT COUNT(*) AS n FROM S [RANGE 10 S SLIDE {}]", "5 SECONDS"),
+    ("SELECT COUNT(*) AS n FROM TUMBLE(TABLE S, DESCRIPTOR(ts), {})", "5 SECONDS"),
+    ("SELECT A.k FROM S A, S B WINDOW(A, B) BETWEEN 0 S AND {}", "5 SECONDS"),
+    ("SELECT k, COUNT(*) AS n FROM S [ROWS 2] GROUP BY k EMIT CHANGES EVERY {}", "5 SECONDS"),
+]
+
+
+def small_database() -> EmbeddedDatabase:
+    db = EmbeddedDatabase()
+    times = pa.array([0, 1, 4, 5, 9, 11, 30], pa.int64())
+    seconds = pc.multiply(times, 1_000_000).cast(pa.timestamp("us", tz="UTC"))
+    db.create_stream("S", pa.table({"ts": seconds, "k": [1, 2, 1, 2, 1, 2, 1]}), time="ts")
+    return db
+
+
+@pytest.mark.parametrize(("statement", "written"), LENGTHS)
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [(":w", timedelta(seconds=5)), (":w", "5 seconds"), (":w SECONDS", 5), (":w S", 5.0)],
+)
+def test_lengths_of_windows_can_be_parameters(
+    statement: str, written: str, parameter: str, value: object
+) -> None:
+    db = small_database()
+    right = db.sql(statement.format(written))
+    assert right.num_rows
+    assert db.sql(statement.format(parameter), w=value).equals(right)
+
+
+@pytest.mark.parametrize(
+    ("statement", "written", "value"),
+    [
+        ("SELECT COUNT(*) AS n FROM S GROUP BY window(ts, {})", "'5 seconds'", "5 seconds"),
+        ("SELECT window.end FROM S GROUP BY window(ts, {})", "'5 s'", timedelta(seconds=5)),
+        (
+            "SELECT COUNT(*) OVER (ORDER BY ts RANGE BETWEEN {} PRECEDING AND CURRENT ROW) FROM S",
+            "INTERVAL '5' SECONDS",
+            timedelta(seconds=5),
+        ),
+    ],
+)
+def test_lengths_in_expressions_can_be_parameters(
+    statement: str, written: str, value: object
+) -> None:
+    db = small_database()
+    assert db.sql(statement.format(":w"), w=value).equals(db.sql(statement.format(written)))
+
+
+def test_numbers_of_rows_can_be_parameters() -> None:
+    db = small_database()
+    asked = "SELECT k, MAX(ts) AS t FROM S [PARTITION BY k ROWS {}] GROUP BY k"
+    assert db.sql(asked.format(":n"), n=2).equals(db.sql(asked.format(2)))
+    assert db.explain(asked.format(":n"), n=2) == db.explain(asked.format(2))
+
+
+@pytest.mark.parametrize(
+    ("window", "value", "message"),
+    [
+        ("RANGE :w", 5, "the parameter :w is not a length of time"),
+        ("RANGE :w", True, "the parameter :w is not a length of time"),
+        ("RANGE :w SECONDS", "5", "the parameter :w is not a length of time"),
+        ("RANGE :w", "5 parsecs", "cannot read a duration"),
+        ("RANGE :w", timedelta(seconds=-1), "negative"),
+        ("ROWS :w", "5", "the parameter :w is not a number of rows"),
+        ("ROWS :w", -1, "the parameter :w is not a number of rows"),
+        ("RANGE :v", 5, "there is no value for the parameter :v"),
+    ],
+)
+def test_other_values_are_no_lengths(window: str, value: object, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
+        small_database().sql(f"SELECT COUNT(*) AS n FROM S [{window}]", w=value)

@@ -350,9 +350,10 @@ class Database:
         """
         if form.upper() not in list(ExplainFormat):
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
-        read = read_query(statement, merged(parameters, values))
+        given = merged(parameters, values)
+        read = read_query(statement, given)
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
-        return self._explain(statement, read, Reading(), buckets, chosen, parameters)
+        return self._explain(statement, read, Reading(), buckets, chosen, given.values)
 
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.

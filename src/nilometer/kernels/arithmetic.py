@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.errors import PredicateError
+from nilometer.kernels.arithmetic_errors import division_by_zero, overflow
 from nilometer.kernels.arrays import as_floating
-from nilometer.kernels.expression_types import is_integer
+from nilometer.kernels.decimals import MOST_DIGITS, calculate_decimals
+from nilometer.kernels.expression_types import as_decimal, is_integer
 from nilometer.model.expressions import Operator
 
 
@@ -26,6 +27,8 @@ def calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.Data
         kind = pa.int64()
     if not pat.is_decimal(kind):
         left, right = as_type(left, kind), as_type(right, kind)
+    elif operator in (Operator.DIVIDE, Operator.REMAINDER) or _is_wide(left.type, right.type):
+        return calculate_decimals(operator, left, right, kind)
     match operator:
         case Operator.PLUS:
             return checked(pc.add_checked, left, right).cast(kind)
@@ -37,6 +40,12 @@ def calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.Data
             return _remainder(left, right)
         case _:
             return checked(pc.divide_checked, left, right)
+
+
+def _is_wide(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether a sum or product of DECIMALs may have more digits than Arrow has."""
+    digits: int = as_decimal(left).precision + as_decimal(right).precision
+    return digits >= MOST_DIGITS
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
@@ -68,22 +77,6 @@ def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if column.type == kind:
         return column
     return as_floating(column, kind) if pat.is_floating(kind) else column.cast(kind, safe=False)
-
-
-def overflow() -> PredicateError:
-    """The refusal of a number that its type does not hold."""
-    return PredicateError(
-        "arithmetic overflow",
-        hint="cast its parts to a wider type first, such as CAST(x AS DOUBLE)",
-    )
-
-
-def division_by_zero() -> PredicateError:
-    """The refusal of a division by zero."""
-    return PredicateError(
-        "division by zero",
-        hint="guard it: x <> 0 AND …, or CASE WHEN x <> 0 THEN … END",
-    )
 
 
 def _numbers(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.generic]]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.kernels.arithmetic import checked, overflow
+from nilometer.kernels.arithmetic import checked
+from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Int64s, as_floating
 from nilometer.kernels.attempt import attempt
 from nilometer.kernels.function_types import is_text

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nilometer.kernels.arithmetic import overflow
+from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
 
 INSTANT: Final = pa.timestamp("us", tz="UTC")

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.kernels.arithmetic import checked, overflow
+from nilometer.kernels.arithmetic import checked
+from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Bools, Float64s, Int64s
 
 _HALF_UP: Final = "half_towards_infinity"

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.errors import PredicateError, UnavailableError
+from nilometer.kernels.decimals import decimal_result
 from nilometer.kernels.expression_types import (
     INTEGERS,
     INTERVAL,
-    as_decimal,
     common_of_all,
     common_type,
     constant_type,
-    decimal_type,
     field_place,
     is_number,
     signed_type,
@@ -58,7 +57,11 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
         case Negative(operand):
             return signed_type(type_of(operand, arguments), "a minus sign")
         case Binary(operator, left, right):
-            return _binary(operator, type_of(left, arguments), type_of(right, arguments))
+            first, second = type_of(left, arguments), type_of(right, arguments)
+            decimal = decimal_result(
+                operator, (first, constant_of(left)), (second, constant_of(right))
+            )
+            return decimal or _binary(operator, first, second)
         case Case(branches, otherwise, written):
             for condition, _ in branches:
                 _require(type_of(condition, arguments), pa.bool_(), written)
@@ -108,24 +111,9 @@ def _arithmetic(
         if both not in INTEGERS:
             raise _mismatch(operator, left, right)
         return pa.int64()
-    if pat.is_decimal(both):
-        return _decimal_arithmetic(operator, as_decimal(left), as_decimal(right))
     if operator is Operator.DIVIDE:
         return pa.float64()
     return both
-
-
-def _decimal_arithmetic(operator: Operator, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    if operator in (Operator.PLUS, Operator.MINUS):
-        scale = max(left.scale, right.scale)
-        return decimal_type(whole + scale + 1, scale)
-    if operator is Operator.TIMES:
-        return decimal_type(left.precision + right.precision + 1, left.scale + right.scale)
-    raise UnavailableError(
-        f"{operator.value} of DECIMAL values is not available here",
-        hint="cast one of them to DOUBLE: CAST(x AS DOUBLE)",
-    )
 
 
 def _time_arithmetic(

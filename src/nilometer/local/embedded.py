@@ -29,7 +29,8 @@ from nilometer.sql.declare import (
     no_such_return,
 )
 from nilometer.sql.dialect import NilometerParser
-from nilometer.sql.query_text import ExplainFormat, has_last_clauses
+from nilometer.sql.parameters import merged
+from nilometer.sql.query_text import ExplainFormat, Statement, has_last_clauses
 from nilometer.sql.questions import END
 from nilometer.sql.spark_text import safe_functions
 from nilometer.sql.statements import read_query
@@ -137,37 +138,50 @@ class EmbeddedDatabase:
         """The streams and tables that statements can read, by name."""
         return self._db.relations
 
-    def sql(self, statement: str, *, at: str | datetime | None = None) -> pa.Table:
+    def sql(
+        self,
+        statement: str,
+        *,
+        at: str | datetime | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> pa.Table:
         """The answer to a statement, as a pyarrow Table: `.to_pandas()` makes a DataFrame of it.
 
         Rows are in the order that ORDER BY says, else as time passes.
 
-        at  of an answer that changes: what it is at this instant (UTC unless it has a zone), or
-            "end", instead of its changes.
+        at      of an answer that changes: what it is at this instant (UTC unless it has a zone),
+                or "end", instead of its changes.
+        values  what the parameters of the statement stand for, by their names.
 
         >>> db.sql("SELECT A.k FROM A, B WINDOW = 10 SECONDS WHERE A.k = B.k")  # doctest: +SKIP
         """
-        read = read_query(statement)
+        read = read_query(statement, merged(parameters, values))
         if read.explain is not None:
-            return pa.table({"plan": [self.explain(statement)]})
+            return pa.table({"plan": [self._explained(read, read.explain)]})
         instant = None
         if at is not None:
             instant = Instant(None if at == END else read_instant(at))
-        answer = self._prepare(statement, at).run_all(self._db.tables, instant)
+        answer = self._prepare(read, at).run_all(self._db.tables, instant)
         has_order = has_last_clauses(read) and answer.column_names[-1:] != ["_diff"]
         return answer if has_order else in_order_of_time(answer)
 
-    def explain(self, statement: str, *, form: str = "text") -> str:
+    def explain(
+        self,
+        statement: str,
+        *,
+        form: str = "text",
+        parameters: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> str:
         """What a statement will do, as text or ("dot") as Graphviz text.
 
         >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
         """
-        from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
-
         if form.upper() not in list(ExplainFormat):
             raise InputError(f"there is no form {form}", hint="choose one of text, dot")
-        wanted = read_query(statement).explain or ExplainFormat(form.upper())
-        return explain_plan(self._prepare(statement, None).question.plan, wanted)
+        read = read_query(statement, merged(parameters, values))
+        return self._explained(read, read.explain or ExplainFormat(form.upper()))
 
     def close(self) -> None:
         """Forget everything."""
@@ -185,10 +199,15 @@ class EmbeddedDatabase:
     ) -> None:
         self.close()
 
-    def _prepare(self, statement: str, at: str | datetime | None) -> Prepared:
+    def _explained(self, read: Statement, form: ExplainFormat) -> str:
+        from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
+
+        return explain_plan(self._prepare(read, None).question.plan, form)
+
+    def _prepare(self, read: Statement, at: str | datetime | None) -> Prepared:
         try:
             option = None if at is None else "at"
-            return self._db.prepare(read_query(statement), at_instant=option)
+            return self._db.prepare(read, at_instant=option)
         except OnlySparkError as error:
             error.hint = error.hint or _ON_SPARK
             raise

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
+from nilometer.errors import Place
 from nilometer.model.time import FOREVER, is_time_unit
 from nilometer.sql.match_parser import MatchParser
+from nilometer.sql.parameters import Parameters
 from nilometer.sql.read_length import is_missing_unit, is_part_of_length, length_of, no_unit
 
 _EMIT: Final = TokenType.PREWHERE  # a token that Spark's SQL does not have, in the right place
@@ -85,6 +87,9 @@ class FromStart(exp.Expression):
 
 class NilometerParser(MatchParser):
     """Spark's parser, taught the windows."""
+
+    parameters: Parameters = Parameters()
+    """Values of lengths and numbers of rows that are not written in the statement."""
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         **MatchParser.QUERY_MODIFIER_PARSERS,
@@ -176,6 +181,8 @@ class NilometerParser(MatchParser):
         """A length of time in microseconds; the hint says what to write if there is none."""
         first, index = self._curr, self._index
         self._match(TokenType.INTERVAL)
+        if (name := self._parse_parameter_name()) is not None:
+            return self._parameter_length(name, first)
         self._match(TokenType.DASH)
         while is_part_of_length(self._curr, self._prev):
             self._advance()
@@ -184,6 +191,20 @@ class NilometerParser(MatchParser):
         if is_missing_unit(self._curr, self._prev):
             raise no_unit(self.sql, first, self._curr)
         return length_of(self.sql, self._tokens[index : self._index])
+
+    def _parse_parameter_name(self) -> str | None:
+        """The name of a parameter, if one stands here: `:name`."""
+        if self._curr.token_type != TokenType.COLON or not self._next.text.isidentifier():
+            return None
+        self._advance(2)
+        return str(self._prev.text)
+
+    def _parameter_length(self, name: str, first: Token) -> int:
+        unit = self._curr.text if is_time_unit(self._curr.text) else ""
+        if unit:
+            self._advance()
+        place = Place(self.sql, first.start, self._prev.end + 1)
+        return self.parameters.length(name, unit, place)
 
     def _parse_emit(self) -> Emit:
         first = self._curr
@@ -280,6 +301,9 @@ class NilometerParser(MatchParser):
     def _parse_count(self) -> int:
         if not self._match(TokenType.ROWS):
             self._refuse("expected ROWS and a number of rows", hint=_ROWS_HINT)
+        first = self._curr
+        if (name := self._parse_parameter_name()) is not None:
+            return self.parameters.count(name, Place(self.sql, first.start, self._prev.end + 1))
         if self._curr.token_type != TokenType.NUMBER or not self._curr.text.isdecimal():
             self._refuse("expected a whole number of rows", hint=_ROWS_HINT)
         count = int(self._curr.text)

@@ -11,12 +11,16 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from nilometer.errors import InputError, SqlSyntaxError
+from nilometer.errors import DurationError, InputError, Place, SqlSyntaxError
 from nilometer.model.names import nearest
+from nilometer.model.time import parse_signed_duration
 from nilometer.sql.scalars import place_of
 
 _MOST_DIGITS: Final = 38
 _TYPES: Final = "None, bool, int, float, Decimal, str, bytes, date, datetime or timedelta"
+_LENGTHS: Final = (
+    "give a timedelta or a text such as '5 minutes', or a number before a unit: :n MINUTES"
+)
 _NUMBERED: Final = (exp.Group, exp.Ordered)
 """Where a whole number would be the place of a column."""
 
@@ -52,6 +56,38 @@ class Parameters:
                     hint=nearest(name, sorted(self.used)) or f"leave {name} out",
                 )
 
+    def length(self, name: str, unit: str, place: Place) -> int:
+        """The length of time that a parameter, and a unit behind it if there is one, say."""
+        value = self._value(name, place)
+        if isinstance(value, timedelta) and not unit:
+            return value // timedelta(microseconds=1)
+        is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        if is_number if unit else isinstance(value, str):
+            try:
+                return parse_signed_duration(f"{value} {unit}".strip())
+            except DurationError as error:
+                raise SqlSyntaxError(
+                    error.message, place=place, detail=f"got {value!r:.60}", hint=_LENGTHS
+                ) from None
+        raise SqlSyntaxError(
+            f"the parameter :{name} is not a length of time",
+            place=place,
+            detail=f"got {value!r:.60}",
+            hint=_LENGTHS,
+        )
+
+    def count(self, name: str, place: Place) -> int:
+        """The number of rows that a parameter says."""
+        value = self._value(name, place)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        raise SqlSyntaxError(
+            f"the parameter :{name} is not a number of rows",
+            place=place,
+            detail=f"got {value!r:.60}",
+            hint=f"give a whole number: {name}=10",
+        )
+
     def _constant(self, node: exp.Placeholder, sql: str) -> exp.Expr:
         place = place_of(node, sql)
         name = node.name
@@ -61,6 +97,18 @@ class Parameters:
                 place=place,
                 hint="write WHERE k = :k, and give k=3",
             )
+        value = self._value(name, place)
+        try:
+            return constant_of(value)
+        except InputError as error:
+            raise SqlSyntaxError(
+                f"the parameter :{name} {error.message}",
+                place=place,
+                detail=error.detail,
+                hint=error.hint,
+            ) from None
+
+    def _value(self, name: str, place: Place) -> object:
         if name not in self.values:
             known = ", ".join(self.values) or "no values"
             raise SqlSyntaxError(
@@ -70,15 +118,7 @@ class Parameters:
                 hint=nearest(name, list(self.values)) or f"give it: {name}=…",
             )
         self.used.add(name)
-        try:
-            return constant_of(self.values[name])
-        except InputError as error:
-            raise SqlSyntaxError(
-                f"the parameter :{name} {error.message}",
-                place=place,
-                detail=error.detail,
-                hint=error.hint,
-            ) from None
+        return self.values[name]
 
 
 def constant_of(value: object) -> exp.Expr:

@@ -18,8 +18,6 @@ from nilometer.model.time import parse_duration
 from nilometer.model.time_windows import (
     MOST_OVERLAPS,
     RESOLUTION,
-    WINDOW_END,
-    WINDOW_START,
     CalendarUnit,
     CalendarWindows,
     HoppingWindows,
@@ -31,7 +29,8 @@ from nilometer.sql.catalog import UTC, Catalog
 from nilometer.sql.dialect import Emit, StreamWindow
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import Reasons, unwrap
-from nilometer.sql.scalars import place_of, put_at, text_of
+from nilometer.sql.name_windows import NamedWindows
+from nilometer.sql.scalars import place_of, text_of
 from nilometer.sql.scope import find
 from nilometer.sql.subqueries import subquery_columns
 from nilometer.sql.window_call_parser import WindowCall
@@ -54,8 +53,6 @@ _ANYWHERE: Final = ("SECOND", "MINUTE")
 """Units that begin at the same instants in all time zones."""
 _CHANGING: Final = ("distinct", "group", "having", "order", "limit", "offset", "windows")
 """Clauses with which an answer changes, or which say how rows of streams meet."""
-_STARTS: Final = ("TUMBLE_START", "HOP_START", "SESSION_START")
-_ENDS: Final = ("TUMBLE_END", "HOP_END", "SESSION_END")
 
 
 def put_in_windows(tree: exp.Query, sql: str, catalog: Catalog) -> exp.Query:
@@ -194,6 +191,8 @@ class _GroupedWindows:
     def _groupings(self) -> Iterator[_Grouping]:
         for key in self.select.args["group"].expressions:
             call = self._meant(key)
+            if isinstance(call, exp.Dot) and call.name.lower() in ("start", "end"):
+                call = call.this
             if isinstance(call, exp.Anonymous) and call.name.upper() in _FUNCTIONS:
                 yield _Grouping(key, call, *self._read_call(call), is_value=False)
             elif isinstance(call, exp.TimestampTrunc | exp.DateTrunc):
@@ -353,45 +352,10 @@ class _GroupedWindows:
             return
         group = self.select.args["group"]
         keys = [key for key in group.expressions if not any(key is one.key for one in calls)]
-        bounds = [self._bound(WINDOW_START, calls[0].call), self._bound(WINDOW_END, calls[0].call)]
-        written = {one.call.sql() for one in calls}
-        names = {one.call.name.lower() for one in calls}
-        for item in self.select.expressions:
-            if isinstance(item, exp.Column | exp.Dot) and item.name.lower() in ("start", "end"):
-                item.replace(exp.Alias(this=item.copy(), alias=exp.to_identifier(item.name)))
-        for part in (*self.select.expressions, *self._clauses()):
-            for node in list(part.find_all(exp.Column, exp.Anonymous, exp.Dot)):
-                self._name_window(node, written, names)
+        named = NamedWindows.of(self.select, [one.call for one in calls], self.sql)
+        bounds = named.bounds()
+        named.put()
         group.set("expressions", [*bounds, *keys])
-
-    def _clauses(self) -> Iterator[exp.Expr]:
-        for clause in ("having", "order", "qualify"):
-            if (found := self.select.args.get(clause)) is not None:
-                yield found
-
-    def _name_window(self, node: exp.Expr, written: set[str], names: set[str]) -> None:
-        if isinstance(node, exp.Anonymous) and node.name.upper() in (*_STARTS, *_ENDS):
-            is_start = node.name.upper() in _STARTS
-            node.replace(self._bound(WINDOW_START if is_start else WINDOW_END, node))
-            return
-        field = node.expression.name if isinstance(node, exp.Dot) else node.name
-        of_call = isinstance(node, exp.Dot) and node.this.sql() in written
-        of_name = isinstance(node, exp.Column) and node.table.lower() in names
-        if (of_call or of_name) and field.lower() in ("start", "end"):
-            name = WINDOW_START if field.lower() == "start" else WINDOW_END
-            node.replace(self._bound(name, node))
-            return
-        whole = isinstance(node, exp.Column) and not node.table and node.name.lower() in names
-        if whole or (node.sql() in written and not isinstance(node.parent, exp.Dot)):
-            place = place_of(node, self.sql)
-            raise SqlError(
-                "a window is shown by its start and its end",
-                place=place,
-                hint="write window_start, window_end",
-            )
-
-    def _bound(self, name: str, at: exp.Expr) -> exp.Expr:
-        return put_at(exp.column(name), place_of(at, self.sql))
 
 
 _FUNCTIONS: Final = {

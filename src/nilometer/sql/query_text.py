@@ -14,7 +14,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.dialect import FromStart, Nilometer
+from nilometer.sql.dialect import FromStart, Nilometer, NilometerParser
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.placed_parser import token_place
 from nilometer.sql.put_rows import put_rows
@@ -37,6 +37,10 @@ DATABASE_WORDS: Final = frozenset(
 )
 """With which statements of the database begin, see `sql.ddl.read`."""
 MOST_CHARACTERS: Final = 65_536
+_LENGTH_TOKENS: Final = (
+    *(TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER),
+    TokenType.COLON,  # of a parameter
+)
 _OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
 
 
@@ -114,7 +118,7 @@ def _is_function(tokens: list[Token], first: int) -> bool:
             return False
         if depth == 1 and kind == TokenType.COMMA:
             after = tokens[number + 1].token_type
-            return after in (TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER)
+            return after in _LENGTH_TOKENS
     return False
 
 
@@ -147,12 +151,13 @@ def read_query_tokens(
         explain, tokens = _explain(sql, tokens)
     if tokens[0].token_type == TokenType.VAR:
         raise no_query(sql, tokens[0])
+    given = parameters or Parameters()
     with parser_errors(sql, tokens):
-        tree = _parse(sql, tokens)
+        tree = _parse(sql, tokens, given)
         require_whole(tree, sql)
     if not isinstance(tree, exp.Query | exp.Values):
         raise no_query(sql, tokens[0])
-    (parameters or Parameters()).bind(tree, sql)
+    given.bind(tree, sql)
     tree = put_rows(tree, sql)
     assert isinstance(tree, exp.Query)
     from_start = _take_from_start(tree, sql)
@@ -197,8 +202,10 @@ def no_query(sql: str, first: Token) -> SqlSyntaxError:
     )
 
 
-def _parse(sql: str, tokens: list[Token]) -> exp.Expr | None:
-    return Nilometer().parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)[0]
+def _parse(sql: str, tokens: list[Token], parameters: Parameters) -> exp.Expr | None:
+    parser = NilometerParser(error_level=ErrorLevel.IMMEDIATE, dialect=Nilometer)
+    parser.parameters = parameters
+    return parser.parse(tokens, sql)[0]
 
 
 def _explain(sql: str, tokens: list[Token]) -> tuple[ExplainFormat, list[Token]]:
@@ -283,7 +290,7 @@ def read_expression(sql: str) -> exp.Expr:
     if not tokens:
         raise SqlSyntaxError("expected a condition, got nothing")
     with parser_errors(sql, tokens):
-        tree = _parse(sql, tokens)
+        tree = _parse(sql, tokens, Parameters())
         require_whole(tree, sql)
     if not isinstance(tree, exp.Expr) or isinstance(tree, exp.Query | exp.Command):
         raise SqlSyntaxError("expected a condition", place=token_place(sql, tokens[0]))

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from nilometer.errors import SqlError
 from nilometer.sql.placed_parser import operator_place
+from nilometer.sql.refuse_entry import SAMPLE, no_sample
 from nilometer.sql.scalars import place_of
 
 _ALLOWED: Final = {
@@ -35,7 +36,6 @@ _ELSEWHERE: Final = {
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",
     "distribute": "DISTRIBUTE BY",
-    "sample": "TABLESAMPLE",
     "pivots": "PIVOT",
     "by_name": "BY NAME",
     "connect": "START WITH",
@@ -76,6 +76,8 @@ def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
         place = place_of(clause if isinstance(clause, exp.Expr) else tree, sql)
         if isinstance(tree, exp.SetOperation):
             place = operator_place(tree, sql)
+        if name == SAMPLE:
+            raise no_sample(place)
         raise SqlError(
             f"{_ELSEWHERE.get(name, name.upper())} is not part of this dialect",
             place=place,

@@ -13,6 +13,8 @@ from nilometer.sql.placed_parser import written
 from nilometer.sql.scalars import place_of
 
 _KNOWN: Final = ("this", "expressions", "alias", "db", "catalog", "with_")
+SAMPLE: Final = "sample"
+"""Where the parser keeps TABLESAMPLE."""
 _ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is created"
 
 
@@ -62,12 +64,19 @@ def refuse_extras(entry: exp.Expr, sql: str) -> None:
     for key, value in entry.args.items():
         if key in _KNOWN or not value:
             continue
-        name = {"sample": "TABLESAMPLE", "pivots": "PIVOT", "joins": "a join in brackets"}.get(
-            key, key.upper()
-        )
+        name = {"pivots": "PIVOT", "joins": "a join in brackets"}.get(key, key.upper())
         extra = value[0] if isinstance(value, list) else value
-        raise SqlError(
-            f"{name} is not part of this dialect",
-            place=place_of(extra if isinstance(extra, exp.Expr) else entry, sql),
-            hint=_ELSEWHERE,
-        )
+        place = place_of(extra if isinstance(extra, exp.Expr) else entry, sql)
+        if key == SAMPLE:
+            raise no_sample(place)
+        raise SqlError(f"{name} is not part of this dialect", place=place, hint=_ELSEWHERE)
+
+
+def no_sample(place: Place) -> SqlError:
+    """The refusal of TABLESAMPLE."""
+    return SqlError(
+        "TABLESAMPLE would choose other rows with every run",
+        place=place,
+        hint="write WHERE crc32(CAST(k AS STRING)) % 100 < 10: the rows of about 10 percent of "
+        "the keys, the same ones every time; [ROWS 100] holds the last rows of a stream",
+    )

@@ -19,6 +19,7 @@ import pyarrow.types as pat
 from nilometer.errors import UnavailableError
 from nilometer.kernels.arithmetic import calculate, checked
 from nilometer.kernels.arrays import Float64s
+from nilometer.kernels.decimals import decimal_result
 from nilometer.kernels.expression_types import (
     common_of_all,
     is_integer,
@@ -237,6 +238,15 @@ def _pmod(applied: Applied) -> pa.Array:
     return pc.if_else(below.fill_null(False), again, rest)
 
 
+def _decimal(operator: Operator, operands: Sequence[Operand]) -> pa.DataType | None:
+    left, right = ((one.kind, one.constant) for one in operands)
+    return decimal_result(operator, left, right)
+
+
+def _remainder_type(operands: Sequence[Operand]) -> pa.DataType:
+    return _decimal(Operator.REMAINDER, operands) or _common(operands)
+
+
 def _not_decimal(operands: Sequence[Operand]) -> pa.DataType:
     kind = _common(operands)
     if pat.is_decimal(kind):
@@ -287,12 +297,10 @@ def _try_operator(operator: Operator) -> Function:
     """An operator that is NULL where it fails."""
 
     def gives(operands: Sequence[Operand]) -> pa.DataType:
-        kind = _common(operands)
-        if pat.is_decimal(kind):
-            raise UnavailableError("try_ functions of DECIMAL values are not available here")
-        if operator is Operator.DIVIDE:
-            return _DOUBLE
-        return kind
+        decimal = _decimal(operator, operands)
+        if decimal is not None:
+            return decimal
+        return _DOUBLE if operator is Operator.DIVIDE else _common(operands)
 
     def run(applied: Applied) -> pa.Array:
         left, right = applied.columns
@@ -312,7 +320,7 @@ _CEIL: Final = _whole(upward=True)
 _SHIFT_RIGHT: Final = _shift(lambda values, by, _: values >> by)
 _MOD: Final = Function(
     (number, number),
-    _not_decimal,
+    _remainder_type,
     lambda a: calculate(Operator.REMAINDER, a.columns[0], a.columns[1], a.kind),
 )
 

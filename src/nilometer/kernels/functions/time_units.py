@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.errors import UnavailableError
-from nilometer.kernels.arithmetic import overflow
+from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.functions.function import Applied, Function, instant, int64, plain_text
 from nilometer.kernels.functions.times import masked, plus_months

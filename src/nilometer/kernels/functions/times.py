@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.errors import UnavailableError
-from nilometer.kernels.arithmetic import overflow
+from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.functions.function import (
     Applied,
