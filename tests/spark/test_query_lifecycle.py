@@ -158,9 +158,17 @@ def test_queries_with_engines_of_their_own_share_the_cores(
         db.execute(f"CREATE QUERY {name} WITH (engine = 'own') AS {TEXT}")
     for name in ("one", "two"):
         wait_for(lambda: len(results(db, name)) == 10)  # noqa: B023
+        wait_for(lambda: _behind(db, name) == 0)  # noqa: B023
     assert {_pool(spark, db, name) for name in ("one", "two")} == {"query 0", "query 1"}
     with pytest.raises(SqlError, match="where a query runs cannot be changed"):
         db.execute("ALTER QUERY one SET (engine = 'shared')")
+
+
+def _behind(db: nm.Database, name: str) -> int | None:
+    """How many rows a query has not read, as SHOW QUERIES tells."""
+    shown = {one["name"]: one for one in db.execute("SHOW QUERIES").rows.to_pylist()}
+    behind: int | None = shown[name]["rows_behind"]
+    return behind
 
 
 def _pool(spark: SparkSession, db: nm.Database, name: str) -> str:

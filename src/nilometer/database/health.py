@@ -26,19 +26,25 @@ class HealthHistory:
 
     samples: deque[HealthSample] = field(default_factory=lambda: deque(maxlen=MOST))
     size: ResultSize = field(default_factory=ResultSize)
+    counted: int = 0
+    """How many results there were when the last sample was made."""
     last_batch: int = -1
     last_time: int | None = None
     """When the last micro-batch that was seen began."""
+
+    def begin(self, size: ResultSize) -> None:
+        """A run begins, with the results that are there."""
+        self.size, self.counted = size, size.rows
 
     def add(
         self, reports: Sequence[Mapping[str, Any]], size: ResultSize, now: int, budget: float
     ) -> list[HealthSample]:
         """Take in the reports that are new; what became of them."""
         fresh = [one for one in reports if self._is_new(one)]
-        rows = size.rows - self.size.rows
         self.size = size
-        if not fresh:
+        if not fresh:  # results are there before the report of their micro-batch is
             return []
+        rows, self.counted = size.rows - self.counted, size.rows
         seconds = self._seconds(_began(fresh[-1]), budget)
         made = []
         for report in fresh:

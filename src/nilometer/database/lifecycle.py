@@ -166,10 +166,19 @@ class QueryLifecycle:
         run.replaces = replaces(query)
         if run.replaces is not None and not run.ends:
             run.ends = {log: LogReader.open(log).end for log, _ in self._readers_of(run)}
-        run.progress = Progress(_inputs(plan))
-        run.health.size = result_size(location)
+        run.progress = self._progress(run, query, _inputs(plan))
+        run.health.begin(result_size(location))
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
         self._keep_state(query.name, QueryState.RUNNING, run.state)
+
+    def _progress(self, run: QueryRun, query: NamedQuery, inputs: tuple[str, ...]) -> Progress:
+        """Nothing has been read yet; how far Spark has read for a query, its readers will tell."""
+        if isinstance(run.handle, HostedQuery):
+            return Progress(inputs)
+        log_of = self._home.log_of
+        known = ((name, readers_of(log_of(name), query.reader)) for name in inputs)
+        readers = tuple((name, one) for name, found in known for one in found)
+        return Progress(inputs, readers=readers)
 
     def _require_room(self, run: QueryRun) -> None:
         """Refuse one more query of Spark's where the number of queries is limited."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from nilometer.database.limits import shown_limits
 from nilometer.database.running import RunningQueries
 from nilometer.log.dead_letters import dead_letter_log, read_dead_letters
 from nilometer.log.layout import TIMESTAMP
-from nilometer.log.registrations import registrations
+from nilometer.log.registrations import QUERY, WHERE, Registration, registrations
 from nilometer.model.names import count
 from nilometer.model.secrets import shown_address
 from nilometer.model.time import format_duration
@@ -138,18 +138,32 @@ def show_readers(statement: Show, home: Home) -> Outcome:
     with placed(statement.place):
         of = None if statement.of is None else home.catalog.require(statement.of, *_LOGS).name
     logs = [one.name for one in home.catalog.names() if one.kind in _LOGS]
-    found = [reader for name in logs if of in (None, name) for reader in _readers(name, home)]
-    rows = [(r.log, r.reader, r.where, r.position.row, r.active, r.seen) for r in found]
-    return Outcome(count(len(found), "reader"), _table(_READERS, rows))
+    queries = {one.reader: one.name for one in home.catalog.queries()}
+    rows = [row for name in logs if of in (None, name) for row in _readers(name, home, queries)]
+    return Outcome(count(len(rows), "reader"), _table(_READERS, rows))
 
 
-def _readers(name: str, home: Home) -> list[SeenReader]:
+def _readers(name: str, home: Home, queries: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """The readers of a log; `queries`: their names, by those that logs know."""
+    found = registrations(home.log_of(name))
     seen = [
-        SeenReader(name, one.reader, one.about.get("where"), one.position, one.active, one.seen)
-        for one in registrations(home.log_of(name))
+        SeenReader(name, one.reader, one.about.get(WHERE), one.position, one.active, one.seen)
+        for one in found
     ]
     home.catalog.see_readers(name, seen)
-    return seen
+    shown = (_reader_name(one, queries) for one in found)
+    return [
+        (r.log, reader, r.where, r.position.row, r.active, r.seen)
+        for r, reader in zip(seen, shown, strict=True)
+    ]
+
+
+def _reader_name(one: Registration, queries: Mapping[str, str]) -> str:
+    """The name of a reader: that of a query is the query's present one, and its number if any."""
+    known = one.about.get(QUERY)
+    if known is None or known not in queries:
+        return one.reader
+    return queries[known] + one.reader.removeprefix(known)
 
 
 def show_dead_letters(statement: Show, home: Home) -> Outcome:

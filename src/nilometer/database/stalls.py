@@ -39,6 +39,9 @@ class Progress:
     """Since when rows wait, and it has read nothing; None: none do, or it reads."""
     is_told: bool = False
     """Whether the log was told that it is stalled."""
+    readers: tuple[tuple[str, str], ...] = ()
+    """Of a query with an engine of its own: what it reads, each with a name by which that log
+    knows it."""
     _before: tuple[dict[str, int], int | None] = field(default_factory=lambda: ({}, None))
 
     def behind(self, inputs: Sequence[Input]) -> int | None:

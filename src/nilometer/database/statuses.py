@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,6 +15,8 @@ from nilometer.database.result_size import ResultSize, result_size
 from nilometer.database.run_table import RunTable
 from nilometer.database.stalls import Input, find_stall
 from nilometer.errors import LogError, NilometerError, in_one_line
+from nilometer.log.position import Position
+from nilometer.log.registrations import find_reader
 from nilometer.model.time import EARLIEST
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
@@ -186,17 +189,27 @@ def _input(name: str, stream: StreamStatus | None, query: QueryStatus | None) ->
 
 
 def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
-    """Take in how far a query has read; Spark does not say that of those of its own."""
-    handle = run.handle
-    if not isinstance(handle, HostedQuery) or not handle.positions:
-        run.progress.read = {}
-        return
-    names = {log_of(name): name for name in run.progress.inputs}
+    """Take in how far a query has read."""
+    handle, progress = run.handle, run.progress
+    if handle is None:
+        progress.read = {}
+    elif isinstance(handle, HostedQuery):
+        names = {log_of(name): name for name in progress.inputs}
+        logs = zip(handle.logs, handle.positions, strict=False)
+        found = ((names.get(log), position) for (log, _), position in logs)
+        progress.read = _least((name, one) for name, one in found if name is not None)
+    else:
+        with suppress(LogError, OSError):  # what was known stays
+            known = ((name, find_reader(log_of(name), one)) for name, one in progress.readers)
+            progress.read = _least((name, one.position) for name, one in known if one is not None)
+
+
+def _least(positions: Iterable[tuple[str, Position]]) -> dict[str, int]:
+    """Up to which row each input was read by all of its readers."""
     found: dict[str, int] = {}
-    for (log, _), position in zip(handle.logs, handle.positions, strict=False):
-        if (name := names.get(log)) is not None:
-            found[name] = min(found.get(name, position.row), position.row)
-    run.progress.read = found
+    for name, position in positions:
+        found[name] = min(found.get(name, position.row), position.row)
+    return found
 
 
 def _trouble_of(run: QueryRun | None) -> NilometerError | None:
