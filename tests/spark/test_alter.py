@@ -107,6 +107,8 @@ def test_a_query_is_replaced_and_renamed_while_it_runs(
         assert [one.reader for one in registrations(db.log_of("A"))] == ["q (new)"]
         db.execute("ALTER QUERY q RENAME TO r")
         db.execute(f"CREATE QUERY q WITH (engine = '{engine}') AS SELECT v FROM A FROM START")
+        readers = db.execute("SHOW READERS").rows.to_pylist()
+        assert [(one["log"], one["reader"]) for one in readers] == [("A", "q"), ("A", "r")]
         write(file, range(ROWS, 2 * ROWS))
         wait_for(lambda: len(results(db, "q", "v")) == 2 * ROWS)
         wait_for(lambda: len(results(db, "r", "w")) == 2 * ROWS - 10)
@@ -126,3 +128,26 @@ def test_a_query_is_replaced_and_renamed_while_it_runs(
         assert db.log_of("A") != db.log_of("B")
         db.execute("CREATE QUERY again AS SELECT v FROM B FROM START")
         wait_for(lambda: len(results(db, "again", "v")) == 3 * ROWS)
+
+
+def test_tables_and_views_get_other_names(spark: SparkSession, tmp_path: Path) -> None:
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        db.execute("CREATE TABLE Rooms (name STRING, area DOUBLE)")
+        db.execute("INSERT INTO Rooms VALUES ('hall', 23.5), ('store', 4.0)")
+        db.execute("CREATE VIEW Large AS SELECT name FROM Rooms WHERE area > 10")
+        with pytest.raises(SqlError, match="Rooms is read under this name by view Large"):
+            db.execute("ALTER TABLE Rooms RENAME TO Halls")
+        with pytest.raises(SqlError, match="there is a table Rooms already"):
+            db.execute("ALTER VIEW Large RENAME TO Rooms")
+        assert db.execute("ALTER VIEW Large RENAME TO Big").message == "view Large is now Big"
+        assert [tuple(one) for one in db.sql("SELECT * FROM Big").collect()] == [("hall",)]
+        db.execute("DROP VIEW Big")
+        assert db.execute("ALTER TABLE rooms RENAME TO Halls").message == "table Rooms is now Halls"
+        with pytest.raises(SqlError, match="Halls is a table, not a view"):
+            db.execute("ALTER VIEW Halls RENAME TO Large")
+        db.execute("CREATE TABLE Rooms (name STRING)")  # the name is free
+        db.execute("INSERT INTO Rooms VALUES ('cellar')")
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        found = db.sql("SELECT name, area FROM Halls").collect()
+        assert sorted(map(tuple, found)) == [("hall", 23.5), ("store", 4.0)]
+        assert [tuple(one) for one in db.sql("SELECT * FROM Rooms").collect()] == [("cellar",)]

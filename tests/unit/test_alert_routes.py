@@ -54,6 +54,9 @@ def test_alerts_and_their_history(tmp_path: Path) -> None:
         ("CREATE ALERT a ON q WHEN v > 5", Scope.WRITE),
         ("ALTER ALERT a SET (silence = '1 h')", Scope.WRITE),
         ("DROP ALERT a", Scope.WRITE),
+        ("ALTER TABLE t RENAME TO u", Scope.WRITE),
+        ("ALTER VIEW v RENAME TO w", Scope.WRITE),
+        ("ALTER STREAM s RENAME TO r", Scope.ADMIN),
         ("CREATE ALERT a ON q WHEN v > 5 DELIVER TO webhook WITH (url = 'x')", Scope.ADMIN),
     ],
 )

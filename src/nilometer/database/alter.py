@@ -40,7 +40,7 @@ def alter_stream(statement: AlterStream, home: Home, queries: RunningQueries) ->
 
 
 def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
-    """Give a stream, a sensor table or a query another name."""
+    """Give a stream, a table, a view or a query another name."""
     kind, to = statement.kind, statement.to
     with placed(statement.place):
         name = home.catalog.require(statement.name, kind).name
@@ -48,6 +48,8 @@ def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
         with placed(statement.to_place):
             if kind is Kind.QUERY:
                 queries.rename(name, to)
+            elif kind in (Kind.TABLE, Kind.VIEW):
+                home.catalog.rename(kind, name, to)
             else:
                 before = home.catalog.require_declaration(name)
                 home.catalog.rename(kind, name, to)

@@ -320,7 +320,7 @@ class AlterStream:
 
 @dataclass(frozen=True)
 class Rename:
-    """ALTER STREAM | SENSOR TABLE | QUERY name RENAME TO name."""
+    """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY name RENAME TO name."""
 
     kind: Kind
     name: str

@@ -1,4 +1,4 @@
-"""ALTER STREAM, SENSOR TABLE, QUERY and ALERT."""
+"""ALTER STREAM, SENSOR TABLE, TABLE, VIEW, QUERY and ALERT."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from nilometer.sql.ddl.statement_reader import StatementReader
 Altered = AlterQuery | AlterAlert | AlterStream | Rename
 
 _ALTER: Final = (
-    "write ALTER STREAM s, ALTER SENSOR TABLE s, ALTER QUERY q or ALTER ALERT a, and what is to "
-    "change"
+    "write ALTER STREAM s, ALTER SENSOR TABLE s, ALTER TABLE t, ALTER VIEW v, ALTER QUERY q or "
+    "ALTER ALERT a, and what is to change"
 )
 _QUERY: Final = "write ALTER QUERY q SET (results = '2GB')"
-_KINDS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
+_KINDS: Final = (
+    *(Kind.STREAM, Kind.SENSOR_TABLE, Kind.TABLE, Kind.VIEW),
+    *(Kind.QUERY, Kind.ALERT),
+)
 _CHANGES: Final = {
     Kind.STREAM: (
         "write ALTER STREAM s SET (idle = '30s'), ADD COLUMN c DOUBLE, RENAME COLUMN c TO d, "
@@ -39,13 +42,18 @@ _CHANGES: Final = {
         "write ALTER SENSOR TABLE s SET (idle = '30s'), ADD COLUMN floor INT, "
         "ADD COLUMN reading.c DOUBLE, RENAME COLUMN c TO d, DROP COLUMN c or RENAME TO n"
     ),
+    Kind.TABLE: (
+        "write ALTER TABLE t RENAME TO n; for other columns, CREATE TABLE another one and INSERT "
+        "the rows there"
+    ),
+    Kind.VIEW: "write ALTER VIEW v RENAME TO n, or CREATE OR REPLACE VIEW v AS SELECT …",
     Kind.ALERT: "write ALTER ALERT a SET (silence = '1 hour')",
     Kind.QUERY: f"{_QUERY} or ALTER QUERY q RENAME TO n",
 }
 
 
 def read_alter(reader: StatementReader) -> Altered:
-    """ALTER STREAM | SENSOR TABLE | QUERY | ALERT name, and what is to change."""
+    """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY | ALERT name, and what is to change."""
     reader.take("ALTER")
     kind = next((kind for kind in _KINDS if reader.take(*kind.split())), None)
     if kind is None:
@@ -58,6 +66,8 @@ def read_alter(reader: StatementReader) -> Altered:
     elif reader.take("RENAME", "TO"):
         to, to_place = reader.name("the new name", hint)
         found = Rename(kind, name, to, place, to_place)
+    elif kind in (Kind.TABLE, Kind.VIEW):
+        reader.refuse(f"only the name of a {kind.lower()} can be altered", hint=hint)
     elif kind is Kind.QUERY:
         reader.expect("SET", "SET and the options, or RENAME TO", hint)
         found = AlterQuery(name, read_placed_options(reader, "SET", _QUERY), place)
