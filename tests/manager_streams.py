@@ -66,7 +66,7 @@ class Lines:
         return self.lines.setdefault(address, Line())
 
     def find(self, name: str) -> Callable[[], Any]:
-        kinds = {"pushed": AsyncLine, "plain": PlainLine, "hasty": HastyLine}
+        kinds = {"pushed": AsyncLine, "plain": PlainLine, "hasty": HastyLine, "asked": AskedLine}
         return partial(kinds[name], self)
 
     @property
@@ -126,6 +126,12 @@ class HastyLine(AsyncLine):
     """One that cannot wait."""
 
     can_wait = False
+
+
+class AskedLine(AsyncLine):
+    """One that is asked every so often: nobody knows whether it is there before it answers."""
+
+    every = 1.0
 
 
 class PlainLine(_Listener):

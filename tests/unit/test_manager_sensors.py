@@ -61,6 +61,24 @@ def test_a_sensor_is_reached_again_and_again(site: Site, caplog: pytest.LogCaptu
     assert told == ["sensor_lost", "sensor_regained"] * 3
 
 
+def test_a_sensor_that_is_asked_is_there_when_it_answers(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "nilometer.sensors")
+    line = site.lines["a0"]
+    with running(site, stream("asked")) as manager:
+        site.read("S")
+        line.say(*(ConnectionError("nobody there") for _ in range(3)))
+        wait_for(lambda: line.opened == 4)
+        wait_for(lambda: manager.status("S")[0].errors == 3)
+        wait_for(lambda: manager.status("S")[0].state is SensorState.OPENING)
+        assert [event_of(one) for one in caplog.records] == ["sensor_lost"]
+        line.say(1.0)
+        wait_for(lambda: values(site) == [1.0])
+        assert manager.status("S")[0].state is SensorState.CONNECTED
+    assert [event_of(one) for one in caplog.records] == ["sensor_lost", "sensor_regained"]
+
+
 @pytest.mark.parametrize("kind", ["pushed", "plain"])
 def test_a_sensor_that_ends_is_not_reached_again(site: Site, kind: str) -> None:
     with running(site, stream(kind)) as manager:

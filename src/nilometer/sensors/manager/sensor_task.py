@@ -57,6 +57,7 @@ class SensorTask:
         self._pauses = False
         self._failure: str | None = None
         self._told_lost = False
+        self._is_there = False
         self._task = asyncio.create_task(self._run())
 
     async def stop(self, *, pause: bool) -> None:
@@ -125,13 +126,21 @@ class SensorTask:
             await calls.call("init_stream", self._address())
             is_open = True
             self.record.can_wait = calls.stream.can_wait
-            self._told_lost = self._told_lost and tell_regained(self.record)
-            self.record.gaps.ask(getattr(calls.stream, "every", 0.0))
-            self._to(SensorState.CONNECTED)
+            every = getattr(calls.stream, "every", 0.0)
+            self.record.gaps.ask(every)
+            self._is_there = False
+            if not every:  # a sensor that is asked is there once it has answered
+                self._found()
             while not await self._read_once(calls):
                 pass
         finally:
             await self._leave(calls, is_open)
+
+    def _found(self) -> None:
+        """The sensor is there, maybe again."""
+        self._is_there = True
+        self._told_lost = self._told_lost and tell_regained(self.record)
+        self._to(SensorState.CONNECTED)
 
     async def _read_once(self, calls: StreamCalls) -> bool:
         """Take what comes next; whether the sensor has ended."""
@@ -141,6 +150,8 @@ class SensorTask:
             found = await calls.call("read_stream")
         except BadReadingError as error:
             found = [error]
+        if not self._is_there:
+            self._found()
         status = self._take(found)
         self._wait = self._settings.first_wait
         if status is Status.NO_VALUE and not calls.is_async("read_stream"):
