@@ -30,7 +30,7 @@ from nilometer.commands import follow_results
 from nilometer.commands.arrow_answer import ArrowAnswer
 from nilometer.commands.options import Format
 from nilometer.commands.server_access import Server
-from nilometer.commands.shell.catalog import Listed, Names, list_all, state_of
+from nilometer.commands.shell.catalog import Listed, Names, as_table, list_all, state_of
 from nilometer.commands.shell.completion import StatementCompleter
 from nilometer.commands.shell.display import Display, new_console
 from nilometer.commands.shell.interrupts import GivenUpError, run_until_interrupted
@@ -120,6 +120,8 @@ def test_what_there_is(typed: Typed, asked: Asked) -> None:
     listed = typed.run("\\d")
     assert [line.split()[0] for line in listed.splitlines()[2:]] == ["Rooms", "T", "hot", "3"]
     assert "reading" in typed.run("\\d Rooms")
+    long = as_table([Listed("q", "query", "running: SELECT a FROM S" + " " * 200)])
+    assert len(long["about"][0].as_py()) == 50  # a list that fits on a screen
     doing = {"sensors": 3, "connected": 2, "readers": 1, "rows": 7, "stored_bytes": 10**6}
     more = {"watermark": datetime(2026, 1, 31, tzinfo=UTC), "held_by": "x\x1b", "full": True}
     place = SimpleNamespace(look=lambda _: pa.Table.from_pylist([{"name": "A", **doing, **more}]))

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from nilometer.database.home import Home
-from nilometer.database.storage_watch import StorageWatch
+from nilometer.database.storage_watch import StorageFound, StorageWatch
 from nilometer.log.growth import DAY, Growth, LogUse, seconds_until_full
 from nilometer.log.options import LogOptions
 from nilometer.log.writer import LogWriter
@@ -105,3 +105,18 @@ def test_little_room_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert first["bytes_per_day"] > 100_000
     assert first["full_in"] is not None
     assert rows.to_pylist()[-1]["name"] == "(disk)"
+
+
+def test_the_growth_of_all_logs_agrees_with_when_the_disk_is_full() -> None:
+    passing = LogUse("S", "stream", 1_000, None, 0, 500.0)  # what was read is deleted
+    daily = LogUse("q", "query", 0, None, DAY, 2.0)
+    kept = LogUse("r", "query", 0, None, FOREVER, 10.0)
+    free = 10 * 86_400 * 100 + 2 * 86_400  # a hundred days of one, and a day of the other
+    left = seconds_until_full((passing, daily, kept), free)
+    assert left == 100 * 86_400
+    found = StorageFound((passing, daily, kept), free, left)
+    assert found.bytes_per_day == free // 100
+    assert StorageFound((passing, daily), free, None).bytes_per_day == 2 * 86_400
+    assert StorageFound((passing,), free, None).bytes_per_day == 0
+    unseen = LogUse("S", "stream", 1_000, None, 0, None)
+    assert StorageFound((unseen,), free, None).bytes_per_day is None

@@ -60,9 +60,22 @@ class TakeRows:
 
     def cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The text of rows, no value longer than a table shows."""
-        texts = [text_values(column) for column in batch.columns]
+        texts = [_shown_text(column) for column in batch.columns]
         columns = [pc.utf8_slice_codeunits(column, 0, self.characters) for column in texts]
         return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def _shown_text(column: pa.Array) -> pa.Array:
+    """The text of a column for people: a length of time is hours, minutes and seconds.
+
+    >>> _shown_text(pa.array([464_163, 90_000_000, None], pa.duration("us"))).to_pylist()
+    ['0:00:00.464', '0:01:30', None]
+    """
+    if not pat.is_duration(column.type):
+        return text_values(column)
+    lengths = column.cast(pa.duration("ms"), safe=False).to_pylist()
+    texts = (None if one is None else str(one).removesuffix("000") for one in lengths)
+    return pa.array(texts, pa.string())
 
 
 def lines_of(

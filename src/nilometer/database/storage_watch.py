@@ -18,7 +18,7 @@ from nilometer.log.growth import Growth, LogUse, seconds_until_full
 from nilometer.log.location import storage_at
 from nilometer.log.published import stored_bytes
 from nilometer.log.reader import LogReader
-from nilometer.model.time import FOREVER, format_duration
+from nilometer.model.time import FOREVER, duration_words
 from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.sensors.log_options import read_stream_options
 
@@ -53,6 +53,18 @@ class StorageFound:
     free: int | None = None
     seconds_left: float | None = None
     """Until the disk is full; None: never as it goes at present, or not known yet."""
+
+    @property
+    def bytes_per_day(self) -> int | None:
+        """How many bytes more there are each day: on average until the disk is full, or tomorrow.
+
+        A log that deletes as much as it gets does not grow, whatever it gets. None: not known yet.
+        """
+        if all(one.rate is None for one in self.logs):
+            return None
+        if self.seconds_left and self.free is not None:
+            return int(self.free * SOON / self.seconds_left)
+        return int(sum(min((one.rate or 0.0) * SOON, one.most - one.bytes) for one in self.logs))
 
 
 class StorageWatch:
@@ -92,7 +104,7 @@ class StorageWatch:
         """SHOW STORAGE: every log, and then the disk."""
         found = self.look()
         rows = [_row(one) for one in sorted(found.logs, key=lambda one: -one.bytes)]
-        used, daily = sum(one.bytes for one in found.logs), _daily(found.logs)
+        used, daily = sum(one.bytes for one in found.logs), found.bytes_per_day
         limit = None if found.free is None else used + found.free
         rows.append((_ALL, None, used, limit, None, daily, _shown(found.seconds_left)))
         columns = [
@@ -149,13 +161,20 @@ class StorageWatch:
 
 
 def _row(one: LogUse) -> tuple[object, ...]:
-    history = "forever" if one.history >= FOREVER else format_duration(one.history)
     daily = None if one.rate is None else int(one.rate * 86_400)
-    return (one.name, one.kind, one.bytes, one.limit, history, daily, _shown(one.seconds_left))
+    left = _shown(one.seconds_left)
+    return (one.name, one.kind, one.bytes, one.limit, _history(one.history), daily, left)
 
 
-def _daily(uses: tuple[LogUse, ...]) -> int:
-    return int(sum(one.rate or 0.0 for one in uses) * 86_400)
+def _history(length: int) -> str:
+    """For how long rows are kept, in words.
+
+    >>> _history(0), _history(86_400_000_000), _history(FOREVER)
+    ('until read', '1 day', 'forever')
+    """
+    if length >= FOREVER:
+        return "forever"
+    return duration_words(length) if length else "until read"
 
 
 def _shown(seconds: float | None) -> str | None:

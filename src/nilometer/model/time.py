@@ -126,6 +126,20 @@ def format_duration(microseconds: int) -> str:
     raise AssertionError("every integer is a multiple of one")
 
 
+def duration_words(microseconds: int) -> str:
+    """A duration as people write it, exact, and as statements take it.
+
+    >>> duration_words(86_400_000_000), duration_words(5_400_000_000), duration_words(1_500_000)
+    ('1 day', '90 minutes', '1500 ms')
+    """
+    for unit in ("day", "hour", "minute", "second"):
+        many, rest = divmod(microseconds, _UNITS[unit])
+        if not rest:
+            return f"{many} {unit}{'' if many == 1 else 's'}"
+    many, rest = divmod(microseconds, _UNITS["ms"])
+    return f"{many} ms" if not rest else f"{microseconds} us"
+
+
 def format_instant(microseconds: int) -> str:
     """An instant as text in UTC, to the microsecond.
 

@@ -22,6 +22,8 @@ _LISTS: Final = {
     "view": "SHOW VIEWS",
     "query": "SHOW QUERIES",
 }
+_LONGEST: Final = 50
+"""So many characters are told about each, so that all of them fit on a screen: \\d name has all."""
 _PLURALS: Final = {"query": "queries"}
 
 
@@ -67,9 +69,13 @@ def as_table(listed: list[Listed]) -> pa.Table:
     columns = {
         "name": [one.name for one in listed],
         "kind": [one.kind for one in listed],
-        "about": [one.about for one in listed],
+        "about": [None if one.about is None else _cut(one.about) for one in listed],
     }
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def counted_kinds(listed: list[Listed]) -> str:

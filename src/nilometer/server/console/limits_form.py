@@ -9,7 +9,7 @@ from nicegui import ui
 
 from nilometer.database.limits import shown_size
 from nilometer.database.query_status import OnError, QueryStatus
-from nilometer.model.time import format_duration
+from nilometer.model.time import duration_words
 from nilometer.server.console.access import Console
 from nilometer.server.console.form_dialog import FormDialog
 from nilometer.server.console.form_statements import alter_limits
@@ -26,7 +26,7 @@ def limits_as_text(status: QueryStatus) -> dict[str, str]:
     return {
         "results": "" if limits.results is None else shown_size(limits.results),
         "state": "" if limits.state is None else shown_size(limits.state),
-        "history": "" if limits.history is None else format_duration(limits.history),
+        "history": "" if limits.history is None else duration_words(limits.history),
         "on_error": (limits.on_error or OnError.SKIP).value,
     }
 

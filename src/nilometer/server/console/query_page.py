@@ -12,6 +12,7 @@ from nilometer.database.query_status import OnError, QueryLimits, QueryStatus
 from nilometer.errors import NilometerError, NotFoundError
 from nilometer.log.clock import now_micros
 from nilometer.model.dashboard import SourceKind
+from nilometer.model.time import duration_words
 from nilometer.server.console.access import Console
 from nilometer.server.console.address_state import keep_in_address, known_or
 from nilometer.server.console.advice import Advice, advise, left_out
@@ -32,7 +33,7 @@ from nilometer.server.console.query_list import (
     query_problem,
 )
 from nilometer.server.console.styles import add_styles
-from nilometer.server.console.wording import instant_words, length_words
+from nilometer.server.console.wording import instant_words
 from nilometer.server.scopes import Scope
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.query_text import names_read
@@ -206,7 +207,7 @@ def _limits(limits: QueryLimits) -> list[str]:
     if limits.state is not None:
         told.append(f"at most {shown_size(limits.state)} of state")
     if limits.history is not None:
-        told.append(f"results are kept for {length_words(limits.history)}")
+        told.append(f"results are kept for {duration_words(limits.history)}")
     if limits.on_error is OnError.STOP:
         told.append("a row that cannot be computed stops it")
     return told or ["no limits"]
