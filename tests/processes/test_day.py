@@ -115,7 +115,7 @@ def test_a_day_in_the_life_of_a_database(day: Day, tmp_path: Path) -> None:
 
 def make(day: Day, server: ServerAtWork) -> None:
     server.sql(
-        "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM mqtt "
+        "CREATE STREAM S (n BIGINT, EVERY 1 DAY, HISTORY FOREVER) FROM mqtt "
         f"WITH (address = '{day.address}', qos = 1)"
     )
     server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
