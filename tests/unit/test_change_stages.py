@@ -120,10 +120,8 @@ def test_what_ends_after_the_year_9999_never_ends(execution: str) -> None:
     db.create_stream("A", rows, time="ts")
     statement = f"SELECT k, COUNT(*) AS n FROM A {W} GROUP BY k"
     assert db.sql(statement).column("_diff").to_pylist() == [1]
-    pipeline = db.pipeline(statement, execution=execution)
-    pipeline.push("A", rows)
-    pipeline.run()
-    assert pipeline.finish().column("_diff").to_pylist() == [1]
+    query = db.query(statement)
+    assert query.feed({"A": rows.to_batches()[0]}).num_rows == 0  # another may have that time, too
 
 
 def idle_database(idle: dict[str, int]) -> LocalDatabase:
