@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import Final
+
+import duckdb
 
 _WANTED: Final = (
     "reflect('java.lang.System','getProperty','user.dir')",
@@ -21,6 +26,32 @@ _WANTED: Final = (
     "xpath_string('<a/>', 'a')",
 )
 """What must never be called, read or told."""
+_WANTED_OF_THE_PAST: Final = (
+    "(SELECT content FROM read_text('/etc/passwd'))",
+    "(SELECT max(content) FROM read_blob('/etc/passwd'))",
+    "(SELECT count(*) FROM '/etc/passwd')",
+    '(SELECT count(*) FROM "/etc/passwd.csv")',
+    "(FROM glob('/*'))",
+    "(TABLE duckdb_settings)",
+    "(SELECT count(*) FROM duckdb_settings())",
+    "(SELECT sql FROM sqlite_master)",
+    "(SELECT count(*) FROM information_schema.tables)",
+    "getenv('HOME')",
+    "current_setting('home_directory')",
+    "system.main.getenv('HOME')",
+    "\"getenv\"('HOME')",
+    "getvariable('x')",
+    "write_log('x')",
+    "sleep_ms(100000)",
+    "repeat('x', 2000000000)",
+    "lpad('x', 2000000000, 'y')",
+    "(SELECT * FROM query('SELECT 1'))",
+    "(SELECT count(*) FROM pragma_database_list())",
+    "(SELECT count(*) FROM sniff_csv('/etc/passwd'))",
+    "'/etc/passwd'.read_text()",
+)
+"""The same of what DuckDB has."""
+_STATEMENTS: Final = ("ATTACH '/tmp/x'", "COPY R0 TO '/tmp/x'", "INSTALL httpfs", "SET threads = 9")
 _BREAKS: Final = (
     *("{}", "'{}", "{}'", "' || {} || '", "\\' || {} || \\'", "'' || {} || ''", "\\\\' || {} || '"),
     *("day FROM current_date()), {}, extract(day", "day' FROM current_date()), {}, extract('day"),
@@ -110,10 +141,55 @@ _PLACES: Final = (
 """Statements with a place for a string, a name, or anything."""
 
 
-def hostile_statement(chance: random.Random) -> str:
+_CALLED_OF_THE_PAST: Final = frozenset(
+    {
+        *("read_text", "read_blob", "glob", "getenv", "current_setting", "getvariable", "query"),
+        *("write_log", "sleep_ms", "repeat", "lpad", "duckdb_settings", "sniff_csv"),
+        *("pragma_database_list", "read_csv", "read_csv_auto", "parquet_scan", "query_table"),
+    }
+)
+"""Functions of DuckDB that no question may call."""
+
+
+def hostile_question(chance: random.Random) -> str:
+    """A statement that wants what DuckDB has, by all that breaks out of ours."""
+    wanted = (*_WANTED_OF_THE_PAST, *_STATEMENTS, *_WANTED)
+    return hostile_statement(chance, wanted)
+
+
+def hostile_condition(chance: random.Random) -> str:
+    """The same for what stands after WHEN."""
+    text = chance.choice(_BREAKS).format(chance.choice(_WANTED_OF_THE_PAST))
+    form = chance.choice(("{}", "A.k = {}", "k > 1 AND {}", "s = '{}'", "s LIKE '{}'", "`{}` > 1"))
+    return form.replace("{}", text).replace("A.k", "k")
+
+
+def require_harmless(sql: str, tables: Collection[str]) -> None:
+    """Refuse a question that names what it must not; judged by DuckDB's own words and tables."""
+    (statement,) = duckdb.extract_statements(sql)
+    assert statement.type == duckdb.StatementType.SELECT, sql
+    content, words = sql.encode(), duckdb.tokenize(sql)
+    ends = [at for at, _ in words[1:]] + [len(content)]
+    parts = [content[at:end].decode().strip() for (at, _), end in zip(words, ends, strict=True)]
+    for word, after in pairwise([*parts, ""]):
+        called = word.strip('"').lower()
+        assert not (after.startswith("(") and called in _CALLED_OF_THE_PAST), sql
+    try:
+        read = _bare().get_table_names(sql)
+    except duckdb.Error:  # what DuckDB cannot understand it does not run
+        return
+    assert {one.lower() for one in read} <= {one.lower() for one in tables}, sql
+
+
+@cache
+def _bare() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def hostile_statement(chance: random.Random, wanted: Sequence[str] = _WANTED) -> str:
     """One of very many."""
     kind, statement = chance.choice(_PLACES)
-    text = chance.choice(_BREAKS).format(chance.choice(_WANTED))
+    text = chance.choice(_BREAKS).format(chance.choice(wanted))
     if chance.random() < 0.2:
         text = chance.choice(_BREAKS).format(text)
     if chance.random() < 0.1:

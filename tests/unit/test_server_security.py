@@ -498,6 +498,22 @@ def test_a_token_has_its_share_of_queries(tmp_path: Path) -> None:
             assert server.sql(f"CREATE QUERY a{number} AS SELECT v FROM T", "admin").is_success
 
 
+def test_alerts_and_dashboards_are_bounded(tmp_path: Path) -> None:
+    settings = ServerSettings(max_alerts=2, max_dashboards=1)
+    with served(tmp_path, settings) as server:
+        server.database.watched = [None, None]
+        answer = server.sql("CREATE ALERT a ON s WHEN v > 1", "write")
+        assert answer.status_code == 429
+        assert error_of(answer)["message"] == "there are 2 alerts already"
+        assert server.sql("CREATE ALERT a ON s WHEN v > 1", "admin").status_code != 429
+        body = {"title": "x", "panels": []}
+        found = [
+            server.ask("PUT", f"/dashboards/{name}", scope, json=body).status_code
+            for name, scope in (("a", "write"), ("A", "write"), ("b", "write"), ("b", "admin"))
+        ]
+        assert found == [200, 200, 429, 200]
+
+
 def test_a_token_has_its_share_of_statements_and_followers() -> None:
     shares = Shares(1, "statements of one token run or wait")
     with shares.one("a"), shares.one("b"):

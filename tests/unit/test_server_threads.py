@@ -28,7 +28,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 def test_who_asked_is_told_in_time_whatever_the_statement_does(gate: threading.Event) -> None:
     async def ask() -> None:
-        threads = Threads(8, 0.1)
+        threads = Threads(8, 0.1, 100)
         for work in (threads.select, threads.plan):
             with pytest.raises(TimeLimitError, match="took too long"):
                 await work(lambda: gate.wait(LONG))
@@ -51,7 +51,7 @@ def test_who_waits_in_vain_is_told_to_come_again(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask() -> None:
-        threads = Threads(5, LONG)
+        threads = Threads(5, LONG, 100)
         began: list[bool] = []
 
         def work() -> None:

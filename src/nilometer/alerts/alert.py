@@ -19,7 +19,7 @@ from nilometer.log.clock import now_micros
 from nilometer.model.events import event
 from nilometer.model.names import count
 from nilometer.model.time import format_duration
-from nilometer.past.sandbox import Sandbox
+from nilometer.past.guarded import AnySandbox
 
 _LOG: Final = logging.getLogger("nilometer.alerts")
 LOOK_SECONDS: Final = 1.0
@@ -38,7 +38,7 @@ class Alert:
         definition: AlertDefinition,
         location: str,
         source_of: Callable[[str], str],
-        sandbox: Callable[[], Sandbox],
+        sandbox: Callable[[], AnySandbox],
         silenced_until: int | None = None,
         clock: Callable[[], int] = now_micros,
     ) -> None:

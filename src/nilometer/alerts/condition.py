@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from nilometer.alerts.definition import AlertDefinition
 from nilometer.errors import SqlError, SqlSyntaxError, SqlTypeError, TimeLimitError, TooLargeError
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.model.names import find_column
 from nilometer.past.ask import prepare_question
+from nilometer.past.guarded import AnySandbox
 from nilometer.past.question import goes_on
-from nilometer.past.sandbox import AnswerLimits, Sandbox
+from nilometer.past.sandbox import AnswerLimits
+from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.past.stored import FixedTable
 
 _DIALECT: Final = "spark"
@@ -45,7 +46,7 @@ class Signs:
 class Condition:
     """WHEN, and CLEAR WHEN, of one alert over rows of one schema."""
 
-    def __init__(self, sandbox: Sandbox, alert: AlertDefinition, schema: pa.Schema) -> None:
+    def __init__(self, sandbox: AnySandbox, alert: AlertDefinition, schema: pa.Schema) -> None:
         """Refuses what cannot be evaluated over such rows."""
         self._sandbox = sandbox
         self.schema = schema
@@ -117,12 +118,8 @@ class Condition:
 
 def read_condition(text: str) -> exp.Expr:
     """The condition that a text is: one about a single row."""
-    try:
+    with sqlglot_errors("cannot read the condition", SqlSyntaxError, _EXAMPLE):
         tree: Any = sqlglot.parse_one(f"SELECT {text}", read=_DIALECT)
-    except (SqlglotError, RecursionError) as error:
-        raise SqlSyntaxError(
-            "cannot read the condition", detail=str(error).split("\n")[0], hint=_EXAMPLE
-        ) from None
     is_plain = isinstance(tree, exp.Select) and len(tree.expressions) == 1
     others = [key for key, one in tree.args.items() if one and key != "expressions"]
     if not is_plain or others or isinstance(tree.expressions[0], exp.Alias | exp.Star):

@@ -27,7 +27,7 @@ from nilometer.log.registrations import forget
 from nilometer.model.names import nearest
 from nilometer.model.options import Option, OptionError, read_options, whole
 from nilometer.model.time import FOREVER, format_instant, parse_duration
-from nilometer.past.sandbox import Sandbox
+from nilometer.past.guarded import GuardedSandbox
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_alerts import StoredAlert
@@ -64,7 +64,7 @@ class Alerts:
         self._rest: dict[str, float] = {}
         """Until when, by the monotonic clock, alerts are left alone."""
         self._changing = threading.RLock()
-        self._sandbox: Sandbox | None = None
+        self._sandbox: GuardedSandbox | None = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
 
@@ -219,10 +219,10 @@ class Alerts:
                 hint=f"if it is a query, start it: START QUERY {source}",
             ) from None
 
-    def _shared_sandbox(self) -> Sandbox:
+    def _shared_sandbox(self) -> GuardedSandbox:
         with self._changing:
             if self._sandbox is None:
-                self._sandbox = Sandbox(MEMORY)
+                self._sandbox = GuardedSandbox(MEMORY)
             return self._sandbox
 
     def _start(self, kept: StoredAlert) -> None:

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from nilometer.database.home import Home
 from nilometer.database.known import CHANGELOG
@@ -29,23 +28,31 @@ from nilometer.model.names import nearest
 from nilometer.model.time import format_instant
 from nilometer.past.ask import ask, prepare_question
 from nilometer.past.downsample import RowSource
+from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import Bounds, TableUse, goes_on
-from nilometer.past.sandbox import AnswerLimits, Cancelling, Sandbox
+from nilometer.past.sandbox import AnswerLimits, Cancelling
+from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.past.stored import ChangingTable, FixedTable, LogTable, StoredTable
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.query_text import Statement, names_read
 from nilometer.sql.statements import read_query
 
-MEMORY: Final = 1 << 30
-"""Bytes that all questions about the past may use together."""
+MEMORY: Final = 512 << 20
+"""Bytes that a question about the past may use; four of them are answered at one time."""
 OURS: Final = "spark"
 """The dialect in which our statements are written, but for what is about streams."""
 _EXPLAIN: Final = re.compile(
     r"^\s*EXPLAIN(\s+FORMAT\s*=?\s*\w+|\s+\(\s*FORMAT\s+\w+\s*\))?\s", re.I
 )
 _MOST_VIEWS: Final = 30
+_MOST_READS: Final = 300
+"""So often may a query read views, those that they read counted as well."""
 _ASKED: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.TABLE, Kind.QUERY, Kind.ALERT)
+
+
+StoredRelations: TypeAlias = Mapping[str, tuple[str, list[tuple[str, pa.DataType]]]]
+"""Columns by the name of a table or view, each with the kind of relation: r or v."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Past:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._lock = threading.Lock()
-        self._sandbox: Sandbox | None = None
+        self._sandbox: GuardedSandbox | None = None
 
     def is_asked(self, statement: Statement) -> bool:
         """Whether a statement asks for rows that are stored, and does not go on."""
@@ -138,10 +145,10 @@ class Past:
             )
         return "\n".join(lines)
 
-    def columns(self) -> dict[str, tuple[str, list[tuple[str, pa.DataType]]]]:
-        """The columns of all tables, by name, each with its kind: r is a table, v a view."""
+    def columns(self) -> StoredRelations:
+        """The columns of all tables and views."""
         tables = StoredTables(self._home)
-        found = {}
+        found: dict[str, tuple[str, list[tuple[str, pa.DataType]]]] = {}
         for name in tables:
             with suppress(NilometerError):  # it is gone, or was never started
                 schema = tables[name].schema
@@ -186,11 +193,11 @@ class Past:
         return RowSource(found, schema, table.columns.time, named)
 
     @property
-    def sandbox(self) -> Sandbox:
+    def sandbox(self) -> GuardedSandbox:
         """Where questions are answered; made when the first comes."""
         with self._lock:
             if self._sandbox is None:
-                self._sandbox = Sandbox(MEMORY)
+                self._sandbox = GuardedSandbox(MEMORY)
             return self._sandbox
 
     def close(self) -> None:
@@ -201,10 +208,17 @@ class Past:
     def _with_views(self, tree: exp.Query) -> exp.Query:
         """The query with the texts of views in their places."""
         views = {one.name.lower(): one.text for one in self._home.catalog.views()}
+        reads = 0
         for _ in range(_MOST_VIEWS):
             found = [one for one in tree.find_all(exp.Table) if one.name.lower() in views]
             if not found:
                 return tree
+            reads += len(found)
+            if reads > _MOST_READS:
+                raise SqlError(
+                    "the query reads views too often",
+                    detail=f"more than {_MOST_READS} times, by way of other views as well",
+                )
             for entry in found:
                 inner = exp.Subquery(this=_parse(views[entry.name.lower()]))
                 alias = entry.alias or entry.name
@@ -258,10 +272,8 @@ def parse_past(sql: str, values: Mapping[str, object] | None) -> exp.Query:
 
 
 def _parse(sql: str) -> exp.Query:
-    try:
+    with sqlglot_errors("cannot read the query", SqlSyntaxError):
         tree = sqlglot.parse_one(sql, read=OURS)
-    except SqlglotError as error:
-        raise SqlSyntaxError("cannot read the query", detail=str(error).split("\n")[0]) from None
     if not isinstance(tree, exp.Query):
         raise SqlSyntaxError("expected a query", hint="write SELECT … FROM …")
     return tree

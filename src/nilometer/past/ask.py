@@ -11,8 +11,9 @@ from sqlglot import exp
 
 from nilometer.errors import SqlError, UnknownNameError
 from nilometer.model.names import nearest
+from nilometer.past.guarded import AnySandbox
 from nilometer.past.question import PastQuestion, StoredColumns, read_question
-from nilometer.past.sandbox import AnswerLimits, Cancelling, Sandbox
+from nilometer.past.sandbox import AnswerLimits, Cancelling
 from nilometer.past.stored import StoredTable
 
 _NO_COLUMN: Final = re.compile(r'column "?([^"\s]+)"? (?:was )?not found', re.I)
@@ -35,7 +36,7 @@ class _Known(Mapping[str, StoredColumns]):
 
 
 def prepare_question(
-    sandbox: Sandbox, tree: exp.Query, sql: str, tables: Mapping[str, StoredTable]
+    sandbox: AnySandbox, tree: exp.Query, sql: str, tables: Mapping[str, StoredTable]
 ) -> PastQuestion:
     """How a query is asked of these tables; it is refused here if it may not be."""
     question = read_question(tree, sql, _Known(tables), sandbox.value)
@@ -63,7 +64,7 @@ def _kinder(error: SqlError, question: PastQuestion, tables: Mapping[str, pa.Tab
 
 
 def ask(
-    sandbox: Sandbox,
+    sandbox: AnySandbox,
     question: PastQuestion,
     tables: Mapping[str, StoredTable],
     limits: AnswerLimits | None = None,

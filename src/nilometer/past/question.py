@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.errors import ErrorLevel
 
 from nilometer.errors import Place, SqlError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.model.time import format_instant, read_instant
+from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.dialect import Emit, FromStart, PairWindowNode, StreamWindow, WindowClause
 from nilometer.sql.match_parser import MatchCall
@@ -98,10 +99,8 @@ def read_question(
         before = uses.get(name)
         uses[name] = needs if before is None else _both(before, needs)
         _rename(entry, name)
-    try:
+    with sqlglot_errors("this cannot be asked of the past"):
         text = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
-    except SqlglotError as error:
-        raise SqlError("this cannot be asked of the past", detail=str(error)) from None
     return PastQuestion(text, uses, places)
 
 
@@ -194,7 +193,9 @@ def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
     """The instant that an expression without columns is."""
     if any(isinstance(one, exp.Column | exp.Query) for one in tree.walk()):
         return None
-    found = value(f"CAST({tree.sql(dialect='duckdb', comments=False)} AS TIMESTAMPTZ)")
+    with sqlglot_errors("this cannot be asked of the past"):
+        text = tree.sql(dialect="duckdb", comments=False)
+    found = value(f"CAST({text} AS TIMESTAMPTZ)")
     if isinstance(found, datetime):
         return read_instant(found)
     return None

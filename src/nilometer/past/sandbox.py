@@ -2,6 +2,7 @@
 
 It has no files, no network, no extensions and no variables of Python's. A statement is checked as
 DuckDB itself has parsed it: one query, the given tables, functions that are known to be harmless.
+How long these take, and how much memory, cannot be known before: `guarded` bounds that.
 """
 
 from __future__ import annotations
@@ -155,10 +156,7 @@ class Sandbox:
                 return pa.Table.from_batches(_first(reader, limits), reader.schema)
             except Exception:
                 if late.is_set():
-                    raise TimeLimitError(
-                        f"the query took longer than {seconds:.0f} s",
-                        hint="ask for a shorter range of time, or keep it as a query",
-                    ) from None
+                    raise took_too_long(seconds) from None
                 raise
             finally:
                 if timer is not None:
@@ -174,6 +172,22 @@ class Sandbox:
             yield cursor
         finally:
             cursor.close()
+
+
+def took_too_long(seconds: float | None) -> TimeLimitError:
+    """What is said of a query that did not end in time."""
+    return TimeLimitError(
+        f"the query took longer than {seconds or 0:.0f} s",
+        hint="ask for a shorter range of time, or keep it as a query",
+    )
+
+
+def too_much_memory() -> TooLargeError:
+    """What is said of a query that wants more memory than it may have."""
+    return TooLargeError(
+        "the query needs more memory than it may have",
+        hint="ask for a shorter range of time, or for fewer columns",
+    )
 
 
 @cache
@@ -255,11 +269,8 @@ def _errors() -> Iterator[None]:
 
     try:
         yield
-    except duckdb.OutOfMemoryException:
-        raise TooLargeError(
-            "the query needs more memory than it may have",
-            hint="ask for a shorter range of time, or for fewer columns",
-        ) from None
+    except (duckdb.OutOfMemoryException, MemoryError):
+        raise too_much_memory() from None
     except (duckdb.ConversionException, duckdb.BinderException, duckdb.OutOfRangeException) as one:
         raise SqlTypeError(_sentence(one)) from None
     except duckdb.Error as error:

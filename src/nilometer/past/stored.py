@@ -22,7 +22,7 @@ from nilometer.past.sandbox import Rows
 _BATCH_ROWS: Final = 100_000
 _AT_ONCE: Final = 256 << 20
 """So many bytes are given as a whole, which several threads can read; more comes bit by bit."""
-MOST_BYTES: Final = 2 << 30
+MOST_BYTES: Final = 512 << 20
 """Rows of a table that is read more than once are held in memory, at most so many bytes of them."""
 
 

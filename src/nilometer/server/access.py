@@ -15,6 +15,7 @@ from starlette.requests import HTTPConnection
 from nilometer.errors import NilometerError, UnauthorizedError
 from nilometer.model.events import event
 from nilometer.sensors.catalog.stored_tokens import StoredToken
+from nilometer.server.fair_threads import works_for
 from nilometer.server.scopes import Asker, Scope, require_scope
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens, scopes_of
@@ -68,6 +69,7 @@ async def find_caller(
         tell_refused(request, "a request came with a token that is not valid")
         raise _not_valid()
     tokens: Tokens = request.app.state.tokens
+    works_for(token.name)
     return Caller(token.name, scopes_of(token), partial(tokens.find_hash, token.hash))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from nilometer.errors import LimitError
+from nilometer.errors import LimitError, TooLargeError
 
 
 class Room:
@@ -74,6 +74,29 @@ class Shares:
                 self._taken[who] -= 1
                 if not self._taken[who]:
                     del self._taken[who]
+
+
+class Weights:
+    """How much there is of each of those who ask."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most = most
+        self._what = what
+        self._taken: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def change(self, who: str, by: int) -> None:
+        """Let somebody have so much more, or less."""
+        with self._lock:
+            if by > 0 and self._taken[who] + by > self._most:
+                raise TooLargeError(
+                    f"more than {self._most} {self._what}",
+                    detail=f"that is the most for {who}",
+                    hint="read answers to their end, or close them",
+                )
+            self._taken[who] += by
+            if not self._taken[who]:
+                del self._taken[who]
 
 
 class Followers:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sized,
+)
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -21,7 +29,7 @@ from nilometer.alerts.status import AlertStatus
 from nilometer.database import Database
 from nilometer.database.limits import beyond, filled, read_limits, shown_limits
 from nilometer.database.measures import Measures
-from nilometer.database.past import StoredSource
+from nilometer.database.past import StoredRelations, StoredSource
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.try_sensor import Tried
 from nilometer.deliveries.status import DeliveryStatus
@@ -41,6 +49,7 @@ from nilometer.model.names import nearest
 from nilometer.past.downsample import Thinning, thinned
 from nilometer.past.question import Bounds
 from nilometer.past.sandbox import Cancelling
+from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.declared import Declared, without_secrets
 from nilometer.server.limits import Followers, Shares
@@ -53,7 +62,7 @@ from nilometer.server.statement_log import StatementLog
 from nilometer.server.threads import Threads
 from nilometer.spark.failures import too_large_answer
 from nilometer.spark.time_limit import time_limited
-from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Delete, Insert, Update
+from nilometer.sql.ddl.nodes import AlterQuery, CreateAlert, CreateQuery, Delete, Insert, Update
 from nilometer.sql.parameters import Parameters
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
@@ -106,13 +115,25 @@ class Service:
         self._shares = Shares(settings.max_statements_each, "statements of one token run or wait")
         self._backing_up = threading.Lock()
         self._makers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._threads = Threads(settings.max_statements, settings.statement_seconds)
+        self._threads = Threads(
+            settings.max_statements, settings.statement_seconds, settings.max_requests_each
+        )
 
     # Statements
 
     async def read(self, text: str, values: Values | None = None) -> AnyStatement:
         """A statement, without looking at what it names."""
         return await self._threads.plan(lambda: self._read(text, values))
+
+    async def read_as(self, text: str, asker: Asker, read: Callable[[str], _Result]) -> _Result:
+        """What a text is by rules of others than ours: it takes time, and as much as ours may."""
+
+        def read_short() -> _Result:
+            self._require_short(text)
+            return read(text)
+
+        with self._shares.one(asker.name):
+            return await self._threads.plan(read_short)
 
     async def split(self, text: str) -> list[str]:
         """The statements of a text, each where it stands in it, once all of them can be read."""
@@ -204,17 +225,21 @@ class Service:
         """The answer to a query about what is stored; of those in `changes`, about changes."""
         require_scope(asker.scopes, Scope.READ)
         settings = self.settings
-        with self._shares.one(asker.name):
-            return await self._threads.select(
-                lambda: self._database.past.select_tree(
-                    tree,
-                    tree.sql(),
-                    max_bytes=settings.max_answer_bytes,
-                    seconds=settings.statement_seconds,
-                    cancelling=cancelling,
-                    changes=changes,
-                )
+
+        def select() -> pa.Table:
+            with sqlglot_errors("this cannot be asked of the past"):
+                text = tree.sql()
+            return self._database.past.select_tree(
+                tree,
+                text,
+                max_bytes=settings.max_answer_bytes,
+                seconds=settings.statement_seconds,
+                cancelling=cancelling,
+                changes=changes,
             )
+
+        with self._shares.one(asker.name):
+            return await self._threads.select(select)
 
     async def download(
         self,
@@ -260,9 +285,14 @@ class Service:
         """What a stream, table or query has to ask about."""
         return await self.look(lambda: self._database.past.source(name))
 
-    async def stored_columns(self) -> dict[str, tuple[str, list[tuple[str, pa.DataType]]]]:
-        """The columns of all that is stored, by name, each with the kind of relation: r or v."""
-        return await self.look(self._database.past.columns)
+    async def ask_catalog(
+        self, answer: Callable[[StoredRelations], pa.Table], asker: Asker, *, with_columns: bool
+    ) -> pa.Table:
+        """What is answered from the columns of all that is stored, as a statement of somebody."""
+        require_scope(asker.scopes, Scope.READ)
+        columns = self._database.past.columns
+        with self._shares.one(asker.name):
+            return await self._threads.select(lambda: answer(columns() if with_columns else {}))
 
     # Queries
 
@@ -522,10 +552,15 @@ class Service:
     ) -> Dashboard:
         """Keep a dashboard in the place of what has its name, if that has the version expected."""
         require_scope(asker.scopes, Scope.WRITE)
+        kept = self._database.dashboards
+
+        def put() -> Dashboard:
+            if given.name.lower() not in {one.name.lower() for one in kept.all()}:
+                self._require_room("dashboards", self.settings.max_dashboards, kept.all, asker)
+            return kept.put(given, expected=expected)
+
         with self._shares.one(asker.name):
-            return await self._threads.change(
-                lambda: self._database.dashboards.put(given, expected=expected)
-            )
+            return await self._threads.change(put)
 
     async def remove_dashboard(self, name: str, asker: Asker) -> None:
         """Forget a dashboard."""
@@ -647,6 +682,8 @@ class Service:
                 self._require_within(read_limits(statement.options, self._database.limits), asker)
                 with self._room_for(asker):
                     return self._run(text, asker)
+            case CreateAlert():
+                self._require_room("alerts", self.settings.max_alerts, self._database.alerts, asker)
             case AlterQuery():
                 self._require_within(read_limits(statement.options, self._database.limits), asker)
         return self._run(text, asker, values)
@@ -677,6 +714,14 @@ class Service:
                     hint="drop one of them, or ask an administrator to make this one",
                 )
             yield
+
+    def _require_room(self, what: str, most: int, there: Callable[[], Sized], asker: Asker) -> None:
+        """What is made for all, and works as long as it is there, is bounded but for admin."""
+        if not asker.may(Scope.ADMIN) and len(there()) >= most:
+            raise LimitError(
+                f"there are {most} {what} already",
+                hint="drop one of them, or ask an administrator to make this one",
+            )
 
     def _require_for_rows(self, table: str, asker: Asker) -> None:
         """Rows of sensor tables say whom the server contacts: that is more than writing."""

@@ -27,6 +27,8 @@ class ServerSettings:
     max_statement_characters: int = MOST_CHARACTERS
     max_connections: int = 1000
     """Connections of every kind, all clients together."""
+    max_connections_each: int = 200
+    """Of those by PostgreSQL's protocol, by one token."""
     max_followers: int = 500
     """Connections that follow results, all clients together."""
     max_followers_each: int = 200
@@ -35,10 +37,16 @@ class ServerSettings:
     """Statements that run or wait at one time."""
     max_statements_each: int = 24
     """Of these, by one token."""
+    max_requests_each: int = 100
+    """Requests of one token that may wait for a thread, of those that look as well."""
     max_queries: int = 2000
     """Named queries that run at one time."""
     max_queries_each: int = 1000
     """Named queries that one token may have made, unless it has the scope admin."""
+    max_alerts: int = 1000
+    """Alerts of all tokens; beyond these only those with the scope admin make more."""
+    max_dashboards: int = 1000
+    """As for alerts."""
     max_measured: int = 1000
     """Of so many queries, streams and deliveries each, /metrics tells one by one."""
     max_rows: int = 10_000

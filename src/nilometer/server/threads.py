@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Final, TypeVar
 
 from nilometer.errors import ClosedError, LimitError
+from nilometer.server.fair_threads import FairThreads
 from nilometer.server.limits import Room
 from nilometer.spark.failures import told_in_words
 from nilometer.spark.time_limit import took_too_long
@@ -23,16 +24,19 @@ _Result = TypeVar("_Result")
 
 
 class Threads:
-    """Threads for statements, SELECTs, plans and looks: none of them waits for the others."""
+    """Threads for statements, SELECTs, plans and looks: none of them waits for the others.
 
-    def __init__(self, max_statements: int, within: float) -> None:
+    Within each kind, those who ask take turns.
+    """
+
+    def __init__(self, max_statements: int, within: float, max_waiting: int) -> None:
         self._within = within
         self._room = Room(max_statements, "statements run or wait")
-        self._statements = ThreadPoolExecutor(_STATEMENTS, "statement")
+        self._statements = FairThreads(_STATEMENTS, "statement", max_waiting)
         self._select_room = Room(max_statements, "statements run or wait")
-        self._selects = ThreadPoolExecutor(_SELECTS, "select")
-        self._plans = ThreadPoolExecutor(_PLANS, "plan")
-        self._looks = ThreadPoolExecutor(_LOOKS, "look")
+        self._selects = FairThreads(_SELECTS, "select", max_waiting)
+        self._plans = FairThreads(_PLANS, "plan", max_waiting)
+        self._looks = FairThreads(_LOOKS, "look", max_waiting)
 
     @property
     def statements_taken(self) -> int:
@@ -66,7 +70,7 @@ class Threads:
     def close(self) -> None:
         """Take no more work; what runs is not waited for."""
         for pool in (self._statements, self._selects, self._plans, self._looks):
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.close()
 
     async def _in_time(self, running: Future[_Result]) -> _Result:
         try:
@@ -80,7 +84,7 @@ class Threads:
             raise took_too_long(self._within) from None
 
 
-def _submit(threads: ThreadPoolExecutor, work: Callable[[], _Result]) -> Future[_Result]:
+def _submit(threads: FairThreads, work: Callable[[], _Result]) -> Future[_Result]:
     def told() -> _Result:
         with told_in_words():
             return work()

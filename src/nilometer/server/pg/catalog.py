@@ -14,8 +14,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import SqlError
+from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import name_columns
-from nilometer.past.sandbox import AnswerLimits, Sandbox
+from nilometer.past.sandbox import AnswerLimits, Cancelling
+from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.server.pg import values as pg
 from nilometer.version import VERSION
 
@@ -178,12 +180,20 @@ class PgCatalog:
             for name, body in {**macros, **_MACROS}.items()
         }
         self._functions = frozenset(prefixed)
-        self._sandbox = Sandbox(_MEMORY, {f"pg_fn_{name}": body for name, body in prefixed.items()})
+        self._sandbox = GuardedSandbox(
+            _MEMORY, {f"pg_fn_{name}": body for name, body in prefixed.items()}
+        )
 
     def close(self) -> None:
         self._sandbox.close()
 
-    def answer(self, tree: exp.Query, relations: Relations) -> pa.Table:
+    def answer(
+        self,
+        tree: exp.Query,
+        relations: Relations,
+        max_bytes: int,
+        cancelling: Cancelling | None = None,
+    ) -> pa.Table:
         """The answer to a query over the catalog, or over nothing at all."""
         tree = tree.copy()
         name_columns(tree)
@@ -195,11 +205,12 @@ class PgCatalog:
         for name in names:
             if name not in tables:
                 raise SqlError(f"there is no table {name} in the catalog")
-        sql = asked.sql(dialect="duckdb", comments=False)
+        with sqlglot_errors("this cannot be asked of the catalog"):
+            sql = asked.sql(dialect="duckdb", comments=False)
         self._sandbox.require_safe(sql, names)
-        return self._sandbox.run(
-            sql, {name: tables[name] for name in names}, AnswerLimits(seconds=10)
-        )
+        limits = AnswerLimits(bytes=max_bytes, seconds=10)
+        given = {name: tables[name] for name in names}
+        return self._sandbox.run(sql, given, limits, cancelling)
 
     def _with_our_functions(self, tree: exp.Expr) -> exp.Expr:
         """The same query with what only PostgreSQL has in DuckDB's words."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 from nilometer.errors import NilometerError, UnauthorizedError
 from nilometer.model.events import event
 from nilometer.server.access import Caller
+from nilometer.server.fair_threads import works_for
 from nilometer.server.guards import is_loopback
-from nilometer.server.limits import Room
+from nilometer.server.limits import Room, Shares, Weights
 from nilometer.server.pg import wire
 from nilometer.server.pg.catalog import DATABASE, SERVER_VERSION, PgCatalog
 from nilometer.server.pg.session import Session, error_message
@@ -54,6 +55,10 @@ class PgListener:
         self._context = context
         self._catalog = PgCatalog()
         self._room = Room(service.settings.max_connections, "connections are open")
+        self._shares = Shares(
+            service.settings.max_connections_each, "connections of one token are open"
+        )
+        self._held = Weights(4 * service.settings.max_answer_bytes, "bytes of answers are held")
         self._sessions: dict[tuple[int, int], Session] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -91,11 +96,17 @@ class PgListener:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(self._service.settings.header_seconds):
             caller = await self._greet(reader, writer)
-        if caller is None:
-            return
+        if caller is not None:
+            works_for(caller.name)
+            with self._shares.one(caller.name):
+                await self._serve_caller(caller, reader, writer)
+
+    async def _serve_caller(
+        self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         key = (secrets.randbelow(1 << 31), secrets.randbelow(1 << 32))
         statements = Statements(self._service, self._catalog, caller)
-        session = Session(self._service, statements, caller, reader, writer)
+        session = Session(self._service, statements, caller, reader, writer, self._held)
         self._sessions[key] = session
         try:
             writer.write(wire.AUTHENTICATED)

@@ -7,7 +7,7 @@ import logging
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from nilometer import errors
 from nilometer.errors import ClosedError, InputError, NilometerError, NotFoundError
 from nilometer.model.secrets import shown_text
 from nilometer.server.access import Caller
+from nilometer.server.limits import Weights
 from nilometer.server.pg import wire
 from nilometer.server.pg.copy_lines import copy_lines, header_line
 from nilometer.server.pg.statements import (
@@ -25,7 +26,7 @@ from nilometer.server.pg.statements import (
     CopyOut,
     Statements,
     read_command,
-    split_commands,
+    read_commands,
 )
 from nilometer.server.pg.values import TEXT, encoded_rows, format_of, read_value, shapes_of
 from nilometer.server.results.chunk import Chunk
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("nilometer.pg")
 _MOST_PREPARED: Final = 1000
+_MOST_TEXT: Final = 1 << 20
+"""Characters of all prepared statements of a connection."""
 _FOLLOWED_ROWS: Final = 1000
 _CODES: Final[tuple[tuple[type[NilometerError], str], ...]] = (
     (errors.UnauthorizedError, "28P01"),
@@ -84,6 +87,9 @@ class Session:
     caller: Caller
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    held: Weights
+    """Of the answers whose rows were not all sent yet, by token."""
+    _held: int = 0
     _prepared: dict[str, _Prepared] = field(default_factory=dict)
     _portals: dict[str, _Portal] = field(default_factory=dict)
     _skips: bool = False
@@ -103,6 +109,13 @@ class Session:
 
     async def run(self) -> None:
         """Answer until the client ends it."""
+        try:
+            await self._run_messages()
+        finally:
+            self._portals.clear()
+            self._weigh()
+
+    async def _run_messages(self) -> None:
         most = self.service.settings.max_body_bytes
         await self._ready()
         while True:
@@ -121,6 +134,9 @@ class Session:
     async def _take(self, kind: bytes, body: wire.Body) -> None:
         if kind == b"S":
             self._skips = False
+            if self._status == b"I":
+                self._portals.clear()  # they last as long as a transaction
+                self._weigh()
             await self._ready()
             return
         if self._skips:
@@ -139,7 +155,7 @@ class Session:
             case b"Q":
                 await self._simple(body.text())
             case b"P":
-                self._parse(body)
+                await self._parse(body)
             case b"B":
                 self._bind(body)
             case b"D":
@@ -160,12 +176,15 @@ class Session:
     # The simple protocol
 
     async def _simple(self, text: str) -> None:
-        commands = split_commands(text)
+        commands = await self._read(text)
         if not commands:
             self.writer.write(wire.EMPTY_QUERY)
         for one in commands:
-            await self._run(read_command(one))
+            await self._run(one)
         await self._ready()
+
+    async def _read(self, text: str) -> list[Command]:
+        return await self.service.read_as(text, self.caller, read_commands)
 
     async def _run(self, command: Command) -> None:
         if command.copy is not None:
@@ -207,18 +226,20 @@ class Session:
 
     # The extended protocol
 
-    def _parse(self, body: wire.Body) -> None:
+    async def _parse(self, body: wire.Body) -> None:
         name, text = body.text(), body.text()
         oids = [body.uint32() for _ in range(body.count())]
-        parts = split_commands(text)
-        if len(parts) > 1:
+        commands = await self._read(text)
+        if len(commands) > 1:
             raise InputError("several statements cannot be prepared as one")
         if name and name in self._prepared:
             raise InputError(f"there is a prepared statement {name} already")
         if len(self._prepared) >= _MOST_PREPARED:
             raise errors.LimitError(f"there are {_MOST_PREPARED} prepared statements already")
-        command = read_command(parts[0]) if parts else None
-        self._prepared[name] = _Prepared(command, oids)
+        held = sum(len(one.command.text) for one in self._prepared.values() if one.command)
+        if held + len(text) > _MOST_TEXT:
+            raise errors.LimitError("the prepared statements are too long", hint="close some")
+        self._prepared[name] = _Prepared(commands[0] if commands else None, oids)
         self.writer.write(wire.PARSED)
 
     def _bind(self, body: wire.Body) -> None:
@@ -281,13 +302,23 @@ class Session:
                 if sent == most:
                     self.writer.write(wire.SUSPENDED)
                     return
+            portal.left = iter(())
+            portal.answer = replace(answer, rows=answer.rows.schema.empty_table())
         self._finish(command, answer.tag)
 
     async def _answered(self, portal: _Portal) -> Answer:
         if portal.answer is None:
             assert portal.prepared.command is not None
-            portal.answer = await self._answer(portal.prepared.command, portal.values)
+            found = await self._answer(portal.prepared.command, portal.values)
+            self._weigh(_size(found))
+            portal.answer = found
         return portal.answer
+
+    def _weigh(self, more: int = 0) -> None:
+        """Count the rows that are held, and these bytes more."""
+        held = sum(_size(one.answer) for one in self._portals.values()) + more
+        self.held.change(self.caller.name, held - self._held)
+        self._held = held
 
     def _find(self, name: str) -> _Prepared:
         if name not in self._prepared:
@@ -305,8 +336,8 @@ class Session:
         if copy.follows is not None:
             await self._follow(copy, copy.follows)
             return
-        command = read_command(copy.query)
-        if command.tree is None or command.parameters:
+        command, *more = await self._read(copy.query) or [read_command("")]
+        if more or command.tree is None or command.parameters:
             raise InputError("COPY takes a query", hint="COPY (SELECT …) TO STDOUT")
         rows = (await self._answer(command, ())).rows
         assert rows is not None
@@ -453,6 +484,10 @@ def _oids(prepared: _Prepared) -> list[int]:
     count = max(count, len(prepared.oids))
     given = [*prepared.oids, *([0] * (count - len(prepared.oids)))]
     return [one or TEXT for one in given]
+
+
+def _size(answer: Answer | None) -> int:
+    return 0 if answer is None or answer.rows is None else answer.rows.nbytes
 
 
 def _has_rows(portal: _Portal) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from nilometer.errors import InputError, SqlSyntaxError
+from nilometer.errors import InputError, SqlError, SqlSyntaxError
 from nilometer.past.sandbox import Cancelling
+from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.server.pg.catalog import SERVER_VERSION, PgCatalog, is_for_catalog
 from nilometer.server.scopes import Asker
 from nilometer.sql.parameters import constant_of
@@ -24,16 +24,12 @@ if TYPE_CHECKING:
 
 DIALECT: Final = "postgres"
 _QUERIES: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
-_COPY: Final = re.compile(
-    r"^\s*COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\s*(?:WITH\s*)?(?P<options>.*?);?\s*$", re.I | re.S
-)
+_COPY: Final = re.compile(r"COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\b(?P<options>.*)", re.I | re.S)
 _COPY_TABLE: Final = re.compile(
-    r"^\s*COPY\s+(?P<table>\"[^\"]+\"|[\w.]+)\s*TO\s+STDOUT\s*(?:WITH\s*)?(?P<options>.*?);?\s*$",
-    re.I | re.S,
+    r"COPY\s+(?P<table>\"[^\"]+\"|[\w.]+)\s+TO\s+STDOUT\b(?P<options>.*)", re.I | re.S
 )
-_SUBSCRIBE: Final = re.compile(
-    r"^\s*SUBSCRIBE\s+(?:TO\s+)?(?P<name>\"[^\"]+\"|\S+?)\s*;?\s*$", re.I
-)
+_SUBSCRIBE: Final = re.compile(r"SUBSCRIBE\s+(?:TO\s+)?(?P<name>\"[^\"]+\"|\S+)", re.I)
+"""Patterns for texts without spaces at their ends: none of them is tried in many ways."""
 _SHOWN: Final = {
     "server_version": SERVER_VERSION,
     "server_encoding": "UTF8",
@@ -115,6 +111,11 @@ def split_commands(text: str) -> list[str]:
     return found
 
 
+def read_commands(text: str) -> list[Command]:
+    """The statements of a text, and what they are."""
+    return [read_command(one) for one in split_commands(text)]
+
+
 def read_command(text: str) -> Command:
     """What one statement is."""
     if (copy := _read_copy(text)) is not None:
@@ -126,21 +127,19 @@ def read_command(text: str) -> Command:
     if first not in _QUERIES:
         return Command(text)
     try:
-        tree = sqlglot.parse_one(text, read=DIALECT)
-    except SqlglotError as error:
+        with sqlglot_errors("cannot read the query", SqlSyntaxError):
+            tree = sqlglot.parse_one(text, read=DIALECT)
+    except SqlSyntaxError as error:
         try:  # it may be a query of ours, with windows
-            sqlglot.parse_one(text, read="spark")
-        except SqlglotError:
-            raise SqlSyntaxError("cannot read the query", detail=_line(error)) from None
+            with sqlglot_errors("cannot read the query"):
+                sqlglot.parse_one(text, read="spark")
+        except SqlError:
+            raise error from None
         return Command(text)
     if not isinstance(tree, exp.Query):
         return Command(text)
     numbers = [_number(one) for one in tree.find_all(exp.Parameter)]
     return Command(text, parameters=max(numbers, default=0), tree=tree)
-
-
-def _line(error: SqlglotError) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).split("\n")[0]
 
 
 def _number(parameter: exp.Parameter) -> int:
@@ -151,10 +150,11 @@ def _number(parameter: exp.Parameter) -> int:
 
 
 def _read_copy(text: str) -> CopyOut | None:
-    found = _COPY.match(text)
+    text = text.strip().removesuffix(";").rstrip()
+    found = _COPY.fullmatch(text)
     query = None if found is None else found["query"]
     if found is None:
-        found = _COPY_TABLE.match(text)
+        found = _COPY_TABLE.fullmatch(text)
         query = None if found is None else f"SELECT * FROM {found['table']}"
     if found is None or query is None:
         return None
@@ -163,7 +163,7 @@ def _read_copy(text: str) -> CopyOut | None:
     chosen = re.search(r"DELIMITER\s*'(.)'", found["options"], re.I)
     delimiter = chosen[1] if chosen else "," if is_csv else "\t"
     header = bool(re.search(r"HEADER(?!\s+(FALSE|OFF|0))", options))
-    follows = _SUBSCRIBE.match(query)
+    follows = _SUBSCRIBE.fullmatch(query.strip())
     name = None if follows is None else follows["name"].strip('"')
     return CopyOut(query, is_csv, header, delimiter, name)
 
@@ -207,8 +207,12 @@ class Statements:
 
     async def _query(self, tree: exp.Query, cancelling: Cancelling | None) -> pa.Table:
         if is_for_catalog(tree):
-            known = await self._service.stored_columns() if tree.find(exp.Table) else {}
-            return await self._service.look(lambda: self._catalog.answer(tree, known))
+            most = self._service.settings.max_answer_bytes
+            return await self._service.ask_catalog(
+                lambda known: self._catalog.answer(tree, known, most, cancelling),
+                self._asker,
+                with_columns=tree.find(exp.Table) is not None,
+            )
         return await self._service.ask_past(tree, self._asker, cancelling)
 
 
@@ -225,11 +229,9 @@ def _bound(tree: exp.Query, values: Values) -> exp.Query:
 
 def _show(text: str) -> pa.Table | None:
     """SHOW of a setting; None: it is another statement."""
-    found = re.match(r"^\s*SHOW\s+([\w ]+?)\s*;?\s*$", text, re.I)
-    if found is None:
-        return None
-    name = found[1].lower()
-    if name not in _SHOWN:
+    first, *rest = text.lower().rstrip("; \t\r\n").split() or [""]
+    name = " ".join(rest)
+    if first != "show" or name not in _SHOWN:
         return None
     return pa.table({name.replace(" ", "_"): [_SHOWN[name]]})
 

@@ -171,7 +171,7 @@ def row_description(columns: Sequence[ColumnShape]) -> bytes:
 
 
 def parameter_description(oids: Sequence[int]) -> bytes:
-    return message(b"t", struct.pack(f"!h{len(oids)}i", len(oids), *oids))
+    return message(b"t", struct.pack(f"!h{len(oids)}I", len(oids), *oids))
 
 
 def data_row(values: Iterable[bytes | None], count: int) -> bytes:

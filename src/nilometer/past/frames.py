@@ -1,0 +1,56 @@
+"""Messages between a process and the one that answers its questions: a few words, and bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+_LENGTHS: Final = struct.Struct("!IQ")
+Words = dict[str, Any]
+
+
+def send(to: BinaryIO, words: Mapping[str, Any], body: bytes | pa.Buffer = b"") -> None:
+    """Send one message."""
+    head = json.dumps(words).encode()
+    to.write(_LENGTHS.pack(len(head), len(memoryview(body).cast("B")) if len(body) else 0) + head)
+    if len(body):
+        to.write(memoryview(body))
+    to.flush()
+
+
+def receive(source: BinaryIO) -> tuple[Words, bytes]:
+    """The next message; EOFError if there is none."""
+    head, body = _LENGTHS.unpack(_exactly(source, _LENGTHS.size))
+    words: Words = json.loads(_exactly(source, head))
+    return words, _exactly(source, body)
+
+
+def table_bytes(rows: pa.Table) -> pa.Buffer:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
+
+
+def read_table(content: bytes) -> pa.Table:
+    """What `table_bytes` has written."""
+    with pa.ipc.open_stream(content) as reader:
+        return reader.read_all()
+
+
+def batches_of(content: bytes) -> Iterator[pa.RecordBatch]:
+    """The batches of such bytes."""
+    with pa.ipc.open_stream(content) as reader:
+        yield from reader
+
+
+def _exactly(source: BinaryIO, size: int) -> bytes:
+    found = source.read(size)
+    if len(found) < size:
+        raise EOFError
+    return found

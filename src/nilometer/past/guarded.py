@@ -1,0 +1,305 @@
+"""A sandbox in processes that can be ended at any time.
+
+DuckDB answers in a process of its own, which has no files, secrets or sockets. It ends when its
+time is over, even where DuckDB cannot be interrupted, and takes no more memory than it may have.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from nilometer import errors
+from nilometer.errors import (
+    ClosedError,
+    InputError,
+    InternalError,
+    LimitError,
+    NilometerError,
+    SqlError,
+)
+from nilometer.extras import require_extras
+from nilometer.past.frames import Words, read_table, receive, send, table_bytes
+from nilometer.past.sandbox import (
+    AnswerLimits,
+    Cancelling,
+    Rows,
+    Sandbox,
+    too_much_memory,
+    took_too_long,
+)
+
+_MOST: Final = 4
+"""Questions that are answered at one time."""
+_CHECKING: Final = 20.0
+"""Seconds for what runs nothing."""
+_WAITING: Final = 60.0
+_GRACE: Final = 1.0
+"""Seconds for which a question that has taken too long may say so itself."""
+_STARTING: Final = 120.0
+_KEPT: Final = frozenset({"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "LD_LIBRARY_PATH"})
+
+
+class GuardedSandbox:
+    """Answers questions, for any number of threads."""
+
+    def __init__(self, memory: int, macros: Mapping[str, str] | None = None) -> None:
+        """`memory` is what each of them may use, in bytes.
+
+        Statements may also call the macros: parameters and bodies, by their names.
+        """
+        require_extras("SELECT over what is stored", "history")
+        self._told: Words = {"memory": memory, "macros": dict(macros or {})}
+        self._room = threading.BoundedSemaphore(_MOST)
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+        self._all: set[_Process] = set()
+        self._is_closed = False
+        weakref.finalize(self, _end_all, self._all)
+        with self._process(_STARTING):
+            pass  # it says now whether this version of DuckDB can be guarded
+
+    def require_safe(self, sql: str, tables: Collection[str]) -> None:
+        """Refuse all but one query over these tables by harmless functions."""
+        self._ask("require_safe", sql, tables=list(tables))
+
+    def value(self, sql: str) -> Any:
+        """What an expression without columns is; None if that cannot be said."""
+        try:
+            found = self._ask("value", sql)
+            return read_table(found).column(0)[0].as_py()
+        except (SqlError, InputError, ValueError, OverflowError):
+            return None
+
+    def bind(self, sql: str, tables: Mapping[str, pa.Table]) -> None:
+        """Refuse a query that cannot be asked of tables like these."""
+        self._ask("bind", sql, rows=tables)
+
+    def run(
+        self,
+        sql: str,
+        tables: Mapping[str, Rows],
+        limits: AnswerLimits | None = None,
+        cancelling: Cancelling | None = None,
+    ) -> pa.Table:
+        """The first rows of the answer to a query that `require_safe` has let pass.
+
+        `cancelling` is given what ends the query before it is done.
+        """
+        limits = limits or AnswerLimits()
+        with self._process(limits.seconds) as one:
+            if cancelling is not None:
+                cancelling(one.cancel)
+            given = [limits.rows, limits.bytes, limits.seconds]
+            return read_table(one.ask({"do": "run", "sql": sql, "limits": given}, tables))
+
+    def _ask(
+        self, what: str, sql: str, *, rows: Mapping[str, Rows] | None = None, **more: Any
+    ) -> bytes:
+        """What runs nothing, or next to nothing."""
+        with self._process(_CHECKING) as one:
+            return one.ask({"do": what, "sql": sql, **more}, rows)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._idle.clear()
+        _end_all(self._all)
+
+    @contextmanager
+    def _process(self, seconds: float | None) -> Iterator[_Process]:
+        """One that nobody else asks meanwhile; it is ended if it takes too long."""
+        if not self._room.acquire(timeout=_WAITING):
+            raise LimitError(
+                f"{_MOST} questions are being answered already", hint="try again in a few seconds"
+            )
+        try:
+            one = self._take()
+            try:
+                with one.within(seconds):
+                    yield one
+            finally:
+                self._put_back(one)
+        finally:
+            self._room.release()
+
+    def _take(self) -> _Process:
+        with self._lock:
+            if self._is_closed:
+                raise ClosedError("the database is closed")
+            while self._idle:
+                one = self._idle.pop()
+                if one.is_alive:
+                    return one
+                self._all.discard(one)
+                one.end()
+            one = _Process(self._told)
+            self._all.add(one)
+            return one
+
+    def _put_back(self, one: _Process) -> None:
+        with self._lock:
+            if one.is_usable and not self._is_closed:
+                self._idle.append(one)
+                return
+            self._all.discard(one)
+        one.end()
+
+
+AnySandbox: TypeAlias = Sandbox | GuardedSandbox
+
+
+class _Process:
+    """One process, which is asked one question after the other."""
+
+    def __init__(self, told: Words) -> None:
+        self._told: Words | None = told
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nilometer.past.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            cwd="/",
+            start_new_session=True,
+        )
+        self.is_usable = False
+        """Whether it waits for a question."""
+        self._is_late = self._is_cancelled = self._is_ended = False
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, words: Words, tables: Mapping[str, Rows] | None = None) -> bytes:
+        """Its answer; what it refuses is raised."""
+        self.is_usable = False
+        try:
+            found = self._converse(words, tables)
+        except (EOFError, OSError, ValueError):
+            raise self._why_gone() from None
+        self.is_usable = True
+        if isinstance(found, NilometerError):
+            raise found
+        return found
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """End it if it takes longer than this, and a moment."""
+        self._begin()
+        self._seconds, self._is_late, self._is_cancelled = seconds, False, False
+        timer = None if seconds is None else threading.Timer(seconds + _GRACE, self._be_late)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def cancel(self) -> None:
+        """Let the question end that is being answered."""
+        if not self.is_usable:
+            self._is_cancelled = True
+            self._process.kill()
+
+    def end(self) -> None:
+        self._is_ended = True
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError, ValueError):
+                cast("IO[bytes]", pipe).close()
+        self._process.wait()
+
+    def _be_late(self) -> None:
+        self._is_late = True
+        self._process.kill()
+
+    def _begin(self) -> None:
+        """Tell it what it is for, once."""
+        if self._told is None:
+            return
+        told, self._told = self._told, None
+        self._seconds = _STARTING
+        timer = threading.Timer(_STARTING, self._be_late)
+        timer.daemon = True
+        timer.start()
+        try:
+            self.ask(told)
+        finally:
+            timer.cancel()
+
+    def _converse(self, words: Words, tables: Mapping[str, Rows] | None) -> bytes | NilometerError:
+        to, source = cast("Any", self._process.stdin), cast("Any", self._process.stdout)
+        if tables is not None:
+            whole = {name: isinstance(rows, pa.Table) for name, rows in tables.items()}
+            words = {**words, "tables": whole}
+        send(to, words)
+        for rows in (tables or {}).values():
+            is_whole = isinstance(rows, pa.Table)
+            send(to, {}, table_bytes(rows if is_whole else rows.schema.empty_table()))
+        failed: Exception | None = None
+        while True:
+            told, body = receive(source)
+            match told["is"]:
+                case "next":
+                    failed = self._send_more(to, (tables or {})[told["table"]]) or failed
+                case "error" if failed is not None:
+                    self.is_usable = True
+                    raise failed
+                case "error":
+                    return _error(told)
+                case _:
+                    return body
+
+    def _send_more(self, to: Any, rows: Rows) -> Exception | None:
+        """Send the next rows of a table; what went wrong when they were read."""
+        try:
+            batch = rows.read_next_batch()
+        except StopIteration:
+            send(to, {"is": "end"})
+            return None
+        except Exception as error:  # it is raised where the question was asked
+            send(to, {"is": "failed"})
+            return error
+        send(to, {"is": "more"}, table_bytes(pa.Table.from_batches([batch])))
+        return None
+
+    def _why_gone(self) -> NilometerError:
+        if self._is_late:
+            return took_too_long(self._seconds)
+        if self._is_cancelled:
+            return SqlError("the query was cancelled")
+        if self._is_ended:
+            return ClosedError("the database is closed")
+        return too_much_memory()
+
+
+def _end_all(processes: set[_Process]) -> None:
+    for one in list(processes):
+        one.end()
+
+
+def _error(told: Words) -> NilometerError:
+    kind = getattr(errors, told["kind"], None)
+    if not (isinstance(kind, type) and issubclass(kind, NilometerError)):
+        kind = InternalError
+    found: NilometerError = kind(told["message"], detail=told["detail"], hint=told["hint"])
+    return found
+
+
+def _environment() -> dict[str, str]:
+    """What a process is told of its surroundings: no secrets."""
+    found = {name: value for name, value in os.environ.items() if name in _KEPT}
+    # Other pools of Arrow reserve more addresses at once than a process may have.
+    found["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    return {**found, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}

@@ -1,0 +1,134 @@
+"""The process in which questions about the past are answered: `python -m nilometer.past.worker`.
+
+It is asked on its standard input, and ends with it. Whoever asks may end it at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from nilometer.errors import InputError, NilometerError
+from nilometer.past.frames import (
+    Words,
+    batches_of,
+    read_table,
+    receive,
+    send,
+    table_bytes,
+)
+from nilometer.past.sandbox import AnswerLimits, Rows, Sandbox, too_much_memory
+
+_BESIDE: Final = 1 << 30
+"""Bytes for what DuckDB does not count, such as tables that it is given, or texts that it makes."""
+
+
+class Worker:
+    """Answers one question after the other."""
+
+    def __init__(self, source: BinaryIO, to: BinaryIO) -> None:
+        self._source = source
+        self._to = to
+        self._asked: queue.Queue[tuple[Words, bytes]] = queue.Queue()
+        self._asking = threading.Lock()
+
+    def run(self) -> None:
+        """Work until there is nobody any more."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        words, _ = self._asked.get()
+        try:
+            sandbox = Sandbox(words["memory"], words["macros"])
+        except NilometerError as error:
+            self._refuse(error)
+            return
+        sandbox.run("SELECT 1", {})  # what is made once is not counted
+        _bound_memory(words["memory"])
+        send(self._to, {"is": "ready"})
+        while True:
+            words, body = self._asked.get()
+            try:
+                self._answer(sandbox, words, body)
+            except NilometerError as error:
+                self._refuse(error)
+            except MemoryError:
+                self._refuse(too_much_memory())
+
+    def _listen(self) -> None:
+        """Whatever is being computed: nobody waits for it once the other side is gone."""
+        with suppress(EOFError, OSError):
+            while True:
+                self._asked.put(receive(self._source))
+        os._exit(0)
+
+    def _answer(self, sandbox: Sandbox, words: Words, body: bytes) -> None:
+        match words["do"]:
+            case "require_safe":
+                sandbox.require_safe(words["sql"], words["tables"])
+                send(self._to, {"is": "done"})
+            case "value":
+                asked = f"SELECT {words['sql']}"
+                sandbox.require_safe(asked, ())
+                send(self._to, {"is": "done"}, table_bytes(sandbox.run(asked, {})))
+            case "bind":
+                sandbox.bind(words["sql"], dict(self._tables(words)))
+                send(self._to, {"is": "done"})
+            case "run":
+                limits = AnswerLimits(*words["limits"])
+                found = sandbox.run(words["sql"], dict(self._tables(words)), limits)
+                send(self._to, {"is": "done"}, table_bytes(found))
+
+    def _tables(self, words: Words) -> Iterator[tuple[str, Any]]:
+        """The tables of a question: those that are whole have come after it."""
+        for name, is_whole in words["tables"].items():
+            rows: Rows = read_table(self._asked.get()[1])
+            if not is_whole:
+                rows = pa.RecordBatchReader.from_batches(rows.schema, self._batches(name))
+            yield name, rows
+
+    def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._asking:
+                send(self._to, {"is": "next", "table": name})
+                words, body = self._asked.get()
+            match words["is"]:
+                case "more":
+                    yield from batches_of(body)
+                case "failed":
+                    raise InputError("the rows of a table could not be read")
+                case _:
+                    return
+
+    def _refuse(self, error: NilometerError) -> None:
+        told: Mapping[str, Any] = {
+            "kind": type(error).__name__,
+            "message": error.message,
+            "detail": error.detail,
+            "hint": error.hint,
+        }
+        send(self._to, {"is": "error", **told})
+
+
+def _bound_memory(memory: int) -> None:
+    """What DuckDB does not count is bounded by the system."""
+    with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as file:
+        most = int(file.read().split()[0]) * resource.getpagesize() + memory + _BESIDE
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def main() -> None:
+    """Answer whoever has started this process."""
+    to = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing else may write there
+    Worker(sys.stdin.buffer, to).run()
+
+
+if __name__ == "__main__":
+    main()

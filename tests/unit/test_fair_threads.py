@@ -1,0 +1,106 @@
+"""Nobody can take the server's threads from others, by statements or by looking."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nilometer.errors import LimitError
+from nilometer.server.fair_threads import FairThreads, works_for
+from nilometer.server.settings import ServerSettings
+from tests.patience import LONG, until, wait_for
+from tests.served import served
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    found = threading.Event()
+    yield found
+    found.set()
+
+
+def submit(threads: FairThreads, who: str, work: Callable[[], Any]) -> Future[Any]:
+    def run() -> Future[Any]:
+        works_for(who)
+        return threads.submit(work)
+
+    return contextvars.copy_context().run(run)
+
+
+def test_one_asker_never_has_all_threads(gate: threading.Event) -> None:
+    threads = FairThreads(3, "t", 100)
+    own = [submit(threads, "a", lambda: gate.wait(LONG)) for _ in range(50)]
+    assert submit(threads, "b", lambda: 7).result(LONG) == 7
+    assert not any(one.done() for one in own)
+    gate.set()
+    assert all(one.result(LONG) for one in own)
+    threads.close()
+
+
+def test_askers_take_turns(gate: threading.Event) -> None:
+    threads, order = FairThreads(1, "t", 100), list[str]()
+    first = submit(threads, "", lambda: gate.wait(LONG))
+    waiting = [submit(threads, who, lambda who=who: order.append(who)) for who in "aaaabbc"]
+    gate.set()
+    for one in (first, *waiting):
+        one.result(LONG)
+    assert order == list("abcabaa")
+    threads.close()
+
+
+def test_what_waits_is_bounded_for_each(gate: threading.Event) -> None:
+    threads = FairThreads(2, "t", 3)
+    running = submit(threads, "a", lambda: gate.wait(LONG))
+    wait_for(lambda: threads._running["a"] == 1)
+    waiting = [submit(threads, "a", lambda: 1) for _ in range(3)]
+    with pytest.raises(LimitError, match="3 requests of one token wait already"):
+        submit(threads, "a", lambda: 1)
+    assert submit(threads, "b", lambda: 2).result(LONG) == 2
+    gate.set()
+    assert running.result(LONG)
+    assert [one.result(LONG) for one in waiting] == [1, 1, 1]
+    threads.close()
+
+
+def test_what_waits_when_it_closes_is_told(gate: threading.Event) -> None:
+    threads = FairThreads(2, "t", 10)
+    submit(threads, "a", lambda: gate.wait(LONG))
+    wait_for(lambda: threads._running["a"] == 1)
+    waiting = submit(threads, "a", lambda: 1)
+    threads.close()
+    with pytest.raises(CancelledError):
+        waiting.result(LONG)
+
+
+def test_who_looks_a_lot_keeps_nobody_from_looking(
+    tmp_path: Path, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path, ServerSettings(max_requests_each=10)) as server:
+        began = list[bool]()
+
+        def slow() -> list[Any]:
+            began.append(True)
+            gate.wait(LONG)
+            return []
+
+        monkeypatch.setattr(server.database, "streams", slow, raising=False)
+
+        async def many() -> tuple[list[int], int]:
+            own = [
+                asyncio.create_task(server.ask_async("GET", "/streams", "write")) for _ in range(20)
+            ]
+            await until(lambda: sum(one.done() for one in own) == 7)
+            assert len(began) == 3
+            other = asyncio.create_task(server.ask_async("GET", "/queries", "read"))
+            found = (await other).status_code
+            gate.set()
+            return sorted([(await one).status_code for one in own]), found
+
+        assert asyncio.run(many()) == ([200] * 13 + [429] * 7, 200)
