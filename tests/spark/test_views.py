@@ -83,10 +83,10 @@ def test_a_view_is_what_stands_in_with(db: nm.Database) -> None:
 
 def nm_without_views(db: nm.Database) -> nm.Database:
     """The same DataFrames in a database that knows no views."""
-    relations, frames = db._named.all
+    relations, frames = db._compiler.named.all
     other = nm.connect(db.spark)
     for name, relation in relations.items():
-        other._named.add(relation, frames[name])
+        other._compiler.named.add(relation, frames[name])
     return other
 
 

@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from nilometer.alerts.kept import Told
 from nilometer.alerts.status import AlertStatus
 from nilometer.database.at_exit import close_at_exit
+from nilometer.database.compiler import Compiler
 from nilometer.database.dashboards import Dashboards
 from nilometer.database.home import Home
-from nilometer.database.known import Known, Reading, columns_known, everything_known
+from nilometer.database.known import Reading
 from nilometer.database.lifecycle import RunSettings
 from nilometer.database.limits import filled, owner_of
 from nilometer.database.measures import Measures, measure
-from nilometer.database.named_frames import NamedFrames
 from nilometer.database.past import Past
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
@@ -65,18 +65,14 @@ from nilometer.sensors.log_options import StreamDefaults
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.spark.complete_frame import answer_question
 from nilometer.spark.describe import given_frame
-from nilometer.spark.functions import make_function, register_function, require_new_name
+from nilometer.spark.functions import make_function
 from nilometer.spark.heartbeat import beats_per_second
-from nilometer.spark.host_query import where_it_runs
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import read_log
 from nilometer.spark.read_times import with_instants
-from nilometer.spark.relations import SparkEngine
-from nilometer.spark.session import shuffle_partitions, use_here
+from nilometer.spark.session import use_here
 from nilometer.spark.supported import require_supported
-from nilometer.sql.catalog import Catalog, Function, Relation
-from nilometer.sql.changes_plan import ChangesPlan, Plan
-from nilometer.sql.compile import compile_statement
+from nilometer.sql.catalog import Relation
 from nilometer.sql.ddl.nodes import (
     CreateAlert,
     CreateDelivery,
@@ -91,10 +87,8 @@ from nilometer.sql.ddl.nodes import (
 )
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
 from nilometer.sql.execution import choose_execution
-from nilometer.sql.explain import explain_plan
 from nilometer.sql.parameters import merged
 from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
-from nilometer.sql.questions import Question, compile_question
 from nilometer.sql.statements import (
     AnyStatement,
     ExplainFormat,
@@ -141,10 +135,8 @@ class Database:
         self._delivery_folders = [Path(one) for one in delivery_folders]
         self._run_settings = RunSettings(spark, limits or QueryLimits(), max_queries)
         self._stream_defaults = stream_defaults or StreamDefaults()
-        self._execution = choose_execution(execution)
         self._beats = beats_per_second(heartbeat)
-        self._named = NamedFrames()
-        self._functions: dict[str, Function] = {}
+        self._compiler = Compiler(spark, choose_execution(execution), self._opened)
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
         self._past: Past | None = None
@@ -184,7 +176,7 @@ class Database:
         relation = describe_stream(name, given, start, lateness, idle, rate, distinct)
         if end is not None:
             relation = replace(relation, end=(end_column(name, given, relation.time, end),))
-        self._named.add(relation, frame)
+        self._compiler.named.add(relation, frame)
 
     def create_table(self, name: str, frame: DataFrame) -> None:
         """Give a static DataFrame a name; its rows hold for ever.
@@ -192,7 +184,7 @@ class Database:
         >>> db.create_table("Stores", df)  # doctest: +SKIP
         """
         self._require_new(name, frame)
-        self._named.add(describe_table(name, given_frame(frame)), frame)
+        self._compiler.named.add(describe_table(name, given_frame(frame)), frame)
 
     def create_function(
         self,
@@ -209,12 +201,7 @@ class Database:
 
         >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
         """
-        made = make_function(name, function, returns, by_row)
-        if name.lower() not in self._functions:
-            require_new_name(self.spark, name)
-        register_function(self.spark, made)
-        with self._changing:
-            self._functions = {**self._functions, name.lower(): made}
+        self._compiler.add_function(make_function(name, function, returns, by_row))
 
     def create_aggregate(
         self, name: str, aggregate: Callable[..., Any], returns: str = "double"
@@ -256,17 +243,17 @@ class Database:
     def drop(self, name: str) -> None:
         """Forget the name of a DataFrame; queries that run keep running."""
         stored = None if self._home is None else self._home.catalog.find(name)
-        if stored is not None and name not in self._named:
+        if stored is not None and name not in self._compiler.named:
             hint = f'db.sql("DROP {stored.kind} {stored.name}")'
             raise InputError(
                 f"{stored.name} is stored in the database and is not a DataFrame", hint=hint
             )
-        self._named.drop(name)
+        self._compiler.named.drop(name)
 
     @property
     def relations(self) -> Mapping[str, Relation]:
         """The streams and tables that statements can read, by name."""
-        return self._everything(Reading()).relations
+        return self._compiler.everything(Reading()).relations
 
     def sql(
         self,
@@ -307,7 +294,9 @@ class Database:
         if read.explain is not None:
             text = self._explain(statement, read, reading, buckets, read.explain, given.values)
             return self.spark.createDataFrame([(text,)], "plan STRING")
-        question, known = self._question(read, reading, buckets, "at" if at is not None else None)
+        question, known = self._compiler.question(
+            read, reading, buckets, "at" if at is not None else None
+        )
         return answer_question(question, known.frames, self._beats, at)
 
     def execute(
@@ -363,7 +352,7 @@ class Database:
         read = read_one(statement)
         query = read.query if isinstance(read, CreateQuery) else read_query(statement)
         try:
-            return picture_plan(self._question(query, Reading())[0].plan)
+            return picture_plan(self._compiler.question(query, Reading())[0].plan)
         except SqlWindowError as error:
             if isinstance(error.__cause__, ContradictionError):
                 return picture_contradiction(error.__cause__)
@@ -518,7 +507,7 @@ class Database:
             if not temporary:
                 raise InputError("a query that is kept needs a name")
             name = f"run_{token_hex(4)}"
-        self._named.refuse(name)
+        self._compiler.named.refuse(name)
         queries = self._stored()[1]
         statement = read_query(text)
         if statement.explain is not None:
@@ -615,7 +604,9 @@ class Database:
         self._home = Home(
             path, catalog, logs, self._select, self._units, self._delivery_folders, self._lose
         )
-        self._queries = RunningQueries(self._home, self._plan, self._beats, self._run_settings)
+        self._queries = RunningQueries(
+            self._home, self._compiler.plan, self._beats, self._run_settings
+        )
         self._past = Past(self._home)
         close_at_exit(self)
         if self.lost is not None:  # already, while it was being opened
@@ -636,6 +627,11 @@ class Database:
             assert self._home is not None
             assert self._queries is not None
             return self._home, self._queries
+
+    def _opened(self) -> Home | None:
+        """What is stored, if anything is; an error if the database is closed."""
+        self._require_open()
+        return self._home
 
     def _require_open(self) -> None:
         """What was kept in a folder must not go on in another one, which nobody asked for."""
@@ -666,27 +662,6 @@ class Database:
     def _select(self, rows: pa.Table, where: str) -> set[int]:
         return select_sensors(self.spark, rows, where)
 
-    def _plan(
-        self, statement: Statement, reading: Reading, buckets: int | None = None
-    ) -> tuple[Plan, Known]:
-        """The plan of a query that goes on, whatever it reads."""
-        known, catalog, number = self._to_compile(statement, reading, buckets)
-        plan = self._executed(compile_statement(statement, catalog, number))
-        return plan, known.with_inline_rows(plan, self.spark)
-
-    def _question(
-        self,
-        statement: Statement,
-        reading: Reading,
-        buckets: int | None = None,
-        at_instant: str | None = None,
-    ) -> tuple[Question, Known]:
-        """How a statement is answered here and now."""
-        known, catalog, number = self._to_compile(statement, reading, buckets)
-        question = compile_question(statement, catalog, number, at_instant=at_instant)
-        question = replace(question, plan=self._executed(question.plan))
-        return question, known.with_inline_rows(question.plan, self.spark)
-
     def _explain(
         self,
         text: str,
@@ -699,9 +674,9 @@ class Database:
         """What a statement will do if it goes on, and if it is asked once."""
         is_past = self._home is not None and form is ExplainFormat.TEXT and self.past.is_asked(read)
         if not is_past:
-            return _explained(*self._question(read, reading, buckets), form)
+            return self._compiler.explain(read, reading, buckets, form)
         try:
-            going_on = _explained(*self._question(read, reading, buckets), form)
+            going_on = self._compiler.explain(read, reading, buckets, form)
         except (UnknownNameError, AmbiguousNameError):
             raise
         except SqlError:  # it cannot go on
@@ -712,51 +687,21 @@ class Database:
             once = f"asked once, it cannot be answered: {error.message}"
         return f"{going_on}\n{once}"
 
-    def _to_compile(
-        self, statement: Statement, reading: Reading, buckets: int | None
-    ) -> tuple[Known, Catalog, int]:
-        if buckets is not None and buckets < 1:
-            raise InputError(f"there must be at least one bucket, got {buckets}")
-        use_here(self.spark)
-        columns = columns_known(statement, self._home, reading.columns)
-        known = self._everything(replace(reading, columns=columns))
-        engine = SparkEngine(known.frames)
-        catalog = Catalog(known.relations, self._functions, engine, known.queries)
-        return known, catalog, buckets or shuffle_partitions(self.spark)
-
-    def _executed(self, plan: Plan) -> Plan:
-        """The plan with the execution of this database, if it has none of its own."""
-        if isinstance(plan, ChangesPlan) and plan.execution is None:
-            return replace(plan, execution=self._execution)
-        return plan
-
-    def _everything(self, reading: Reading) -> Known:
-        """All that a statement can name."""
-        self._require_open()
-        return everything_known(*self._named.all, self._home, self.spark, reading)
-
     def _refuse_taken(self, statement: DatabaseStatement) -> None:
         """A name is that of a DataFrame or of something in the catalog, never of both."""
         if isinstance(statement, _CREATES):
             with placed(statement.place):
-                self._named.refuse(statement.name)
+                self._compiler.named.refuse(statement.name)
         elif isinstance(statement, Rename):
             with placed(statement.to_place):
-                self._named.refuse(statement.to)
+                self._compiler.named.refuse(statement.to)
 
     def _require_new(self, name: object, frame: object) -> None:
-        self._named.require_new(name, frame)
+        self._compiler.named.require_new(name, frame)
         stored = None if self._home is None else self._home.catalog.find(str(name))
         if stored is not None:
             kind = stored.kind.lower()
             raise InputError(f"there is already a {kind} {name}", hint="choose another name")
-
-
-def _explained(question: Question, known: Known, form: ExplainFormat) -> str:
-    """What a statement will do, and, as text, where it would run as a named query."""
-    text = explain_plan(question.plan, form)
-    where = where_it_runs(question.plan, known.frames)
-    return text if form is not ExplainFormat.TEXT or where is None else f"{text}\n{where}"
 
 
 def _change_to(limits: QueryLimits, *, fill: bool) -> LimitChange:

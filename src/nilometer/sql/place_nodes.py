@@ -10,14 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import pyarrow as pa
-import pyarrow.types as pat
 
 from nilometer.kernels.routing import Routing
 from nilometer.mining.registry import Kind
-from nilometer.model.expressions import Argument
 from nilometer.model.time_windows import SessionWindows
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_operator import ChangeSpec
@@ -30,7 +25,6 @@ from nilometer.sql.change_physical import (
     build_last_rows,
     build_single,
     build_step,
-    item_ref,
     types_of,
 )
 from nilometer.sql.changes_plan import (
@@ -53,10 +47,16 @@ from nilometer.sql.changes_plan import (
     WindowRows,
 )
 from nilometer.sql.plan import JoinPlan
-from nilometer.sql.scalars import Ref
-
-Places: TypeAlias = tuple[int, ...]
-"""Columns of a node by which its rows are together; none: all rows are in one place."""
+from nilometer.sql.rows_together import (
+    Places,
+    above,
+    all_columns,
+    is_free,
+    key_places,
+    short_columns,
+    shown,
+    through,
+)
 
 
 @dataclass(eq=False)
@@ -125,7 +125,7 @@ class Placer:
         known = self._placed.get(id(node))
         if known is not None and not known.task.group.is_closed:
             fits = wanted is None or known.together == wanted
-            if fits or not _is_free(node):
+            if fits or not is_free(node):
                 return known
         placed = self._place(node, wanted)
         self._placed[id(node)] = placed
@@ -189,7 +189,7 @@ class Placer:
         own = [places[0] for places in routing.places]
         if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
             group = Group(None, routing.buckets)
-            together = _key_places(leaf.plan, node)
+            together = key_places(leaf.plan, node)
             return Placed(_leaf_task(leaf, group, own), together)
         group = Group(routing, routing.buckets)
         return Placed(_leaf_task(leaf, group, [None] * len(own)), None)
@@ -205,20 +205,20 @@ class Placer:
             return Placed(_leaf_task(leaf, Group(None, 1), [None]), ())
         task = _leaf_task(leaf, Group(None, self._buckets), [columns])
         kinds = [source.carried[c].kind for c in columns]
-        return Placed(task, _shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
+        return Placed(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
 
     def _compute(self, node: Compute, wanted: Places | None) -> Placed:
-        below = self.place(node.inputs[0], _through(wanted, node))
+        below = self.place(node.inputs[0], through(wanted, node))
         task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, _above(below.together, node))
+        return Placed(task, above(below.together, node))
 
     def _aggregate(self, node: Aggregate, wanted: Places | None) -> Placed:
         keys, child = tuple(range(node.keys)), node.inputs[0]
-        asked = _through(wanted, node)
+        asked = through(wanted, node)
         asked = asked if asked and set(asked) <= set(keys) else keys
         below = self._together_by(child, asked, keys)
         task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, _above(below.together, node))
+        return Placed(task, above(below.together, node))
 
     def _window_rows(self, node: WindowRows, wanted: Places | None) -> Placed:
         """Rows as the input has them together; those of a session in one place."""
@@ -257,7 +257,7 @@ class Placer:
         """Rows of a key together, and all rows of static tables beside them in every bucket."""
         child, keys = node.inputs[0], node.function.keys
         if node.kind is Kind.ROWS:
-            own = wanted if wanted and max(wanted) < node.passed else _short_columns(child)
+            own = wanted if wanted and max(wanted) < node.passed else short_columns(child)
             below = self.place(child, own)
         else:
             below = self._together_by(child, keys, keys)
@@ -294,7 +294,7 @@ class Placer:
     def _counted(self, node: Counted | UnionAll, wanted: Places | None) -> Placed:
         asked = all_columns(node) if wanted is None else wanted
         placed: dict[int, Placed] = {}
-        for number in sorted(range(len(node.inputs)), key=lambda n: _is_free(node.inputs[n])):
+        for number in sorted(range(len(node.inputs)), key=lambda n: is_free(node.inputs[n])):
             placed[number] = self.place(node.inputs[number], asked)
             if placed[number].together is not None:
                 asked = placed[number].together or ()
@@ -310,7 +310,7 @@ class Placer:
             for source in sources
         ]
         placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
-        together = () if shared is None else _key_places(node.plan, node)
+        together = () if shared is None else key_places(node.plan, node)
         return self._join_groups(node, placed, wanted, together)
 
     def _join_groups(
@@ -343,107 +343,3 @@ class Placer:
 def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) -> Task:
     streams = [(leaf.plan, number) for number in range(len(leaf.plan.sources))]
     return Task(leaf.spec, [], group, streams, places=list(places))
-
-
-def all_columns(node: Node) -> Places:
-    """All columns by which rows can be routed; of a node without any, none."""
-    return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
-
-
-def _short_columns(node: Node) -> Places | None:
-    """The columns of single values, by which rows are spread at little cost; None: none."""
-    kinds = [(place, node.columns[place].kind) for place in all_columns(node)]
-    return tuple(place for place, kind in kinds if not pat.is_nested(kind)) or None
-
-
-def _through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
-    """The columns below that wanted columns are, if all of them are columns."""
-    if wanted is None:
-        return None
-    columns = _columns_below(node)
-    below = [columns[place] for place in wanted]
-    return None if None in below else tuple(place for place in below if place is not None)
-
-
-def _above(together: Places | None, node: Compute | Aggregate) -> Places | None:
-    """The columns that columns below have become, if all are left."""
-    if together is None:
-        return None
-    left = _columns_below(node)
-    return tuple(left.index(place) for place in together) if set(together) <= set(left) else None
-
-
-def _columns_below(node: Compute | Aggregate) -> list[int | None]:
-    """For each column which one below it is, if it is one: of values that meet in one place."""
-    below = node.inputs[0].columns
-    known = len(below) if isinstance(node, Compute) else node.keys
-    return [
-        value.number
-        if isinstance(value, Argument)
-        and not value.fields
-        and value.number < known
-        and _meet(below[value.number].kind, one.kind)
-        else None
-        for value, one in zip(node.values, node.columns, strict=True)
-    ]
-
-
-def _meet(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether equal values of two types are routed to the same place, and others stay apart."""
-    if left == right:
-        return True
-    families = (pat.is_integer, pat.is_floating)
-    return any(family(left) and family(right) for family in families)
-
-
-def _key_places(plan: JoinPlan, node: Node) -> Places | None:
-    """The items that are the columns of a join's first key, if all of them are there."""
-    classes = plan.keys[0].classes
-    members = [equal.members for equal in classes]
-    return _shown(node, plan, members, [equal.kind for equal in classes])
-
-
-def _shown(
-    node: Node,
-    plan: JoinPlan,
-    wanted: Sequence[tuple[Ref, ...]],
-    kinds: Sequence[pa.DataType],
-) -> Places | None:
-    """The columns of a node that show columns of these types, one of several each."""
-    items = [item_ref(plan, number) for number in range(len(plan.items))]
-    found = []
-    for refs, kind in zip(wanted, kinds, strict=True):
-        same = [
-            place
-            for place, (ref, one) in enumerate(zip(items, node.columns, strict=True))
-            if ref is not None and ref in refs and _meet(kind, one.kind)
-        ]
-        if not same:
-            return None
-        found.append(same[0])
-    return tuple(found)
-
-
-def _is_free(node: Node) -> bool:
-    """Whether the rows of a node can be routed by any of their columns."""
-    match node:
-        case Block():
-            return len(node.plan.sources) == 1
-        case Compute() | UnionAll():
-            return all(map(_is_free, node.inputs))
-    return False
-
-
-def is_net(node: Node) -> bool:
-    """Whether a node gives at most one change of a row at an instant."""
-    match node:
-        case Counted() | TopRows() | Paced():
-            return True
-        case Mined():
-            return node.kind is Kind.ANSWERS
-        case Aggregate():
-            return set(range(node.keys)) <= set(_columns_below(node))
-        case Compute():
-            every = set(range(len(node.inputs[0].columns)))
-            return every <= set(_columns_below(node)) and is_net(node.inputs[0])
-    return False

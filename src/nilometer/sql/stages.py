@@ -16,8 +16,9 @@ from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.change_physical import types_of
 from nilometer.sql.changes_plan import ChangesPlan, Column
-from nilometer.sql.place_nodes import Group, Placed, Placer, Task, all_columns, is_net
+from nilometer.sql.place_nodes import Group, Placed, Placer, Task
 from nilometer.sql.plan import JoinPlan
+from nilometer.sql.rows_together import all_columns, is_net
 
 BEST: Final = Execution.TPA
 """Rows travel once, with their periods: what measurement has shown to be best."""

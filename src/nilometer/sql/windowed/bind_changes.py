@@ -42,9 +42,9 @@ from nilometer.sql.windowed.bind_over import OverBinder
 from nilometer.sql.windowed.bind_rows import RowsBinder
 from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.first_rows import first_rows
-from nilometer.sql.windowed.group_rows import Groups, key_item
-from nilometer.sql.windowed.grouping_sets import GroupingSets, read_sets
-from nilometer.sql.windowed.order_rows import check_limits, own_column, read_ordering
+from nilometer.sql.windowed.group_keys import GroupKeys, aliases_of, has_time
+from nilometer.sql.windowed.group_rows import Groups
+from nilometer.sql.windowed.order_rows import check_limits, read_ordering
 from nilometer.sql.windowed.refusals import (
     refuse_added_names,
     require_comparable,
@@ -306,7 +306,7 @@ class ChangesBinder:
             items = without_time(items, scope)
         if is_outermost:
             refuse_added_names(items)
-        binder = ExpressionBinder(scope, "ORDER BY", aliases=_aliases(items, scope))
+        binder = ExpressionBinder(scope, "ORDER BY", aliases=aliases_of(items, scope))
         ordering = read_ordering(tree, items, binder.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden
         node = self._distinct(tree, self.builder.build(rows, [*items, *hidden]), hidden)
@@ -326,10 +326,10 @@ class ChangesBinder:
         items = list(items_of(tree, binder))
         if is_outermost:
             refuse_added_names(items)
-        keys, sets = self._keys(tree, items, scope)
+        keys, sets = GroupKeys(self.sql, self.catalog.functions, items, scope).read(tree)
         types = Types(self.catalog, rows.sources)
-        groups = Groups(self.sql, self.catalog, keys, types, has_time=_has_time(rows), sets=sets)
-        in_order = replace(binder, clause="ORDER BY", aliases=_aliases(items, scope))
+        groups = Groups(self.sql, self.catalog, keys, types, has_time=has_time(rows), sets=sets)
+        in_order = replace(binder, clause="ORDER BY", aliases=aliases_of(items, scope))
         ordering = read_ordering(tree, items, in_order.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden
         values = [Item(i.name, groups.rewrite(i.value)) for i in (*items, *hidden)]
@@ -338,53 +338,13 @@ class ChangesBinder:
         distinct = self._distinct(tree, node, hidden)
         return distinct if ordering is None else ordering.apply(distinct, self.sql)
 
-    def _keys(
-        self, tree: exp.Select, items: Sequence[Item], scope: Scope
-    ) -> tuple[list[Item], GroupingSets | None]:
-        """The keys of GROUP BY: expressions, columns of the list, or their numbers."""
-        group = tree.args.get("group")
-        if group is None:
-            return [], None
-        if group.args.get("all"):
-            found = [[item.value for item in items if not self._aggregates(item)]]
-        else:
-            binder = ExpressionBinder(scope, "GROUP BY")
-            sets = read_sets(group, self.sql)
-            found = [[self._key(key, items, scope, binder) for key in one] for one in sets]
-        named = [{item.name: item for item in map(key_item, one)} for one in found]
-        keys = {name: item for one in named for name, item in one.items()}
-        if len(named) == 1:
-            return list(keys.values()), None
-        several = GroupingSets(tuple(map(frozenset, named)))
-        return [*keys.values(), several.key], several
-
-    def _aggregates(self, item: Item) -> bool:
-        return any(True for _ in aggregates_in(item.value.tree, self.catalog.functions))
-
-    def _key(
-        self, key: exp.Expr, items: Sequence[Item], scope: Scope, binder: ExpressionBinder
-    ) -> Scalar:
-        is_column = isinstance(key, exp.Column) and key.name.lower() in _known(scope)
-        names = [item.name for item in items]
-        place = None if is_column else own_column(key, names, "GROUP BY", self.sql)
-        if place is None:
-            return binder.bind(key)
-        for call in aggregates_in(items[place].value.tree, self.catalog.functions):
-            raise SqlError(
-                "an aggregate cannot be a key of GROUP BY",
-                place=place_of(key, self.sql),
-                detail=f"it stands for {text_of(call, self.sql)}",
-                hint="group by columns of the streams",
-            )
-        return items[place].value
-
     def _having(
         self, tree: exp.Select, binder: ExpressionBinder, items: Sequence[Item]
     ) -> list[Scalar]:
         having = tree.args.get("having")
         if having is None:
             return []
-        bound = replace(binder, clause="HAVING", aliases=_aliases(items, binder.scope))
+        bound = replace(binder, clause="HAVING", aliases=aliases_of(items, binder.scope))
         return [bound.bind(one) for one in conjuncts(having.this)]
 
     def _distinct(self, tree: exp.Select, node: Node, hidden: Sequence[Item]) -> Node:
@@ -426,22 +386,3 @@ def _named_input(call: exp.Expr) -> exp.Expr:
     if isinstance(given, exp.Subquery) and not given.alias:
         given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
     return given
-
-
-def _has_time(rows: BoundQuery) -> bool:
-    """Whether rows have a time of their own: they come from streams, or from windows of them."""
-    if len(rows.sources) == 1:
-        clause = rows.sources[0].in_windows
-        return rows.sources[0].node is None if clause is None else _has_time(clause.query)
-    return all(source.is_block for source in rows.sources)
-
-
-def _known(scope: Scope) -> set[str]:
-    """The names of all columns of FROM, in lower case."""
-    return {name.lower() for unit in scope.units for name in unit.columns}
-
-
-def _aliases(items: Sequence[Item], scope: Scope) -> dict[str, exp.Expr]:
-    """Columns of the list that may be named in HAVING and ORDER BY: columns of FROM come first."""
-    known = _known(scope)
-    return {i.name.lower(): i.value.tree for i in items if i.name.lower() not in known}

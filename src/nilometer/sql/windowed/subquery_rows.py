@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.types as pat
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError, UnknownNameError
@@ -20,7 +19,7 @@ from nilometer.sql.changes_plan import Column, Compute, Counted, Node, UnionAll
 from nilometer.sql.derived import columns_of_source, derived_source
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.modes import unwrap
-from nilometer.sql.plan import Item, Source
+from nilometer.sql.plan import Item
 from nilometer.sql.put_rows import reads_one_row
 from nilometer.sql.scalars import (
     ColumnRef,
@@ -38,6 +37,7 @@ from nilometer.sql.windowed.build_nodes import NodeBuilder
 from nilometer.sql.windowed.exists import ExistsTest
 from nilometer.sql.windowed.group_rows import GROUPS, Groups, key_item
 from nilometer.sql.windowed.held_units import HELD, Held, Wanted, merge
+from nilometer.sql.windowed.keyed_rows import KeyedRows, by_values, equal, unknown
 from nilometer.sql.windowed.outer_joins import OuterJoin
 from nilometer.sql.windowed.refusals import require_comparable_rows
 
@@ -67,36 +67,6 @@ class InnerRows:
     rows: BoundQuery
     scope: Scope
     around: tuple[Unit, ...] | None = None
-
-
-@dataclass(frozen=True)
-class _KeyedRows:
-    """The rows of a subquery, by what they are grouped, and what that equals outside."""
-
-    rows: BoundQuery
-    keys: tuple[Scalar, ...]
-    outside: tuple[exp.Expr, ...]
-    kinds: tuple[pa.DataType, ...] | None = None
-    """The types of the keys where NULL is equal to NULL."""
-
-    def conditions(self, units: Sequence[Unit], place: Place) -> list[Scalar]:
-        """What is equal, where the rows outside and the groups are these units."""
-        *around, groups = units
-        held = {ref.column: ref.stream for ref in _columns(around)}
-
-        def moved(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, ResolvedColumn) or not isinstance(node.ref, ColumnRef):
-                return rebuild(node, moved)
-            return column(replace(node.ref, stream=held[node.ref.column]))
-
-        found: list[exp.Expr] = []
-        for number, tree in enumerate(self.outside):
-            sides = (moved(tree), groups.columns[str(number)].copy())
-            if self.kinds is None:
-                found.append(_equal([sides]))
-            else:
-                found += _same(*sides, self.kinds[number])
-        return [Scalar(one, place) for one in found]
 
 
 @dataclass(frozen=True)
@@ -207,7 +177,7 @@ class SubqueryBinder:
         bound = [ExpressionBinder(scope, "WHERE").bind(one).tree for one in values]
         pairs = list(zip(bound, columns, strict=True))
         found = []
-        for tree in [_equal(pairs)] if test.asked is Asked.EQUAL else _unknown(pairs):
+        for tree in [equal(pairs)] if test.asked is Asked.EQUAL else unknown(pairs):
             asked = (Scalar(one, place) for one in conjuncts(tree))
             rows = replace(inner.rows, conditions=(*inner.rows.conditions, *asked))
             found.append(replace(inner, rows=rows))
@@ -263,13 +233,13 @@ class SubqueryBinder:
         equal = [one for one in pairs if one is not None]
         if len(equal) == len(pairs) and name not in value.streams:
             free = tuple(one for one in inner.rows.conditions if name not in one.streams)
-            found = _KeyedRows(
+            found = KeyedRows(
                 replace(inner.rows, conditions=free),
                 tuple(inside for _, inside in equal),
                 tuple(outside for outside, _ in equal),
             )
         else:
-            found = _by_values(inner.rows, value, derived_source(name, node, place))
+            found = by_values(inner.rows, value, derived_source(name, node, place))
         part, meaning = self._groups(found, value, asked)
         everything = replace(self.wanted, has_star=True)
         joined = OuterJoin(self.builder, everything, "LEFT", place).join(
@@ -279,7 +249,7 @@ class SubqueryBinder:
         return Held(joined.rows, (*joined.units[:-1], shown))
 
     def _groups(
-        self, keyed: _KeyedRows, value: Scalar, asked: SubqueryColumn
+        self, keyed: KeyedRows, value: Scalar, asked: SubqueryColumn
     ) -> tuple[Held, Callable[[Unit], Unit]]:
         """The groups of a subquery's rows, and how its value is made of what they give."""
         place = place_of(asked, self.sql)
@@ -337,40 +307,9 @@ class SubqueryBinder:
         return any(True for item in query.expressions for _ in aggregates_in(item, functions))
 
 
-def _by_values(rows: BoundQuery, value: Scalar, around: Source) -> _KeyedRows:
-    """A subquery's rows, joined with the values outside that it uses, each of them once."""
-    node, name = around.node, around.name
-    assert node is not None
-    used = {
-        ref.column: ColumnRef(name, ref.column)
-        for one in (*(c for c in rows.conditions), value)
-        for ref in one.columns
-        if ref.stream == name and isinstance(ref, ColumnRef)
-    }
-    places = [around.relation.columns.index(one) for one in used]
-    columns = tuple(node.columns[place] for place in places)
-    values = tuple(Argument(place) for place in places)
-    chosen = Compute((node,), None, values, columns, tuple(one.name for one in columns))
-    once = derived_source(name, Counted(SetFunction.DISTINCT, (chosen,), columns), around.place)
-    keys = [column(one) for one in used.values()]
-    return _KeyedRows(
-        merge(BoundQuery((once,), (), (), (), None), rows, ()),
-        tuple(Scalar(one, around.place) for one in keys),
-        tuple(keys),
-        tuple(one.kind for one in columns),
-    )
-
-
 def _require_one_column(count: int, place: Place) -> None:
     if count != 1:
         raise SqlError(f"a subquery that is a value has one column, got {count}", place=place)
-
-
-def _columns(units: Sequence[Unit]) -> Iterator[ColumnRef]:
-    for unit in units:
-        for tree in unit.columns.values():
-            if isinstance(tree, ResolvedColumn) and isinstance(tree.ref, ColumnRef):
-                yield tree.ref
 
 
 def _has_one_at_most(query: exp.Expr) -> bool:
@@ -392,36 +331,3 @@ def _around(scope: Scope) -> str:
 def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> Unit:
     """What a subquery gives, under a name that no star stands for."""
     return Unit(name, {name: tree}, (), relations, hidden=frozenset([name]))  # type: ignore[arg-type]
-
-
-def _equal(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
-    return exp.and_(*(exp.EQ(this=a.copy(), expression=b.copy()) for a, b in pairs), copy=False)
-
-
-def _unknown(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> list[exp.Expr]:
-    """When NULLs leave open whether two rows are equal: any of these holds."""
-    if len(pairs) == 1:
-        return [_is_null(one) for one in pairs[0]]
-    maybe = [exp.or_(_equal([pair]), *map(_is_null, pair)) for pair in pairs]
-    return [exp.and_(*maybe, exp.or_(*(_is_null(one) for pair in pairs for one in pair)))]
-
-
-def _same(left: exp.Expr, right: exp.Expr, kind: pa.DataType) -> list[exp.Expr]:
-    """Two values are equal, or both are NULL; what can be a key of a join comes first."""
-    same = exp.NullSafeEQ(this=left.copy(), expression=right.copy())
-    filler: exp.Expr | None = None
-    if pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind):
-        filler = exp.Literal.number(0)
-    elif pat.is_string(kind):
-        filler = exp.Literal.string("")
-    elif pat.is_timestamp(kind):
-        text = exp.Literal.string("1970-01-01 00:00:00+00:00")
-        filler = exp.Cast(this=text, to=exp.DataType.build("timestamp", dialect="spark"))
-    if filler is None:
-        return [same]
-    sides = (exp.Coalesce(this=one, expressions=[filler.copy()]) for one in (left, right))
-    return [exp.EQ(this=next(sides), expression=next(sides)), same]
-
-
-def _is_null(tree: exp.Expr) -> exp.Expr:
-    return exp.Is(this=tree.copy(), expression=exp.Null())

@@ -1,0 +1,101 @@
+"""Statements compiled over all that a database knows: DataFrames, functions, and what is stored."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from nilometer.database.home import Home
+from nilometer.database.known import Known, Reading, columns_known, everything_known
+from nilometer.database.named_frames import NamedFrames
+from nilometer.errors import InputError
+from nilometer.operators.stage import Execution
+from nilometer.spark.functions import register_function, require_new_name
+from nilometer.spark.host_query import where_it_runs
+from nilometer.spark.relations import SparkEngine
+from nilometer.spark.session import shuffle_partitions, use_here
+from nilometer.sql.catalog import Catalog, Function
+from nilometer.sql.changes_plan import ChangesPlan, Plan
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.explain import explain_plan
+from nilometer.sql.questions import Question, compile_question
+from nilometer.sql.statements import ExplainFormat, Statement
+
+
+class Compiler:
+    """From statements to plans, and the DataFrames that these read."""
+
+    def __init__(
+        self, spark: SparkSession, execution: Execution | None, home: Callable[[], Home | None]
+    ) -> None:
+        """A compiler that also names what a database stores, if it stores anything yet."""
+        self.named = NamedFrames()
+        self._spark = spark
+        self._execution = execution
+        self._home = home
+        self._functions: dict[str, Function] = {}
+        self._changing = threading.Lock()
+
+    def add_function(self, made: Function) -> None:
+        """Let statements call a function."""
+        name = made.name.lower()
+        if name not in self._functions:
+            require_new_name(self._spark, made.name)
+        register_function(self._spark, made)
+        with self._changing:
+            self._functions = {**self._functions, name: made}
+
+    def everything(self, reading: Reading) -> Known:
+        """All that a statement can name."""
+        return everything_known(*self.named.all, self._home(), self._spark, reading)
+
+    def plan(
+        self, statement: Statement, reading: Reading, buckets: int | None = None
+    ) -> tuple[Plan, Known]:
+        """The plan of a query that goes on, whatever it reads."""
+        known, catalog, number = self._to_compile(statement, reading, buckets)
+        plan = self._executed(compile_statement(statement, catalog, number))
+        return plan, known.with_inline_rows(plan, self._spark)
+
+    def question(
+        self,
+        statement: Statement,
+        reading: Reading,
+        buckets: int | None = None,
+        at_instant: str | None = None,
+    ) -> tuple[Question, Known]:
+        """How a statement is answered here and now."""
+        known, catalog, number = self._to_compile(statement, reading, buckets)
+        question = compile_question(statement, catalog, number, at_instant=at_instant)
+        question = replace(question, plan=self._executed(question.plan))
+        return question, known.with_inline_rows(question.plan, self._spark)
+
+    def explain(
+        self, statement: Statement, reading: Reading, buckets: int | None, form: ExplainFormat
+    ) -> str:
+        """What a statement will do, and, as text, where it would run as a named query."""
+        question, known = self.question(statement, reading, buckets)
+        text = explain_plan(question.plan, form)
+        where = where_it_runs(question.plan, known.frames)
+        return text if form is not ExplainFormat.TEXT or where is None else f"{text}\n{where}"
+
+    def _to_compile(
+        self, statement: Statement, reading: Reading, buckets: int | None
+    ) -> tuple[Known, Catalog, int]:
+        if buckets is not None and buckets < 1:
+            raise InputError(f"there must be at least one bucket, got {buckets}")
+        use_here(self._spark)
+        columns = columns_known(statement, self._home(), reading.columns)
+        known = self.everything(replace(reading, columns=columns))
+        engine = SparkEngine(known.frames)
+        catalog = Catalog(known.relations, self._functions, engine, known.queries)
+        return known, catalog, buckets or shuffle_partitions(self._spark)
+
+    def _executed(self, plan: Plan) -> Plan:
+        """The plan with the execution of this database, if it has none of its own."""
+        if isinstance(plan, ChangesPlan) and plan.execution is None:
+            return replace(plan, execution=self._execution)
+        return plan
