@@ -12,6 +12,8 @@ from tests.manager_streams import ONLY, Site, sensors
 from tests.mosquitto import Mosquitto, start_mosquitto
 
 if TYPE_CHECKING:
+    from nilometer.client import Client
+    from tests.results_server import StoredQueries, WebServer
     from tests.running_queries import Bench
 
 
@@ -40,6 +42,35 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     settings = RunSettings(most=4, look_every=3600, clock=clock, chance=lambda: 1.0)
     with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
         yield Bench(home, queries, starts, clock)
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Iterator[StoredQueries]:
+    """Results of queries in a folder, which tests write; the server is loaded for these alone."""
+    from tests.results_server import StoredQueries  # noqa: PLC0415
+
+    made = StoredQueries(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(queries: StoredQueries) -> Iterator[WebServer]:
+    """A server of these results, and nothing else."""
+    from tests.results_server import serving  # noqa: PLC0415
+
+    with serving(queries) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: WebServer) -> Iterator[Client]:
+    """A client of that server."""
+    from nilometer.client import Client  # noqa: PLC0415
+    from tests.results_server import TOKEN  # noqa: PLC0415
+
+    with Client(server.url, TOKEN) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -44,30 +43,10 @@ from tests.results_server import (
     WebServer,
     changes,
     numbered,
-    serving,
 )
 
 STATUS = {"name": "q", "statement": "SELECT …", "emits": "append"}
 ARROW = "application/vnd.apache.arrow.stream"
-
-
-@pytest.fixture
-def queries(tmp_path: Path) -> Iterator[StoredQueries]:
-    made = StoredQueries(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(queries: StoredQueries) -> Iterator[WebServer]:
-    with serving(queries) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: WebServer) -> Iterator[nm.Client]:
-    with nm.Client(server.url, TOKEN) as made:
-        yield made
 
 
 def test_stored_rows(queries: StoredQueries, client: nm.Client) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -41,7 +40,6 @@ from tests.results_server import (
     WebServer,
     changes,
     numbered,
-    serving,
 )
 from tests.unit.test_results_answer import Change, fold, make_changelog
 
@@ -49,25 +47,6 @@ APPEND = {"name": "q", "statement": "SELECT …", "emits": "append"}
 CHANGELOG = {**APPEND, "emits": "changelog"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN = pa.schema([CHANGES.field("k"), CHANGES.field("n")])
-
-
-@pytest.fixture
-def queries(tmp_path: Path) -> Iterator[StoredQueries]:
-    made = StoredQueries(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(queries: StoredQueries) -> Iterator[WebServer]:
-    with serving(queries) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: WebServer) -> Iterator[nm.Client]:
-    with nm.Client(server.url, TOKEN) as made:
-        yield made
 
 
 def counted(rows: Rows) -> Counter[Any]:

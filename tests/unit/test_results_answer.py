@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,13 +28,6 @@ from tests.results_server import CHANGES, StoredQueries, changes
 
 Change = tuple[str | None, int, int, int]
 SMALL = LogOptions(fsync=Fsync.NEVER, segment=2048)
-
-
-@pytest.fixture
-def queries(tmp_path: Path) -> Iterator[StoredQueries]:
-    made = StoredQueries(tmp_path)
-    yield made
-    made.close()
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ from tests.results_server import (
     WebServer,
     changes,
     numbered,
-    serving,
 )
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -45,12 +44,6 @@ def queries(tmp_path: Path) -> Iterator[StoredQueries]:
     made = StoredQueries(tmp_path, max_followers=3)
     yield made
     made.close()
-
-
-@pytest.fixture
-def server(queries: StoredQueries) -> Iterator[WebServer]:
-    with serving(queries) as running:
-        yield running
 
 
 def get(server: WebServer, path: str, **headers: str) -> httpx.Response:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -24,13 +22,6 @@ from tests.results_server import StoredQueries, numbered
 
 SMALL = LogOptions(fsync=Fsync.NEVER, segment=2048)
 FORGETFUL = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
-
-
-@pytest.fixture
-def queries(tmp_path: Path) -> Iterator[StoredQueries]:
-    made = StoredQueries(tmp_path)
-    yield made
-    made.close()
 
 
 def numbers(page: Page) -> list[int]:

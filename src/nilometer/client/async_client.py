@@ -23,6 +23,7 @@ from nilometer.client.connection import (
     unreachable,
 )
 from nilometer.client.downloads import Download, download_of
+from nilometer.client.followed_results import FollowedResults
 from nilometer.client.following import FollowState, LostError, OnBase, OnReconnect
 from nilometer.client.rows import Answer, Page, Rows, polars_of
 from nilometer.client.time_range import time_range
@@ -301,39 +302,14 @@ class AsyncQuery:
         await self._client.run(calls.drop(self.name))
 
 
-class AsyncFollowing(AsyncIterator[_Item]):
+class AsyncFollowing(FollowedResults, AsyncIterator[_Item]):
     """The results of a query as they come; reconnects by itself and goes on at its offset."""
 
     def __init__(self, client: AsyncClient, state: FollowState, batches: bool) -> None:
+        super().__init__(state)
         self._client = client
-        self._state = state
         self._take = state.batches if batches else state.rows
         self._items: AsyncGenerator[_Item, None] = self._follow()
-
-    @property
-    def offset(self) -> str:
-        """The place after all rows that were yielded: give it to `follow` to go on there."""
-        return self._state.offset
-
-    @property
-    def watermark(self) -> datetime | None:
-        """No row that follows has an earlier time; None if that is not known."""
-        return self._state.watermark
-
-    @property
-    def phase(self) -> str | None:
-        """What the query does, if that has changed since: running, stopped, failed, restarting."""
-        return self._state.phase
-
-    @property
-    def error(self) -> str | None:
-        """Why the query has failed, if it has."""
-        return self._state.error
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the connection is lost, and is being made again."""
-        return self._state.is_lost
 
     async def __anext__(self) -> _Item:
         return await anext(self._items)

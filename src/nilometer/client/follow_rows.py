@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
+from nilometer.client.followed_results import FollowedResults
 from nilometer.client.following import FollowState, LostError
 
 if TYPE_CHECKING:
@@ -18,39 +18,14 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item", dict[str, Any], pa.RecordBatch)
 
 
-class Following(Iterator[_Item]):
+class Following(FollowedResults, Iterator[_Item]):
     """The results of a query as they come; reconnects by itself and goes on at its offset."""
 
     def __init__(self, client: Client, state: FollowState, batches: bool) -> None:
+        super().__init__(state)
         self._client = client
-        self._state = state
         self._take = state.batches if batches else state.rows
         self._items: Generator[_Item, None, None] = self._follow()
-
-    @property
-    def offset(self) -> str:
-        """The place after all rows that were yielded: give it to `follow` to go on there."""
-        return self._state.offset
-
-    @property
-    def watermark(self) -> datetime | None:
-        """No row that follows has an earlier time; None if that is not known."""
-        return self._state.watermark
-
-    @property
-    def phase(self) -> str | None:
-        """What the query does, if that has changed since: running, stopped, failed, restarting."""
-        return self._state.phase
-
-    @property
-    def error(self) -> str | None:
-        """Why the query has failed, if it has."""
-        return self._state.error
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the connection is lost, and is being made again."""
-        return self._state.is_lost
 
     def __next__(self) -> _Item:
         return next(self._items)
