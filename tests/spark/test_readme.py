@@ -1,4 +1,4 @@
-"""The examples of the README run as they stand there."""
+"""The examples of the README and of the tour run as they stand there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def test_the_readme_examples_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = Path(__file__).parents[2].joinpath("README.md").read_text()
+    root = Path(__file__).parents[2]
+    text = "".join(root.joinpath(page).read_text() for page in ("README.md", "docs/tour.md"))
     [tracks, small, changes, sensors, mining] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {"wait_for_tracks": wait_for_tracks}
     waiting = "query.awaitTermination(20)"
@@ -62,7 +63,7 @@ def wait_for_results(db: nm.Database) -> None:
 
 
 def check_what_is_shown(text: str, db: nm.Database, statement: str) -> None:
-    """EXPLAIN and the error look as the README shows them."""
+    """EXPLAIN and the error look as the tour shows them."""
     shown = re.findall(r"```\n(Window join.*?)  …\n```", text, re.DOTALL)[0]
     assert db.explain(statement).startswith(shown)
     error = re.findall(r"```\n(B has no column.*?)```", text, re.DOTALL)[0]

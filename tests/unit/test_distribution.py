@@ -62,7 +62,8 @@ def test_the_sdist_has_no_litter(folder: Path) -> None:
     assert {"pyproject.toml", "README.md", "LICENSE", "src/nilometer/py.typed"} <= names
     assert not names - tracked(".") - {"PKG-INFO"}
     assert {name.partition("/")[0] for name in names} <= {
-        *(".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "PKG-INFO", "README.md"),
+        *(".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
+        *("PKG-INFO", "README.md"),
         *("benchmarks", "deploy", "docs", "examples", "pyproject.toml", "requirements", "scripts"),
         *("src", "tests"),
     }

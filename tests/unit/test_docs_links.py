@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
+TOP = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")]
+PAGES = [*TOP, *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def anchors(page: Path) -> set[str]:
@@ -31,3 +32,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / file if file else page
         assert target.exists(), link
         assert not heading or heading in anchors(target), link
+
+
+def test_the_map_of_the_code_names_files_that_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text):
+        below = [ROOT / "src/nilometer" / path, ROOT / "src/nilometer/server" / path, ROOT / path]
+        assert any(one.exists() for one in below), path
