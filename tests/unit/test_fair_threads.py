@@ -10,13 +10,26 @@ from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from nilometer.errors import LimitError
+from nilometer.log.layout import TIMESTAMP, LogLayout
+from nilometer.log.options import LogOptions
+from nilometer.log.reader import LogReader
+from nilometer.log.seen import Seen
+from nilometer.log.writer import LogWriter
 from nilometer.server.fair_threads import FairThreads, works_for
+from nilometer.server.results import query_results
+from nilometer.server.results.chunk import Page
+from nilometer.server.results.offset import Offset
+from nilometer.server.results.read_page import read_page
+from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.settings import ServerSettings
 from tests.patience import LONG, until, wait_for
 from tests.served import served
+
+RESULTS = pa.schema([("_time", TIMESTAMP), ("k", pa.int64())])
 
 
 @pytest.fixture
@@ -104,3 +117,37 @@ def test_who_looks_a_lot_keeps_nobody_from_looking(
             return sorted([(await one).status_code for one in own]), found
 
         assert asyncio.run(many()) == ([200] * 13 + [429] * 7, 200)
+
+
+def test_who_reads_many_results_keeps_nobody_from_theirs(
+    tmp_path: Path, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(tmp_path)
+    writer = LogWriter.open(str(home / "q"), LogLayout(RESULTS, "_time"), LogOptions())
+    writer.append(pa.RecordBatch.from_pylist([{"_time": 1, "k": n} for n in range(100)], RESULTS))
+    writer.close()
+    stored, read, began = StoredResults(lambda name: str(home / name)), read_page, list[str]()
+
+    def slow(reader: LogReader, place: Offset, most: int, seen: Seen) -> Page:
+        if most > 50:
+            began.append("a")
+            gate.wait(LONG)
+        return read(reader, place, most, seen)
+
+    monkeypatch.setattr(query_results, "read_page", slow)
+
+    async def page(who: str, most: int) -> int:
+        works_for(who)
+        results = stored.of("q")
+        return len((await results.page(await results.oldest(), most)).rows)
+
+    async def many() -> None:
+        own = [asyncio.create_task(page("a", 51 + n)) for n in range(20)]
+        await until(lambda: len(began) == 3)
+        assert await asyncio.create_task(page("b", 5)) == 5
+        assert not any(one.done() for one in own)
+        gate.set()
+        assert await asyncio.gather(*own) == [51 + n for n in range(20)]
+
+    asyncio.run(many())
+    stored.close()

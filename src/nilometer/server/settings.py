@@ -37,7 +37,7 @@ class ServerSettings:
     """Statements that run or wait at one time."""
     max_statements_each: int = 24
     """Of these, by one token."""
-    max_requests_each: int = 100
+    max_requests_each: int = 500
     """Requests of one token that may wait for a thread, of those that look as well."""
     max_queries: int = 2000
     """Named queries that run at one time."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import Executor
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from nilometer.errors import ClosedError, InputError, LogError, ResultsGoneError
 from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
 from nilometer.log.seen import Seen
+from nilometer.server.fair_threads import FairThreads
 from nilometer.server.results.chunk import Answer, Chunk, Page
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.read_page import read_page
@@ -35,7 +35,7 @@ class QueryResults:
         name: str,
         location: str,
         reader: LogReader,
-        threads: Executor,
+        threads: FairThreads,
         fold: Callable[[LogReader], AnswerFold],
     ) -> None:
         self.name = name
@@ -159,7 +159,7 @@ class QueryResults:
 
     async def _in_thread(self, work: Callable[[], _Outcome]) -> _Outcome:
         try:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+            running = self._threads.submit(work)
         except RuntimeError:
             raise ClosedError("the server is stopping") from None
-        return await running
+        return await asyncio.wrap_future(running)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from weakref import WeakValueDictionary
 
 from nilometer.errors import InputError, LogError
 from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
+from nilometer.server.fair_threads import FairThreads
 from nilometer.server.results.query_results import QueryResults
 
 _THREADS: Final = 4
+_MOST_WAITING: Final = 1000
+"""More than one token may have followers."""
 _MOST_ANSWERS: Final = 16
 _ANSWER_BYTES: Final = 64 << 20
 _ALL_ANSWERS_BYTES: Final = 256 << 20
@@ -26,7 +28,7 @@ class StoredResults:
     def __init__(self, log_of: Callable[[str], str]) -> None:
         """`log_of` says where the log of a query's results lies; it raises if there is none."""
         self._log_of = log_of
-        self._threads = ThreadPoolExecutor(_THREADS, "results")
+        self._threads = FairThreads(_THREADS, "results", _MOST_WAITING)
         self._used: WeakValueDictionary[str, QueryResults] = WeakValueDictionary()
         self._answers = KeptAnswers()
         self._lock = threading.Lock()
@@ -48,7 +50,7 @@ class StoredResults:
             return found
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
 
 class KeptAnswers:
