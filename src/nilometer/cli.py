@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import tempfile
 import traceback
@@ -45,6 +44,7 @@ from nilometer.commands.shell_command import shell, start_shell
 from nilometer.commands.tables import safe_text
 from nilometer.commands.tokens import tokens_app
 from nilometer.errors import InputError, NilometerError
+from nilometer.garbage import collect_seldom
 from nilometer.version import VERSION
 
 app = typer.Typer(
@@ -289,7 +289,7 @@ def _errors() -> Console:
 
 def main() -> None:
     """Run the command line; what goes wrong is told in words, never as a traceback."""
-    gc.disable()  # what is imported stays: to look through it again and again takes long
+    collect_seldom()
     try:
         app()
     except NilometerError as error:

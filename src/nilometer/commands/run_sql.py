@@ -5,13 +5,12 @@ Small questions are answered in this process, if it answers them as Spark does; 
 
 from __future__ import annotations
 
-import gc
-
 from nilometer.commands.options import EngineName
 from nilometer.commands.progress import Progress
 from nilometer.commands.request import Request
 from nilometer.errors import InstallationError, OnlySparkError
 from nilometer.extras import require_extras
+from nilometer.garbage import collect_as_usual
 
 
 def run_sql(request: Request, progress: Progress) -> None:
@@ -19,14 +18,14 @@ def run_sql(request: Request, progress: Progress) -> None:
     if request.server is not None:
         from nilometer.commands.run_on_server import run_on_server  # noqa: PLC0415
 
-        collect_again()
+        collect_as_usual()
         run_on_server(request.server, request, progress)
         return
     statements = request.statements()
     if request.engine is not EngineName.SPARK:
         from nilometer.commands.run_here import run_here  # noqa: PLC0415  takes its time
 
-        collect_again()
+        collect_as_usual()
         try:
             run_here(request, statements, progress)
             return
@@ -37,7 +36,7 @@ def run_sql(request: Request, progress: Progress) -> None:
     progress.say("Starting Spark")
     from nilometer.commands.run_on_spark import run_on_spark  # noqa: PLC0415
 
-    collect_again()
+    collect_as_usual()
     run_on_spark(request, statements, progress, engine)
 
 
@@ -63,12 +62,6 @@ def run_explain(request: Request, form: str, progress: Progress) -> None:
     from nilometer.commands.run_on_spark import explain_on_spark  # noqa: PLC0415
 
     explain_on_spark(request, statements, form, progress, engine)
-
-
-def collect_again() -> None:
-    """Let garbage be collected from now on; what was imported is none."""
-    gc.freeze()
-    gc.enable()
 
 
 def _spark_as_asked_for() -> str:

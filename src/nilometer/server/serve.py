@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from nilometer.database import Database, connect
 from nilometer.errors import InputError, NilometerError, SessionError, in_one_line
+from nilometer.garbage import collect_as_usual
 from nilometer.model.events import event
 from nilometer.model.secrets import read_secrets_in
 from nilometer.model.served_at import told_where
@@ -79,6 +80,7 @@ def run_server(
     `spark` waits for a session that is starting: the server's own, which it stops. `stopping` is
     called at the first signal. `log` is written once the database is open.
     """
+    collect_as_usual()
     settings = config.settings
     require_safe(settings)
     with ExitStack() as stack:

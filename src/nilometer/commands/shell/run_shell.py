@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from nilometer.commands.shell.interrupts import GivenUpError, run_until_interrup
 from nilometer.commands.shell.place import Place
 from nilometer.commands.shell.session import LeaveError, Shell
 from nilometer.extras import require_extras
+from nilometer.garbage import collect_as_usual
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ def run_shell(request: ShellRequest) -> bool:
     """Run statements until there are no more; whether all went well."""
     if request.is_interactive:
         require_extras("nilometer shell", "shell")
-    gc.freeze()
-    gc.enable()
+    collect_as_usual()
     form = read_form(request.form)
     display = Display(form=form, is_paged=request.is_interactive)
     display.limit = request.limit or display.limit
