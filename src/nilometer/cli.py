@@ -30,6 +30,7 @@ from nilometer.commands.command_options import (
 )
 from nilometer.commands.demo import demo
 from nilometer.commands.experiments import experiments_app
+from nilometer.commands.move_logs import move_logs
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
 from nilometer.commands.sensors import sensors_app
@@ -63,6 +64,7 @@ app.command()(serve)
 app.command()(backup)
 app.command()(restore)
 app.command()(check)
+app.command()(move_logs)
 app.command()(shell)
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import nilometer as nm
+from nilometer.cli import app
+from nilometer.errors import InputError
+from nilometer.log.layout import TIME, TIMESTAMP
 from tests.patience import wait_for
 from tests.postgres import Postgres
-from tests.s3_server import s3_server
+from tests.s3_server import S3_ENVIRONMENT, s3_server
 
 
 def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[str]:
@@ -65,3 +71,54 @@ def test_logs_in_a_folder_given_from_here(
 def test_a_catalog_in_postgresql(spark: SparkSession, tmp_path: Path, postgres: Postgres) -> None:
     run_and_restart(spark, tmp_path, catalog=postgres.new_database())
     assert not (tmp_path / "plant" / "catalog.sqlite").exists()
+
+
+def test_logs_move_to_an_s3_store_and_queries_go_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in S3_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    plant = tmp_path / "plant"
+
+    def counted(db: nm.Database) -> list[int]:
+        return [db.history(one).count() for one in ("A", "evens", "pairs", "own")]
+
+    with nm.connect(spark, path=plant) as db:
+        db.sql("CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http")
+        db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
+        db.sql("CREATE QUERY pairs AS SELECT k FROM evens WHERE k % 4 = 0")
+        db.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT k FROM A WHERE k % 10 = 0")
+        add_rows(db, range(40))
+        wait_for(lambda: counted(db) == [40, 20, 10, 4])
+    with s3_server() as options:
+        logs = f"s3://plant/logs?{options}"
+        assert run_command("move-logs", str(plant), logs).endswith("delete them when all is well\n")
+        (plant / "logs").rename(tmp_path / "old logs")
+        with nm.connect(spark, path=plant) as db:
+            assert db.log_of("A") == f"s3://plant/logs/a?{options}"
+            assert counted(db) == [40, 20, 10, 4]
+            db.resume()
+            add_rows(db, range(40, 80))
+            wait_for(lambda: counted(db) == [80, 40, 20, 8])
+            for name, step in (("evens", 2), ("pairs", 4), ("own", 10)):
+                found = sorted(row["k"] for row in db.history(name).collect())
+                assert found == list(range(0, 80, step))
+        with pytest.raises(InputError, match="the logs of the database .* are elsewhere"):
+            nm.connect(spark, path=plant, logs=str(tmp_path / "new"))
+        back = tmp_path / "back"
+        run_command("move-logs", str(plant), str(back))
+        with nm.connect(spark, path=plant) as db:
+            assert counted(db) == [80, 40, 20, 8]
+
+
+def add_rows(db: nm.Database, numbers: range) -> None:
+    now = time.time_ns() // 1000
+    times = pa.array([now + one for one in numbers], pa.int64()).cast(TIMESTAMP)
+    rows = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), times], names=["k", TIME])
+    db._home.manager._watched["A"].stream.store.writer.append(rows)
+
+
+def run_command(*words: str) -> str:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    return done.output

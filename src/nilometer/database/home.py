@@ -41,7 +41,8 @@ from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.upkeep.backup import BackupMade, make_backup
 from nilometer.upkeep.format import read_format, write_format
 from nilometer.upkeep.identity import take_identity
-from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, LOGS, file_name
+from nilometer.upkeep.logs_place import settle_logs
+from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, file_name
 
 STATUS_FILE: Final = "status.json"
 _TRIES: Final = 5
@@ -71,7 +72,6 @@ class Home:
         self.is_temporary = path is None
         self.folder = _place(path or Path(tempfile.mkdtemp(prefix="nilometer-")))
         _make(self.folder)
-        self.logs = _absolute(logs or str(self.folder / LOGS))
         self._select = select
         self.units = units or Units()
         self.broken: dict[str, LogError] = {}
@@ -85,6 +85,7 @@ class Home:
                 os.close, _take(self.folder / LOCK_FILE, f"the database {self.folder}")
             )
             read_format(self.folder)  # a newer one is refused before anything is changed
+            self.logs = settle_logs(self.folder, logs)
             identity = take_identity(self.folder)
             opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
             self.catalog = opening.enter_context(opened)
@@ -215,11 +216,6 @@ def _place(path: Path) -> Path:
 def _of_type(declared: Declaration) -> object:
     """With which options its sensors are contacted."""
     return read_stream_options(declared.options).of_type
-
-
-def _absolute(logs: str) -> str:
-    """A path that workers in other folders understand, too."""
-    return logs if "://" in logs else str(Path(logs).expanduser().absolute())
 
 
 def _make(folder: Path) -> None:

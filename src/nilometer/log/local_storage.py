@@ -69,6 +69,9 @@ class LocalStorage:
             self.folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self.folder.parent)
 
+    def is_empty(self) -> bool:
+        return not self.folder.is_dir() or not any(self.folder.iterdir())
+
     def files(self, folder: str = "") -> list[tuple[str, int]]:
         found = []
         try:

@@ -78,6 +78,10 @@ class RemoteStorage:
     def make(self) -> None:
         self._system.create_dir(self._folder, recursive=True)
 
+    def is_empty(self) -> bool:
+        wanted = fs.FileSelector(self._folder, allow_not_found=True)
+        return not self._system.get_file_info(wanted)
+
     def files(self, folder: str = "") -> list[tuple[str, int]]:
         found = self._list(folder)
         if folder:

@@ -25,6 +25,8 @@ FIXED: Final = 80
 _MAGIC: Final = b"NiloSeg1"
 _CHECKED: Final = struct.Struct("<8sI")
 _FIELDS: Final = struct.Struct("<IQQqqQQII")
+_LENGTH: Final = 6
+"""The length's place among the fields."""
 _NAME: Final = re.compile(r"(\d{12})\.seg")
 
 
@@ -95,6 +97,14 @@ def read_header(data: bytes | memoryview) -> SegmentHeader | None:
         json.loads(bytes(data[place : place + batches])),
         length,
     )
+
+
+def with_length(header: bytes, length: int) -> bytes:
+    """The bytes of a header, for a segment of so many bytes; 0: one that grows."""
+    fields = list(_FIELDS.unpack_from(header, _CHECKED.size))
+    fields[_LENGTH] = length
+    content = _FIELDS.pack(*fields) + header[_CHECKED.size + _FIELDS.size :]
+    return _CHECKED.pack(_MAGIC, zlib.crc32(content)) + content
 
 
 def segment_name(number: int) -> str:

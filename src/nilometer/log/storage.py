@@ -57,6 +57,9 @@ class Storage(Protocol):
     def make(self) -> None:
         """Make the place if it is not there."""
 
+    def is_empty(self) -> bool:
+        """Whether there is nothing in the place, not even a folder."""
+
     def files(self, folder: str = "") -> Sequence[tuple[str, int]]:
         """Names and sizes of the files in a folder, by name; none if there is no such folder."""
 

@@ -44,6 +44,7 @@ from nilometer.server.statement_log import StatementLog
 from nilometer.server.tokens import Tokens
 from nilometer.spark.priority import give_way
 from nilometer.spark.shared_folders import require_shared
+from nilometer.upkeep.logs_place import logs_of
 from nilometer.upkeep.places import CATALOG_FILE
 from nilometer.version import VERSION
 
@@ -92,8 +93,8 @@ def run_server(
             pg = stack.enter_context(_listen(settings, settings.pg_port, "--pg-port"))
         session = stack.enter_context(_own_spark(spark))
         say(f"opening {place.folder} …")
-        places = (str(place.folder.expanduser()), place.logs)
-        require_shared(session, [one for one in places if one is not None])
+        folder = place.folder.expanduser().absolute()
+        require_shared(session, [str(folder), place.logs or logs_of(folder)])
         database = stack.enter_context(_open(session, place, config))
         log.open(place.folder.expanduser().absolute())
         catalog = stack.enter_context(

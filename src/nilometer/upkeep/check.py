@@ -17,8 +17,9 @@ from nilometer.upkeep.format import read_format
 from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, read_place
 from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
+from nilometer.upkeep.logs_place import local_logs
 from nilometer.upkeep.manifest import BACKUPS, BackupFile, backup_names, read_manifest
-from nilometer.upkeep.places import CHECKPOINTS, ENGINE, LOGS, file_name, is_database
+from nilometer.upkeep.places import CHECKPOINTS, ENGINE, file_name, is_database
 from nilometer.upkeep.problem import Problem, Problems
 from nilometer.upkeep.restore import blocks_of
 
@@ -62,7 +63,7 @@ def check_database(folder: Path, logs: Path | None = None) -> Checked:
             read_format(folder)
         _check_identity(folder, problems)
         catalog = check_catalog(folder, problems)
-        ends = _check_logs(logs or folder / LOGS, catalog, problems)
+        ends = _check_logs(logs or local_logs(folder), catalog, problems)
         if catalog is not None:
             _check_queries(folder, catalog, ends, problems)
     return Checked(f"the database {folder}", tuple(problems))

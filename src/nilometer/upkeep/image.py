@@ -47,6 +47,7 @@ from nilometer.upkeep.kept_catalog import (
     read_catalog,
     require_catalog,
 )
+from nilometer.upkeep.logs_place import local_logs
 from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, ENGINE, LOGS, file_name
 from nilometer.upkeep.query_state import EngineImage, checkpoint_image
 
@@ -71,7 +72,7 @@ def image_of(folder: Path, logs: Path | None = None) -> Iterator[list[ImageFile]
     remove_staging(folder)
     staging = folder / f"{STAGING}{os.getpid()}-{uuid4().hex[:8]}"
     try:
-        yield _take(folder, logs or folder / LOGS, staging)
+        yield _take(folder, logs or local_logs(folder), staging)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -1,0 +1,101 @@
+"""Where the logs of a database lie, if not in its folder: the folder remembers it.
+
+Otherwise a database that is opened without its --logs once would go on with empty ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from nilometer.errors import InputError
+from nilometer.log.published import LAYOUT
+from nilometer.log.sealed import seal, unseal
+from nilometer.upkeep.places import LOGS
+from nilometer.upkeep.whole_file import write_whole
+
+PLACE_OF_LOGS: Final = "logs-place"
+
+
+def logs_of(folder: Path) -> str:
+    """Where the logs of a database folder lie: a path, or a URI."""
+    return _read(folder) or str(folder / LOGS)
+
+
+def local_logs(folder: Path) -> Path:
+    """The same where only files will do."""
+    found = logs_of(folder)
+    if "://" in found:
+        raise InputError(
+            "only logs in files can be read for this",
+            detail=f"those of the database {folder} are in {found}",
+            hint="copy object stores by their own means while nobody has the database open, or "
+            "move the logs back: nilometer move-logs",
+        )
+    return Path(found)
+
+
+def settle_logs(folder: Path, given: str | None) -> str:
+    """Where logs lie, given where somebody says they do; others are refused, and it is remembered.
+
+    What stands behind the `?` of a URI, and who asks, may be different every time.
+    """
+    own, known = str(folder / LOGS), _read(folder)
+    if given is None:
+        return known or own
+    wanted = given if "://" in given else str(Path(given).expanduser().absolute())
+    if known is None and _is_elsewhere(wanted, own) and _has_logs(folder / LOGS):
+        known = own
+    if known is not None and _is_elsewhere(wanted, known):
+        raise InputError(
+            f"the logs of the database {folder} are elsewhere",
+            detail=f"they are in {known}; got {without_password(wanted)}",
+            hint=f"leave out logs (--logs), or move them: nilometer move-logs {folder} "
+            f"{without_password(wanted)}",
+        )
+    if without_password(wanted) != known and _is_elsewhere(wanted, own):
+        remember_logs(folder, wanted)
+    return wanted
+
+
+def remember_logs(folder: Path, logs: str) -> None:
+    """Let a database folder know where its logs are from now on."""
+    if _is_elsewhere(logs, str(folder / LOGS)):
+        write_whole(folder / PLACE_OF_LOGS, seal(without_password(logs).encode()))
+    else:
+        (folder / PLACE_OF_LOGS).unlink(missing_ok=True)
+
+
+def without_password(logs: str) -> str:
+    """A URI without who asks: names and passwords are not stored."""
+    if "://" not in logs:
+        return logs
+    parts = urlsplit(logs)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _read(folder: Path) -> str | None:
+    path = folder / PLACE_OF_LOGS
+    try:
+        return unseal(path.read_bytes()).decode()
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(
+            f"{path} is damaged",
+            detail=str(error),
+            hint="it says where the logs are: restore the folder from a backup, or, if you know "
+            "where they are, delete this file and say so with --logs",
+        ) from None
+
+
+def _is_elsewhere(logs: str, other: str) -> bool:
+    def place(one: str) -> str:
+        return without_password(one).partition("?")[0].rstrip("/") if "://" in one else one
+
+    return place(logs) != place(other)
+
+
+def _has_logs(folder: Path) -> bool:
+    return any(folder.glob(f"*/{LAYOUT}"))

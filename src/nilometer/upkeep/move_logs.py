@@ -1,0 +1,101 @@
+"""`nilometer move-logs`: the logs of a database go to another place, such as an object store.
+
+They are copied one after the other. Only when all are there does the folder of the database know
+the new place; whatever happens before, it goes on with the old one, and the old logs are left where
+they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nilometer.errors import InputError, InUseError
+from nilometer.log.copy_log import copy_log
+from nilometer.log.dead_letters import dead_letter_log
+from nilometer.log.location import inside, storage_at
+from nilometer.log.stored_json import json_bytes, read_json
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sql.ddl.nodes import Kind
+from nilometer.upkeep.format import read_format
+from nilometer.upkeep.held import held_still
+from nilometer.upkeep.identity import read_identity
+from nilometer.upkeep.logs_place import logs_of, remember_logs, without_password
+from nilometer.upkeep.places import CATALOG_FILE, file_name
+
+_MOVING: Final = "moving.json"
+_WITH_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
+
+
+@dataclass(frozen=True)
+class LogsMoved:
+    """What a move did."""
+
+    before: str
+    logs: int
+    size: int
+    """Bytes of segments."""
+
+
+def move_logs(
+    folder: Path,
+    to: str,
+    *,
+    catalog: str | None = None,
+    tell: Callable[[str, int], None] = lambda _, __: None,
+) -> LogsMoved:
+    """Copy the logs of a database that nobody has open, and let it go on with the copies."""
+    folder = folder.expanduser().absolute()
+    read_format(folder)
+    wanted = to if "://" in to else str(Path(to).expanduser().absolute())
+    with held_still(folder) as holder:
+        if holder is not None:
+            raise InUseError(
+                f"the database {folder} is open",
+                detail=f"{holder} has it",
+                hint="stop it first; its queries go on afterwards where they were",
+            )
+        before = logs_of(folder)
+        _require_place(folder, before, wanted)
+        marker = storage_at(wanted)
+        marker.make()
+        marker.write(_MOVING, [json_bytes({"database": read_identity(folder)})])
+        sizes = {}
+        for name in _logs(folder, catalog):
+            size = copy_log(inside(before, name), inside(wanted, name))
+            if size is not None:
+                sizes[name] = size
+                tell(name, size)
+        remember_logs(folder, wanted)
+        marker.delete(_MOVING)
+    return LogsMoved(before, len(sizes), sum(sizes.values()))
+
+
+def _require_place(folder: Path, before: str, wanted: str) -> None:
+    """A place that is empty, or where a move of this database was broken off."""
+    if without_password(wanted).rstrip("/") == before.rstrip("/"):
+        raise InputError("the logs are there already", detail=before)
+    storage = storage_at(wanted)
+    begun = read_json(storage, _MOVING)
+    if begun is not None and begun["database"] == read_identity(folder):
+        return
+    if begun is not None or not storage.is_empty():
+        raise InputError(
+            f"there is something in {without_password(wanted)}",
+            hint="name a place that is empty, or a new folder in it",
+        )
+
+
+def _logs(folder: Path, catalog: str | None) -> list[str]:
+    """The names of the folders of all logs that there may be."""
+    file = folder / CATALOG_FILE
+    if catalog is None and not file.is_file():
+        raise InputError(
+            f"there is no catalog in {folder}",
+            hint="name the folder of a database; with --catalog if that is in PostgreSQL",
+        )
+    with SensorCatalog.open(catalog or file) as opened:
+        keys = [opened.key(one.name) for one in opened.names() if one.kind in _WITH_LOGS]
+    return [file_name(log) for key in keys for log in (key, dead_letter_log(key))]
