@@ -45,7 +45,7 @@ from nilometer.database.supervisor import EVERY
 from nilometer.engine.plan import EnginePlan
 from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
-from nilometer.log.dead_letters import dead_letter_log
+from nilometer.log.dead_letters import dead_letters_at
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -207,7 +207,7 @@ class QueryLifecycle:
             LogOptions(history=history, disk=limits.results),
             {"processingTime": f"{_BUDGET} milliseconds"},
             query.name,
-            None if limits.on_error is OnError.STOP else dead_letter_log(location),
+            None if limits.on_error is OnError.STOP else dead_letters_at(location),
         )
 
     def attempt(self, run: QueryRun) -> NilometerError | None:

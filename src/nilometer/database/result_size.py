@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nilometer.log.dead_letters import count_dead_letters, dead_letter_log
+from nilometer.log.dead_letters import count_dead_letters, dead_letters_at
 from nilometer.log.location import storage_at
 from nilometer.log.published import as_watermark, read_head, stored_bytes
 
@@ -27,5 +27,5 @@ def result_size(location: str) -> ResultSize:
     if head is None:
         return ResultSize()
     stored = stored_bytes(storage)
-    dead = count_dead_letters(dead_letter_log(location))
+    dead = count_dead_letters(dead_letters_at(location))
     return ResultSize(head.end.row, stored, as_watermark(head.watermark), dead)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from nilometer.errors import LogError, LogFullError
 from nilometer.log.frame_format import BatchKey
 from nilometer.log.layout import TIMESTAMP, LogLayout
-from nilometer.log.location import inside, storage_at
+from nilometer.log.location import inside, parent, storage_at
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.reader import LogReader
@@ -45,6 +45,16 @@ _PARTS: Final = "parts"
 def dead_letter_log(name: str) -> str:
     """The name of the log with the dead letters of a stream."""
     return f"{name}{DEAD}"
+
+
+def dead_letters_at(location: str) -> str:
+    """Where the dead letters lie of what has its log at this location.
+
+    >>> dead_letters_at("s3://plant/logs/a?region=eu-north-1")
+    's3://plant/logs/a.dead?region=eu-north-1'
+    """
+    folder, name = parent(location)
+    return inside(folder, dead_letter_log(name))
 
 
 def read_dead_letters(location: str) -> pa.Table:
