@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import NARROW, Visiting
+from tests.browser.conftest import NARROW, WIDE, Visiting
 from tests.browser.visit import Visit
 from tests.patience import Patience
 from tests.server_at_work import ServerAtWork
@@ -137,6 +137,21 @@ def test_everything_in_the_network_can_be_opened(readings: ServerAtWork, visit: 
     at.photograph("stream-light-1280")
     at.open("/console/streams/Nothing")
     expect(at.page.locator(".nm-card.nm-empty")).to_contain_text("there is no stream Nothing")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_page_of_a_stream_draws_its_readings(
+    readings: ServerAtWork, visit: Visiting, theme: str, size: tuple[int, int]
+) -> None:
+    at = visit(scope="read", size=size, theme=theme)
+    at.open("/console/streams/Weather")
+    first = at.wait_for_points()
+    assert at.wait_for_points(after=first) > first
+    assert {one["name"] for one in at.chart()} == {"harbour", "hill", "roof"}
+    too_wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert at.page.evaluate(too_wide) is False
+    at.photograph(f"stream-chart-{theme}-{size[0]}", whole=True)
 
 
 def test_filters_stay_when_a_page_is_loaded_anew(server: ServerAtWork, visit: Visiting) -> None:

@@ -143,6 +143,13 @@ def test_completions_and_colours_are_those_of_our_sql(visit: Visiting) -> None:
     offered = at.page.locator(".cm-tooltip-autocomplete li").all_inner_texts()
     assert not {"clob", "close"} & set(offered)
     at.page.keyboard.press("Escape")
+    at.write("SELECT wi")
+    at.page.keyboard.press("Control+Space")
+    expect(at.page.locator(".cm-tooltip-autocomplete li").first).to_be_visible()
+    icons = at.page.locator(".cm-completionIcon")
+    assert icons.count() > 0
+    assert icons.locator("visible=true").count() == 0  # of which fonts do not have all
+    at.page.keyboard.press("Escape")
     at.write("SELECT station FROM Weather [RANGE 30 SECONDS] WHERE station = 'hill' -- up")
     code = at.page.locator(".cm-content")
     expect(code.locator(".keyword").first).to_have_text("SELECT")
@@ -162,6 +169,9 @@ def test_nothing_is_wrong_while_somebody_types(visit: Visiting) -> None:
     problem = at.page.locator("#problem")
     expect(problem).to_contain_text("sped")
     at.page.keyboard.type(" WHERE wind > 5 AND", delay=60)
+    expect(problem).to_be_hidden()
+    at.write("SELECT station, wi")  # of what, will be said in a moment
+    at.page.wait_for_timeout(3000)
     expect(problem).to_be_hidden()
 
 

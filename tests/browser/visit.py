@@ -18,7 +18,7 @@ WAIT = 120_000
 expect.set_options(timeout=WAIT)
 _LOOK_SECONDS = 60
 _LOOK_MILLIS = 200
-_CHART = """(chart) => getElement(chart.id.slice(1)).chart.getOption().series
+_CHART = """(chart) => (getElement(chart.id.slice(1)).chart.getOption()?.series ?? [])
     .map((one) => ({type: one.type, name: one.name, data: one.data}))"""
 
 

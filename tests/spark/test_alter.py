@@ -42,6 +42,12 @@ def results(db: nm.Database, query: str, *columns: str) -> list[tuple[object, ..
     return sorted(rows_of(Path(db.log_of(query)), list(columns)))
 
 
+def behind(db: nm.Database) -> dict[str, int | None]:
+    """How many rows each query has not read."""
+    shown = db.execute("SHOW QUERIES").rows.to_pylist()
+    return {one["name"]: one["rows_behind"] for one in shown}
+
+
 @pytest.mark.parametrize("engine", ["shared", "own"])
 def test_queries_go_on_while_their_stream_changes(
     spark: SparkSession, tmp_path: Path, engine: str
@@ -82,6 +88,7 @@ def test_queries_go_on_while_their_stream_changes(
         assert results(db, "pairs", "v") == [(v,) for v in range(3 * ROWS)]
         shown = db.execute("SHOW STREAMS").rows.to_pylist()[0]
         assert (shown["lateness"], shown["idle"]) == ("1s", "2s")
+        wait_for(lambda: behind(db) == {"old": 0, "pairs": 0}, said=lambda: behind(db))
 
 
 @pytest.mark.parametrize("engine", ["shared", "own"])

@@ -47,6 +47,8 @@ def test_points_are_thinned_and_nothing_but_numbers_is_drawn() -> None:
     assert name == "v"
     assert len(points) == 40
     assert (points[0], points[-1]) == ((1000.0, 0.0), (500_000.0, 499.0))
+    ((_, points),) = Lines(Choice(("v",), None)).points(rows(v=pa.array(values)), 400)
+    assert len(points) == 400
 
 
 def test_what_a_changelog_takes_back_is_not_drawn() -> None:

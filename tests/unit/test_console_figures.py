@@ -180,6 +180,8 @@ def test_what_ends_too_soon_may_still_be_being_typed() -> None:
 
     assert is_unfinished(error("SELECT clo", 7, 10), "SELECT clo")
     assert not is_unfinished(error("SELECT clo FROM A", 7, 10), "SELECT clo FROM A")
+    assert is_unfinished(error("SELECT clo, op", 7, 10), "SELECT clo, op")
+    assert not is_unfinished(error("select clo, op\nfrom A", 7, 10), "select clo, op\nfrom A")
     assert not is_unfinished(SqlError("wrong"), "SELECT")
 
 

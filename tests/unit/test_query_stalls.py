@@ -18,7 +18,7 @@ from nilometer.database.stalls import Input, Progress, find_stall
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.health_charts import CHARTS, line_points
 from nilometer.server.console.query_list import query_problem, sparkline
-from nilometer.server.console.stream_page import silence_words
+from nilometer.server.console.stream_page import backlog_note, silence_words
 from nilometer.server.measured.of_queries import query_metrics
 from nilometer.server.measured.of_streams import stream_metrics
 from nilometer.server.routes.metrics import written
@@ -223,6 +223,13 @@ def test_the_page_of_a_stream_tells_of_silence() -> None:
     assert silence_words(TABLE) == (
         "1 of 9 sensors silent; the watermark is held by the sensor roof"
     )
+
+
+def test_the_page_of_a_stream_tells_of_a_backlog() -> None:
+    assert texts(backlog_note(None)) == texts(backlog_note(ALIVE)) == []
+    [told] = texts(backlog_note(replace(ALIVE, backlog=1004)))
+    assert told.startswith("1 004 readings had been kept elsewhere")
+    assert told.endswith("their time is that of their arrival.")
 
 
 def sample(seconds: int, rate: float = 5.0) -> HealthSample:

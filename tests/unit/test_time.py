@@ -9,6 +9,7 @@ import pytest
 from nilometer.errors import DurationError
 from nilometer.model.time import (
     EARLIEST,
+    duration_words,
     format_duration,
     format_instant,
     parse_duration,
@@ -88,6 +89,7 @@ def test_bounds_may_be_negative() -> None:
 @pytest.mark.parametrize("microseconds", [0, 1, -1, 999, 1000, 1_000_000, -90_000_000, 123_456])
 def test_formatted_durations_are_read_back(microseconds: int) -> None:
     assert parse_signed_duration(format_duration(microseconds)) == microseconds
+    assert parse_duration(duration_words(abs(microseconds))) == abs(microseconds)
 
 
 def test_since_ever() -> None:

@@ -55,6 +55,7 @@ from nilometer.server.declared import Declared, without_secrets
 from nilometer.server.limits import Followers, Shares
 from nilometer.server.results.download_formats import FileFormat, file_pieces
 from nilometer.server.results.query_results import QueryResults
+from nilometer.server.results.recent_readings import RecentReadings
 from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.scopes import SERVER, Asker, Scope, require_scope, scope_needed
 from nilometer.server.settings import ServerSettings
@@ -434,6 +435,11 @@ class Service:
         """The columns of a stream or sensor table, and how it was declared."""
         async with self.known_stream(name) as known:
             return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
+
+    async def readings(self, name: str) -> RecentReadings:
+        """The newest readings of a stream or sensor table, to be looked at as they come."""
+        async with self.known_stream(name) as known:
+            return await self.look(lambda: RecentReadings(self._database.log_of(known)))
 
     async def dead_letters(self, name: str) -> Executed:
         """What the sensors of a stream sent that could not be stored, and why.

@@ -20,7 +20,7 @@ TIME: Final = "_time"
 DIFF: Final = "_diff"
 MOST_LINES: Final = 8
 _POINTS_AT_ONCE: Final = 40
-"""Of one line and one refresh; more are thinned, evenly."""
+"""Of one line and one refresh; more are thinned, evenly, but for those that a chart begins with."""
 
 Points = list[tuple[str, list[tuple[float, float]]]]
 """Lines by name: pairs of milliseconds since 1970 and a value."""
@@ -83,8 +83,8 @@ class Lines:
     colours: dict[str, int] = field(default_factory=dict)
     """Which colour each line has, by its number."""
 
-    def points(self, rows: pa.Table) -> Points:
-        """The points that these rows add."""
+    def points(self, rows: pa.Table, most: int = _POINTS_AT_ONCE) -> Points:
+        """The points that these rows add, at most so many to a line."""
         rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
         if not rows.num_rows:
             return []
@@ -93,7 +93,7 @@ class Lines:
         keys = self._keys(rows)
         for value in self.choice.values:
             numbers = _numbers(rows[value])
-            found += self._of_value(value, times, numbers, keys)
+            found += self._of_value(value, times, numbers, keys, most)
         self._paint([name for name, _ in found])
         return found
 
@@ -119,16 +119,21 @@ class Lines:
         return keys
 
     def _of_value(
-        self, value: str, times: np.ndarray, numbers: np.ndarray, keys: list[str] | None
+        self,
+        value: str,
+        times: np.ndarray,
+        numbers: np.ndarray,
+        keys: list[str] | None,
+        most: int,
     ) -> Points:
         if keys is None:
-            return _line(value, times, numbers)
+            return _line(value, times, numbers, most)
         held = np.array(keys, dtype=object)
         found: Points = []
         for key in self.own:
             here = held == key
             name = key if len(self.choice.values) == 1 else f"{value} of {key}"
-            found += _line(name, times[here], numbers[here])
+            found += _line(name, times[here], numbers[here], most)
         left = ~np.isin(held, self.own) & np.isfinite(numbers)
         if left.any():
             mean = float(numbers[left].mean())
@@ -158,14 +163,14 @@ def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:
     return [list(times) for times in zip(*columns, strict=True)]
 
 
-def _line(name: str, times: np.ndarray, numbers: np.ndarray) -> Points:
+def _line(name: str, times: np.ndarray, numbers: np.ndarray, most: int) -> Points:
     good = np.isfinite(numbers)
     times, numbers = times[good], numbers[good]
     if not len(times):
         return []
     order = np.argsort(times, kind="stable")
-    if len(order) > _POINTS_AT_ONCE:
-        order = order[np.linspace(0, len(order) - 1, _POINTS_AT_ONCE).astype(int)]
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
     return [(name, list(zip(times[order].tolist(), numbers[order].tolist(), strict=True)))]
 
 

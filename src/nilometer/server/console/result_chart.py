@@ -10,7 +10,7 @@ from nicegui import ui
 
 from nilometer.server.console.chart_points import MOST_LINES, Drawable, Lines, matches
 from nilometer.server.console.chart_points import Choice as Chosen
-from nilometer.server.console.live_elements import CHART_MATCHES, TOGGLE, LiveChart
+from nilometer.server.console.live_elements import CHART_MATCHES, CHART_POINTS, TOGGLE, LiveChart
 
 _LINES: Final = "Lines"
 _MATCHES: Final = "Matches"
@@ -20,8 +20,16 @@ _NOTHING: Final = "—"
 class ResultChart:
     """Lines of numbers over time, or a timeline of matches."""
 
-    def __init__(self, begin_anew: Callable[[], None]) -> None:
-        """`begin_anew` is called when something else shall be seen."""
+    def __init__(
+        self,
+        begin_anew: Callable[[], None],
+        label: str = "Chart of the results",
+        empty: str = "These results have no numbers to draw.",
+    ) -> None:
+        """`begin_anew` is called when something else shall be seen.
+
+        `label`: what the chart is; `empty`: what is said where nothing can be drawn.
+        """
         self._drawable = Drawable((), (), ())
         self._lines = Lines(Chosen((), None))
         with ui.element("div").classes("nm-choices"):
@@ -30,8 +38,8 @@ class ResultChart:
             self._values = ui.select([], multiple=True, label="values").classes("nm-choice")
             self._key = ui.select([_NOTHING], value=_NOTHING, label="a line for each")
             self._key.classes("nm-choice")
-        self._empty = ui.label("These results have no numbers to draw.").classes("nm-empty")
-        self._chart = LiveChart("Chart of the results")
+        self._empty = ui.label(empty).classes("nm-empty")
+        self._chart = LiveChart(label)
         self._more = ui.label().classes("nm-soft nm-small nm-more")
         for one in (self._form, self._values, self._key):
             if one is not self._form:
@@ -67,7 +75,14 @@ class ResultChart:
             newest = rows.slice(max(0, rows.num_rows - CHART_MATCHES))
             if found := matches(newest, self._drawable.lanes):
                 self._chart.add_matches(found)
-        elif self._lines.choice.values and (points := self._lines.points(rows)):
+        elif self._lines.choice.values:
+            self._add_points(rows)
+
+    def _add_points(self, rows: pa.Table) -> None:
+        # What is there at first is drawn as it is, as it would be had it come before our eyes.
+        is_new = not self._lines.colours
+        points = self._lines.points(rows, CHART_POINTS) if is_new else self._lines.points(rows)
+        if points:
             self._chart.add_points(points, self._lines.colours)
             self._tell_others()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ _CHECK_SECONDS: Final = 1.2
 """After so long a pause of typing what was written is checked,"""
 _UNFINISHED_SECONDS: Final = 6.0
 """and after so long if what is wrong is that it has no end yet."""
+_NO_FROM: Final = re.compile(r"\bSELECT\b(?!.*\bFROM\b)", re.IGNORECASE | re.DOTALL)
+"""A text that does not say yet of what its columns are."""
 _FUNCTIONS: Final = (
     "abs",
     "avg",
@@ -60,6 +63,8 @@ _WORDS: Final = (
     "CREATE OR REPLACE VIEW",
     "ALTER STREAM",
     "ALTER SENSOR TABLE",
+    "ALTER TABLE",
+    "ALTER VIEW",
     "ALTER QUERY",
     "ADD COLUMN",
     "DROP COLUMN",
@@ -180,9 +185,11 @@ class StatementEditor:
 
 
 def is_unfinished(error: NilometerError, text: str) -> bool:
-    """Whether what is wrong stands at the end of a text: somebody may still be typing there."""
+    """Whether somebody may still be typing: it is wrong at its end, or has no FROM yet."""
     place = error.place if isinstance(error, SqlError) else None
-    return place is not None and place.end >= len(text.rstrip())
+    if place is None:
+        return False
+    return place.end >= len(text.rstrip()) or _NO_FROM.search(text) is not None
 
 
 def _tell(error: NilometerError, place: Place | None) -> None:

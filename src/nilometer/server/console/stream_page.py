@@ -27,6 +27,7 @@ from nilometer.server.console.query_list import query_address
 from nilometer.server.console.sensor_network import NetworkStream, SensorNetwork
 from nilometer.server.console.sensor_table import sensors_as_table
 from nilometer.server.console.shared_look import SharedLook
+from nilometer.server.console.stream_chart import StreamChart
 from nilometer.server.console.stream_forms import open_sensors_form
 from nilometer.server.console.styles import add_styles
 from nilometer.server.console.wording import (
@@ -95,7 +96,10 @@ class StreamView:
                     self._draw_buttons()
             self._figures = Drawing(shape("div"))
             self._problem = Drawing(shape("div"))
+            self._backlog = Drawing(shape("div"))
             self._readers = Drawing(shape("div"))
+        with ui.element("section").classes("nm-card").props('aria-label="Recent readings"'):
+            self._chart = StreamChart(console.service, self._name)
         with ui.element("section").classes("nm-card nm-pad"):
             Drawing(_described(described)).classes("nm-scroll")
         with ui.element("section").classes("nm-card"):
@@ -136,12 +140,14 @@ class StreamView:
         self._head.show(_head(stream))
         self._figures.show(stream_figures(stream))
         self._problem.show(_problem(stream))
+        self._backlog.show(backlog_note(stream.status))
         watching = [one.name for one in alerts if one.definition.source == stream.name]
         self._readers.show(_readers(network, stream, watching))
         self._sensors.show(_sensors(stream))
         letters = 0 if stream.status is None else stream.status.dead_letters
         self._letters.set_text(f"Dead letters ({count_text(letters)})")
         self._letters.set_enabled(letters > 0)
+        await self._chart.refresh()
 
     async def _show_letters(self) -> None:
         try:
@@ -205,6 +211,17 @@ def _problem(stream: NetworkStream) -> Shape:
     return shape("div", shape("div", told, class_="nm-what"), class_="nm-problem", role="alert")
 
 
+def backlog_note(status: StreamStatus | None) -> Shape:
+    """That readings came later than they were made, and what became of their times; or nothing."""
+    if status is None or not status.backlog:
+        return shape("div")
+    told = (
+        f"{count_text(status.backlog)} readings had been kept elsewhere while nobody listened, and "
+        "came at once: their time is that of their arrival."
+    )
+    return shape("p", told, class_="nm-small nm-soft nm-facts", role="status")
+
+
 def silence_words(status: StreamStatus) -> str | None:
     """Who of its sensors is silent, and what that holds; None: nobody is."""
     if not status.silent and status.held_by is None:
@@ -229,7 +246,8 @@ def _readers(network: SensorNetwork, stream: NetworkStream, alerts: list[str]) -
         links.append(shape("a", f"alert {name}", href="/console/alerts", class_="nm-link"))
     for one in found:
         link = shape("a", one.name, href=query_address(one.name), class_="nm-link")
-        links += [link, state_words(PHASES[one.phase], str(one.phase))]
+        state = state_words(PHASES[one.phase], str(one.phase))
+        links.append(shape("span", link, state, class_="nm-pair"))
     return shape("div", *links, class_="nm-row nm-small")
 
 
