@@ -45,6 +45,8 @@ QUERIES: Final = {
     "passed_on": "SELECT n FROM Heard",
     "counted": "SELECT COUNT(*) AS n FROM Filed [RANGE 10 DAYS]",
 }
+OWN: Final = frozenset({"pairs", "passed_on"})
+"""Queries in engines of their own, which have checkpoints; the others share one that needs none."""
 _WAIT: Final = 240.0
 
 
@@ -128,7 +130,8 @@ class Plant:
             f"WITH (address = '{self.broker.url}/readings', qos = 1)"
         )
         for name, text in QUERIES.items():
-            self.sql(f"CREATE QUERY {name} AS {text} FROM START")
+            own = " WITH (engine = 'own')" if name in OWN else ""
+            self.sql(f"CREATE QUERY {name}{own} AS {text} FROM START")
 
     # Readings
 
@@ -252,7 +255,7 @@ def fill_disk(plant: Plant) -> None:
 def cut_checkpoint(plant: Plant) -> None:
     """Lose power: newest files of a checkpoint that were not forced to the disk are cut off."""
     plant.kill()
-    query = plant.chance.choice(list(QUERIES))
+    query = plant.chance.choice(sorted(OWN))
     folder = plant.database / "checkpoints" / query / plant.chance.choice(["offsets", "commits"])
     files = sorted((f for f in folder.iterdir() if f.name.isdecimal()), key=lambda f: int(f.name))
     if files:
