@@ -72,3 +72,23 @@ def test_what_is_said_of_rows_is_what_spark_says(spark: SparkSession, tmp_path: 
     stream.add(batch([*rows[200:], (10_000 * SECOND, 9, None, "c")]))
     run_to_end(db.sql(STATEMENT), tmp_path)
     assert collected(spark.read.parquet(str(tmp_path / "out"))) == right
+
+
+def test_rows_of_a_table_are_ranked_as_spark_ranks_them(spark: SparkSession) -> None:
+    random = Random(9)
+    rows = [
+        (number, random.randrange(4), random.choice([None, 0.5, 1.5, 2.5]), random.choice("abc"))
+        for number in range(60)
+    ]
+    frame = spark.createDataFrame(rows, "id INT, k INT, v DOUBLE, s STRING")
+    frame.createOrReplaceTempView("T")
+    statement = (
+        "SELECT id, upper(s) AS u, RANK() OVER (PARTITION BY k ORDER BY v DESC) AS a, NTILE(7) "
+        "OVER (ORDER BY v, id) AS b, CUME_DIST() OVER (PARTITION BY s ORDER BY v) AS c, SUM(v) "
+        "OVER (PARTITION BY k) AS d, LEAD(s) OVER (ORDER BY id) AS e FROM T WHERE lower(s) <> 'c'"
+    )
+    columns = ("id", "u", "a", "b", "c", "d", "e")
+    right = Counter(map(tuple, spark.sql(statement).select(*columns).collect()))
+    db = nm.connect(spark)
+    db.create_table("T", frame)
+    assert Counter(map(tuple, db.sql(statement).select(*columns).collect())) == right

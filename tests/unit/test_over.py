@@ -198,12 +198,15 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
         ("SELECT LAG(v) OVER (ORDER BY v) FROM S", "v is not the time", "that is ts"),
         ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM S", "in the order of time", "ORDER BY ts"),
         ("SELECT LAG(v) OVER (PARTITION BY k) FROM S", "in the order of time", "ORDER BY ts"),
-        ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "cannot stand before OVER yet", "LAG"),
+        ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "NTILE looks at all rows", "static table"),
+        ("SELECT CUME_DIST() OVER (ORDER BY ts) FROM S", "CUME_DIST looks at", "static table"),
+        ("SELECT PERCENT_RANK() OVER (ORDER BY ts) FROM S", "PERCENT_RANK looks at", "static"),
+        ("SELECT NTH_VALUE(v, 2) OVER (ORDER BY ts) FROM S", "before OVER yet", "LAG"),
         ("SELECT LAG(v) OVER (ORDER BY ts) FROM S [RANGE 5 S]", "windows of its own", "leave"),
         ("SELECT DISTINCT LAG(v) OVER (ORDER BY ts) FROM S", "is appended", "subquery"),
         ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S ORDER BY k LIMIT 1", "is appended", "subq"),
         ("SELECT LAG(v) OVER (ORDER BY ts) FROM TUMBLE(S, 1 S)", "is a stream", ""),
-        ("SELECT LAG(1) OVER (ORDER BY ts)", "is a stream", ""),
+        ("SELECT LAG(1) OVER (ORDER BY ts)", "there is no column ts", ""),
         ("SELECT LAG(v, 1, 'x') OVER (ORDER BY ts) FROM S", "of another type", ""),
         ("SELECT max_by(v, k) OVER (ORDER BY ts ROWS 1 PRECEDING) FROM S", "before OVER yet", ""),
         ("SELECT RANK(v) OVER (ORDER BY ts) FROM S", "before OVER yet", ""),
@@ -234,3 +237,8 @@ def test_equal_rows_stay_in_their_order_while_they_wait() -> None:
     found.append(query.feed({"S": to_batch([*later, (70, 99, None, None)])}))
     times = Counter(pa.concat_tables(found)["_time"].cast(pa.int64()).to_pylist())
     assert times == Counter({**dict.fromkeys(range(40), 1), 60: 40})
+
+
+def test_a_column_without_a_name_has_the_text_that_is_written() -> None:
+    said = "LAG(v) OVER (ORDER BY ts)"
+    assert database([], 1).sql(f"SELECT {said} FROM S").column_names == [said, "_time"]

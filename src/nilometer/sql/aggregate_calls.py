@@ -36,6 +36,10 @@ _BY_NAME: Final = {
     "var": AggregateFunction.VAR_SAMP,
     "std": AggregateFunction.STDDEV_SAMP,
 }
+_INSTEAD: Final = dict.fromkeys(
+    ("approx_percentile", "percentile_approx"),
+    "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x) gives such a value, and is exact",
+)
 _PERCENTILES: Final = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
 _OF_DISTINCT: Final = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG)
 _ANYWAY: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
@@ -88,7 +92,8 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         return found
     function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
     if function is None:
-        raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=_COLLECT)
+        hint = _INSTEAD.get(name.lower(), _COLLECT)
+        raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=hint)
     argument, distinct = _argument(node, name, sql)
     if argument is None and function is not AggregateFunction.COUNT:
         raise SqlError(f"{name} needs the values of a column", place=place, hint=f"write {name}(x)")

@@ -22,7 +22,7 @@ from nilometer.sql.expand_entries import expand_entry
 from nilometer.sql.expression_binder import ExpressionBinder
 from nilometer.sql.inline_rows import values_relation
 from nilometer.sql.match_parser import MatchCall
-from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall
+from nilometer.sql.over_calls import HIDDEN, OverCall, TableOverCall, TopCall
 from nilometer.sql.plan import RowsClause, Source
 from nilometer.sql.put_expansions import ExpandCall
 from nilometer.sql.refuse_entry import refuse_entry, refuse_extras
@@ -203,8 +203,8 @@ class FromBinder:
             return self._with_names(self._function(entry, entry.this, alone), entry)
         if isinstance(entry.this, OverCall):
             return self._with_names(self._over(entry, entry.this, alone), entry)
-        if isinstance(entry.this, TopCall):
-            return self._with_names(self._top(entry, entry.this, alone), entry)
+        if isinstance(entry.this, TopCall | TableOverCall):
+            return self._with_names(self._ordered(entry, entry.this, alone), entry)
         if isinstance(entry.this, MatchCall):
             return self._with_names(self._matches(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
@@ -246,11 +246,14 @@ class FromBinder:
         full = self._full_name(entry.alias, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
 
-    def _top(self, entry: exp.Expr, call: TopCall, alone: bool) -> Entry:
+    def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
         assert self.deriver is not None
         unit = Unit(entry.alias, {}, (), {}, entry.alias)
         found = Entry(unit, _NOTHING, None, place_of(entry, self.sql))
-        node = self.deriver.derive_top(call, self.named)
+        if isinstance(call, TopCall):
+            node = self.deriver.derive_top(call, self.named)
+        else:
+            node = self.deriver.derive_table_over(call, self.named)
         return derived_entry(found, self._full_name(entry.alias, alone), node, self.sql)
 
     def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> Entry:

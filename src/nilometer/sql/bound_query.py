@@ -14,7 +14,7 @@ from nilometer.sql.call_parser import TableCall
 from nilometer.sql.changes_plan import Lifetime, Mined, Node
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.match_parser import MatchCall
-from nilometer.sql.over_calls import OverCall, TopCall
+from nilometer.sql.over_calls import OverCall, TableOverCall, TopCall
 from nilometer.sql.plan import Item, Source, WindowsClause
 from nilometer.sql.scalars import Scalar
 from nilometer.sql.scope import Unit
@@ -70,6 +70,9 @@ class Deriver(Protocol):
 
     def derive_over(self, call: OverCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of rows and what windows say of them; its last column is their time."""
+
+    def derive_table_over(self, call: TableOverCall, named: Mapping[str, exp.CTE]) -> Node:
+        """The node of rows of static tables, and what windows say of them."""
 
     def derive_top(self, call: TopCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of the first rows of each partition; its last column is their number."""

@@ -23,6 +23,7 @@ from nilometer.operators.match_rows import MatchSpec
 from nilometer.operators.over_rows import OverSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.table_over import TableOverSpec
 from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.operators.window_ends import WindowEndsSpec
 from nilometer.operators.window_rows import WindowRowsSpec
@@ -42,6 +43,7 @@ from nilometer.sql.changes_plan import (
     Node,
     Over,
     Paced,
+    TableOver,
     TopRows,
     UnionAll,
     WindowEnds,
@@ -204,6 +206,8 @@ def build_step(node: Node) -> ChangeSpec:
             return _build_mined(node)
         case Over(inputs, functions, keys, passed):
             return OverSpec(functions, keys, passed, types_of(inputs[0].columns), kinds)
+        case TableOver(_, windows, passed):
+            return TableOverSpec(windows, passed, kinds)
         case Match(inputs, matching, keys, passed):
             given = types_of(inputs[0].columns)
             return MatchSpec(matching, keys, passed, given, kinds, node.arguments)

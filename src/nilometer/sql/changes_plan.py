@@ -25,7 +25,7 @@ from nilometer.sql.scalars import ColumnRef
 if TYPE_CHECKING:
     from nilometer.mining.hosted import FunctionCall
     from nilometer.operators.over_rows import OverFunction
-
+from nilometer.operators.table_over import TableWindow
 
 RESULT_TIME_NAME = "time of the result"
 """What the column of the time is called inside plans: it can be no name of a user's."""
@@ -220,6 +220,21 @@ class Over:
 
 
 @dataclass(frozen=True, eq=False)
+class TableOver:
+    """Rows of static tables, and what windows say of each and those around it.
+
+    The columns are the first `passed` of the input, and what the windows say.
+    """
+
+    inputs: tuple[Node]
+    windows: tuple[TableWindow, ...]
+    passed: int
+    columns: tuple[Column, ...]
+    texts: tuple[str, ...]
+    """The windows as the user has written them."""
+
+
+@dataclass(frozen=True, eq=False)
 class Match:
     """Matches of a pattern in rows that are only appended; the last column is the time."""
 
@@ -280,6 +295,7 @@ Node: TypeAlias = (
     | Lasting
     | Mined
     | Over
+    | TableOver
     | Match
     | WindowRows
     | WindowEnds

@@ -18,11 +18,11 @@ from nilometer.sql.inline_queries import inline_queries
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import Reasons, choose_mode, is_union_all, unwrap
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.over_calls import OverCall, put_over
+from nilometer.sql.over_calls import OverCall, TableOverCall, put_over
 from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
 from nilometer.sql.put_aggregates import put_aggregates
 from nilometer.sql.put_expansions import put_expansions
-from nilometer.sql.put_in_windows import put_in_windows
+from nilometer.sql.put_in_windows import is_static_entry, put_in_windows
 from nilometer.sql.query_text import Statement
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.rules import apply_rules
@@ -41,7 +41,12 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
             tree = put_subqueries(tree, statement.sql, catalog.functions)
             tree = put_in_windows(tree, statement.sql, catalog)
             reasons = Reasons(statement.sql, catalog.functions)
-            tree = put_over(tree, statement.sql, reasons.of_rows_of)
+            tree = put_over(
+                tree,
+                statement.sql,
+                reasons.of_rows_of,
+                lambda entry: is_static_entry(entry, catalog),
+            )
             if isinstance(chosen, ChosenAlgorithm):
                 return _compile(tree, statement.sql, catalog, buckets, chosen)
             plan = _compile(tree, statement.sql, catalog, buckets)
@@ -66,7 +71,11 @@ def _compile(
     algorithm: ChosenAlgorithm | None = None,
 ) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
-    if mode.changes or mode.at_ends or tree.find(TableCall, OverCall, MatchCall) is not None:
+    if (
+        mode.changes
+        or mode.at_ends
+        or tree.find(TableCall, OverCall, TableOverCall, MatchCall) is not None
+    ):
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
         from nilometer.sql.windowed.bind_changes import bind_changes  # noqa: PLC0415  joins do without

@@ -24,6 +24,7 @@ from nilometer.sql.changes_plan import (
     Node,
     Over,
     Paced,
+    TableOver,
     TopRows,
     UnionAll,
     WindowEnds,
@@ -72,6 +73,8 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return f"Each row and those around it{f', for each {keys}' if keys else ''}", [
                 *node.texts
             ]
+        case TableOver():
+            return "Each row and those around it", [*node.texts]
         case Match():
             return _match(node), list(_match_details(node))
         case WindowRows(_, InstantWindows()):

@@ -14,7 +14,7 @@ from nilometer.sql.aggregate_calls import aggregates_in
 from nilometer.sql.call_parser import TableCall
 from nilometer.sql.dialect import Emit
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.over_calls import TopCall
+from nilometer.sql.over_calls import TableOverCall, TopCall
 from nilometer.sql.placed_parser import operator_place, written
 from nilometer.sql.scalars import place_of
 from nilometer.sql.subqueries import subquery_columns
@@ -188,6 +188,8 @@ class Reasons:
                 yield self._of_call(entry.this)
             elif isinstance(entry.this, TopCall):
                 yield Reason("ROW_NUMBER()", place_of(entry.this, self.sql))
+            elif isinstance(entry.this, TableOverCall):
+                yield Reason("OVER", place_of(entry.this, self.sql))
             elif isinstance(entry, exp.Table) and entry.name.lower() in named:
                 name = entry.name.lower()
                 query = named[name]

@@ -10,7 +10,7 @@ from sqlglot import exp
 from nilometer.errors import SqlError, SqlWindowError
 from nilometer.sql.dialect import StreamWindow
 from nilometer.sql.rank_limits import find_limit
-from nilometer.sql.scalars import conjuncts, place_of, put_at
+from nilometer.sql.scalars import conjuncts, place_of, put_at, text_of
 
 HIDDEN: Final = "hidden"
 """Where entries and calls note columns that nobody has written: no star stands for them."""
@@ -22,6 +22,12 @@ _JOINED: Final = ("group", "having", "joins", "windows")
 
 class OverCall(exp.Expression, exp.Func):
     """The rows of an entry of FROM, with what some windows say: all of one partition."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "input": True, "expressions": True}
+
+
+class TableOverCall(exp.Expression, exp.Func):
+    """The rows of an entry of FROM that reads static tables alone, with what windows say."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "input": True, "expressions": True}
 
@@ -38,10 +44,16 @@ class TopCall(exp.Expression, exp.Func):
     }
 
 
-def put_over(tree: exp.Query, sql: str, changes: Callable[[exp.Expr], bool]) -> exp.Query:
+def put_over(
+    tree: exp.Query,
+    sql: str,
+    changes: Callable[[exp.Expr], bool],
+    is_static: Callable[[exp.Expr], bool],
+) -> exp.Query:
     """The query with all that stands before OVER as columns of its stream.
 
-    `changes` tells whether the rows of an entry of FROM come and go.
+    `changes` tells whether the rows of an entry of FROM come and go, `is_static` whether it reads
+    static tables alone.
     """
     if tree.find(exp.Window) is None:
         return tree
@@ -52,7 +64,9 @@ def put_over(tree: exp.Query, sql: str, changes: Callable[[exp.Expr], bool]) -> 
         found = list(_windows(select))
         entry = select.args["from_"].this
         is_number = any(isinstance(one.this, exp.RowNumber) for one in found)
-        if is_number and (changes(entry) or _is_ranked(select, entry, found)):
+        if found and is_static(entry):
+            _put_static(select, found, sql)
+        elif is_number and (changes(entry) or _is_ranked(select, entry, found)):
             _put_top(select, found, sql)
         elif found:
             _put(select, found, sql)
@@ -131,9 +145,39 @@ def _put_top(select: exp.Select, found: list[exp.Window], sql: str) -> None:
     shown.meta.update(entry.meta)
     shown.meta[HIDDEN] = [*hidden, RANK]
     for one in found:
-        one.replace(put_at(exp.column(exp.to_identifier(RANK, quoted=True)), place_of(one, sql)))
+        _show(one, RANK, sql)
     entry.replace(shown)
     _qualify(select)
+
+
+def _put_static(select: exp.Select, found: list[exp.Window], sql: str) -> None:
+    """Rows that all are there are looked at in any order."""
+    _refuse_clauses(select, found[0], sql, _JOINED)
+    entry = select.args["from_"].this
+    alias = entry.alias_or_name or "input"
+    given, hidden = _given(select, entry, alias, sql)
+    windows = [one.copy() for one in found]
+    call = TableOverCall(this="OVER", input=given, expressions=windows)
+    call.meta.update(entry.meta)
+    call.meta[HIDDEN] = list(hidden)
+    for number, (one, window) in enumerate(zip(found, windows, strict=True)):
+        window.meta["name"] = column_name(0, number)
+        _show(one, column_name(0, number), sql)
+    table = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    table.meta.update(entry.meta)
+    table.meta[HIDDEN] = [*hidden, *(one.meta["name"] for one in windows)]
+    entry.replace(table)
+    _qualify(select)
+
+
+def _show(window: exp.Window, name: str, sql: str) -> None:
+    """Put a column in the place of a window; one of the list is named as it is written."""
+    place = place_of(window, sql)
+    shown = put_at(exp.column(exp.to_identifier(name, quoted=True)), place)
+    if isinstance(window.parent, exp.Select):
+        written = exp.to_identifier(text_of(window, sql), quoted=True)
+        shown = put_at(exp.Alias(this=shown, alias=written), place)
+    window.replace(shown)
 
 
 def _refuse_clauses(
@@ -176,8 +220,7 @@ def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
             name = column_name(number, place)
             hidden.append(name)
             call.expressions[place].meta["name"] = name
-            shown = exp.column(exp.to_identifier(name, quoted=True))
-            one.replace(put_at(shown, place_of(one, sql)))
+            _show(one, name, sql)
         given.meta[HIDDEN] = list(hidden)
     entry.replace(given)
     _qualify(select)

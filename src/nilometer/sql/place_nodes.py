@@ -41,6 +41,7 @@ from nilometer.sql.changes_plan import (
     Node,
     Over,
     Paced,
+    TableOver,
     TopRows,
     UnionAll,
     WindowEnds,
@@ -143,7 +144,7 @@ class Placer:
                 return self._compute(node, wanted)
             case Aggregate():
                 return self._aggregate(node, wanted)
-            case TopRows():
+            case TopRows() | TableOver():
                 return self._alone(node, ())
             case LastResults():
                 return self._alone(node, node.partition)
@@ -233,7 +234,7 @@ class Placer:
         return Placed(task, below.together)
 
     def _alone(
-        self, node: TopRows | Paced | LastResults | WindowEnds, wanted: Places | None
+        self, node: TopRows | TableOver | Paced | LastResults | WindowEnds, wanted: Places | None
     ) -> Placed:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted

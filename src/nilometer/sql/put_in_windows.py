@@ -113,6 +113,20 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     return True
 
 
+def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
+    """Whether an entry of FROM, or the query of WITH that it names, reads static tables alone."""
+    around: exp.Expr | None = entry
+    named: dict[str, exp.Expr] = {}
+    while around is not None:
+        given = around.args.get("with_")
+        found = () if given is None else given.expressions
+        named = {**{one.alias.lower(): one.this for one in found}, **named}
+        around = around.parent
+    is_named = isinstance(entry, exp.Table) and entry.name.lower() in named
+    asked = named[entry.name.lower()] if is_named else entry
+    return _is_static(asked, catalog, set(named))
+
+
 def _is_static(tree: exp.Expr, catalog: Catalog, named: set[str]) -> bool:
     """Whether all that a query or an entry of FROM reads are static tables."""
     relations = list(catalog.relations.values())

@@ -30,7 +30,7 @@ from nilometer.sql.growth import PARTS_OF_QUERY, grow
 from nilometer.sql.match_parser import MatchCall
 from nilometer.sql.modes import FOLDED, Mode, Reasons, unwrap
 from nilometer.sql.named_queries import named_queries
-from nilometer.sql.over_calls import HIDDEN, OverCall, TopCall, refuse_window
+from nilometer.sql.over_calls import HIDDEN, OverCall, TableOverCall, TopCall, refuse_window
 from nilometer.sql.plan import RESULT_TIME, Item, WindowsClause
 from nilometer.sql.refuse import refuse_query
 from nilometer.sql.scalars import Scalar, column, conjuncts, place_of, text_of
@@ -194,6 +194,23 @@ class ChangesBinder:
         query.meta.update(call.meta)
         node = self.relation(query, named)
         return first_rows(node, call, self.sql)
+
+    def derive_table_over(self, call: TableOverCall, named: Named) -> Node:
+        """The node of rows of static tables, and what windows say of them."""
+        from nilometer.sql.windowed.bind_table_over import TableOverBinder  # noqa: PLC0415  rarely needed
+
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
+        given = [exp.Star(), *hidden]
+        binder = TableOverBinder(self.sql, call)
+        binder.windows(0)
+        query = exp.Select(
+            expressions=[*given, *(one.copy() for one in binder.asked)],
+            from_=exp.From(this=_named_input(call)),
+        )
+        query.meta.update(call.meta)
+        node = self.relation(query, named)
+        passed = len(node.columns) - len(binder.asked)
+        return binder.node(node, passed, binder.windows(passed))
 
     def derive_match(self, call: MatchCall, named: Named) -> Node:
         """The node of the matches of a pattern; its last column is their time."""

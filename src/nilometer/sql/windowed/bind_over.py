@@ -38,6 +38,13 @@ FRAMED = (
 )
 _NUMBERED = {"row_number": "ROW_NUMBER", "rank": "RANK", "dense_rank": "DENSE_RANK"}
 
+_OF_ALL_ROWS: Final = {
+    "ntile": "NTILE",
+    "percentrank": "PERCENT_RANK",
+    "percent_rank": "PERCENT_RANK",
+    "cumedist": "CUME_DIST",
+    "cume_dist": "CUME_DIST",
+}
 _PICKED: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last)
 
 
@@ -92,6 +99,12 @@ class OverBinder:
                 return self._picked(inner, window, ignores_nulls=False)
             case exp.IgnoreNulls() if isinstance(inner.this, _PICKED):
                 return self._picked(inner.this, window, ignores_nulls=True)
+        if name in _OF_ALL_ROWS:
+            raise SqlError(
+                f"{_OF_ALL_ROWS[name]} looks at all rows of a partition: a stream has no last one",
+                place=place_of(window, self.sql),
+                hint="ask it of a static table, or RANK() and COUNT(*) until now of a stream",
+            )
         called = inner.this if isinstance(inner, exp.Filter) else inner
         if type(called) not in FRAMED or simplify_aggregate(inner, self.sql) is not inner:
             raise NotYetError(

@@ -155,7 +155,7 @@ def require_lifetimes(rows: BoundQuery) -> None:
             f"{stream.split()[-1]} has no window: its rows would stay for ever",
             place=source.place,
             detail="where an answer changes, every stream says how long its rows count",
-            hint=f"write {stream} [RANGE 10 SECONDS]",
+            hint=f"write {stream} [RANGE 10 SECONDS], or [UNBOUNDED] for all rows since ever",
         )
 
 
