@@ -22,6 +22,7 @@ from nilometer.model.dashboard import (
     SourceKind,
 )
 from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.sql.ddl.nodes import Kind
 from tests.served import Served, served
 
 PANEL: dict[str, Any] = {
@@ -124,6 +125,33 @@ def test_the_catalog_keeps_them(catalog_url: str) -> None:
             catalog.dashboard("plant")
         with pytest.raises(ChangedError, match="was deleted meanwhile"):
             catalog.put_dashboard(given, expected=3)
+
+
+def test_panels_follow_what_they_show_to_its_new_name(catalog_url: str) -> None:
+    select = {key: one for key, one in PANEL.items() if key != "query"}
+    texts = (
+        "SELECT mean.t, x.k FROM mean JOIN `Mean` AS x USING (k) WHERE _time > :start",
+        "SELECT t FROM other WHERE k IN (SELECT k FROM MEAN FOR SYSTEM_TIME AS OF :end)",
+        "WITH mean AS (SELECT 1 AS t) SELECT t FROM mean",
+        "SELECT t, 'mean' AS mean FROM other",
+        "this is no SELECT",
+    )
+    wanted = (
+        "SELECT mean.t, x.k FROM `it``s` AS `mean` JOIN `it``s` AS x USING (k) "
+        "WHERE _time > :start",
+        "SELECT t FROM other WHERE k IN (SELECT k FROM `it``s` FOR SYSTEM_TIME AS OF :end)",
+        *texts[2:],
+    )
+    others = [{**select, "select": text} for text in texts]
+    given = {"title": "Plant", "panels": [PANEL, {**select, "stream": "s"}, *others]}
+    with SensorCatalog.open(catalog_url, clock=lambda: 7) as catalog:
+        catalog.create_query("Mean", "SELECT t, k FROM s", "append")
+        catalog.put_dashboard(Dashboard.from_json(given, "plant"))
+        catalog.put_dashboard(Dashboard.from_json({"title": "Other", "panels": []}, "other"))
+        catalog.rename(Kind.QUERY, "mean", "it`s")
+        found = catalog.dashboard("plant")
+        assert [one.source.text for one in found.panels] == ["it`s", "s", *wanted]
+        assert (found.version, catalog.dashboard("other").version) == (2, 1)
 
 
 @pytest.fixture

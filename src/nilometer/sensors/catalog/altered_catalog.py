@@ -8,6 +8,7 @@ from sqlalchemy import Connection, update
 
 from nilometer.sensors.catalog import (
     stored_alerts,
+    stored_dashboards,
     stored_queries,
     stored_readers,
     stored_sensors,
@@ -65,9 +66,11 @@ class AlteredCatalog(NamedCatalog):
             stored_readers.forget_readers(connection, found.name)
             if kind is Kind.QUERY:
                 _keep_reader(connection, to, found.name)
+            if kind in (Kind.QUERY, Kind.ALERT):
                 moved = update(deliveries).where(deliveries.c.query == found.name)
                 connection.execute(moved.values(query=to))
             stored_alerts.move_alerts(connection, found.name, to)
+            stored_dashboards.move_panels(connection, found.name, to, self._clock())
         self._forget_keys()
         return found.name
 

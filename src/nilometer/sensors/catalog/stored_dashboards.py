@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
@@ -10,6 +11,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from nilometer.errors import ChangedError, LimitError, NotFoundError
 from nilometer.model.dashboard import Dashboard, Panel
 from nilometer.model.names import nearest
+from nilometer.sensors.catalog.renamed_panels import renamed_panel
 from nilometer.sensors.catalog.schema import dashboards
 
 MOST: Final = 1000
@@ -64,6 +66,14 @@ def read_dashboards(connection: Connection) -> list[Dashboard]:
 def remove_dashboard(connection: Connection, name: str) -> None:
     require_dashboard(connection, name)
     connection.execute(delete(dashboards).where(dashboards.c.folded == name.lower()))
+
+
+def move_panels(connection: Connection, name: str, to: str, now: int) -> None:
+    """Let panels know the new name of what they show."""
+    for one in read_dashboards(connection):
+        panels = tuple(renamed_panel(panel, name, to) for panel in one.panels)
+        if panels != one.panels:
+            store_dashboard(connection, replace(one, panels=panels), now, None)
 
 
 def _require_room(connection: Connection) -> None:

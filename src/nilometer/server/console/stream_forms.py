@@ -31,9 +31,10 @@ TRY_SECONDS: Final = 5.0
 TRY_ROWS: Final = 5
 _ONE: Final = "One sensor"
 _MANY: Final = "Many sensors (a table)"
-ESSES: Final = {
+_ADDRESSES: Final = {
     "http": "http://10.0.0.7/reading",
     "mqtt": "mqtt://broker/plant/+/temperature",
+    "kafka": "kafka://broker:9092/plant",
     "tcp": "tcp://10.0.0.7:5000",
     "file": "recordings/run1.csv",
 }
@@ -106,7 +107,7 @@ def open_stream_form(console: Console, done: Done) -> None:
         kind.classes("nm-toggle")
         name = ui.input("Name", placeholder="Farm")
         source = ui.select([*known_types()], value="http", label="Type")
-        address = ui.input("Address", placeholder=ESSES["http"])
+        address = ui.input("Address", placeholder=_ADDRESSES["http"])
         columns = ui.textarea("Columns of a reading, one on each line", value="temperature DOUBLE")
         static = ui.textarea("Columns that tell sensors apart", value="place STRING")
         sensors = ui.textarea("Sensors, one on each line: their values, then the address")
@@ -144,7 +145,7 @@ def open_stream_form(console: Console, done: Done) -> None:
             is_table = kind.value == _MANY
             address.visible = not is_table and source.value != "synthetic"
             static.visible = sensors.visible = is_table
-            address.props(f'placeholder="{ESSES.get(str(source.value), "")}"')
+            address.props(f'placeholder="{_ADDRESSES.get(str(source.value), "")}"')
 
         kind.on_value_change(offer)
         source.on_value_change(offer)

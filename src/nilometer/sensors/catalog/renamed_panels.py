@@ -1,0 +1,53 @@
+"""Panels of dashboards after what they show has got another name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from nilometer.model.dashboard import MOST_TEXT, Panel, SourceKind
+from nilometer.sql.scalars import place_of, quote_name
+
+_DIALECT: Final = "spark"
+
+
+def renamed_panel(panel: Panel, name: str, to: str) -> Panel:
+    """A panel that shows under its new name what had another; the same if it shows others."""
+    source = panel.source
+    if source.kind is SourceKind.SELECT:
+        text = renamed_in(source.text, name, to)
+    else:
+        text = to if source.text.lower() == name.lower() else source.text
+    if text == source.text or len(text) > MOST_TEXT:
+        return panel
+    return replace(panel, source=replace(source, text=text))
+
+
+def renamed_in(sql: str, name: str, to: str) -> str:
+    """A SELECT that reads under its new name what had another; columns may go on naming the old.
+
+    >>> renamed_in("SELECT a.v FROM a", "a", "b")
+    'SELECT a.v FROM `b` AS `a`'
+    """
+    try:
+        tree = sqlglot.parse_one(sql, read=_DIALECT)
+    except (SqlglotError, RecursionError):
+        return sql
+    own = {one.alias.lower() for one in tree.find_all(exp.CTE)}
+    if name.lower() in own:  # then it cannot be told what is meant
+        return sql
+    changes = []
+    for entry in tree.find_all(exp.Table):
+        if entry.name.lower() != name.lower() or not isinstance(entry.this, exp.Identifier):
+            continue
+        place = place_of(entry.this, sql)
+        needs_alias = not entry.alias and entry.args.get("version") is None
+        alias = f" AS {quote_name(entry.name)}" if needs_alias else ""
+        changes.append((place.start, place.end, f"{quote_name(to)}{alias}"))
+    for start, end, text in sorted(changes, reverse=True):
+        sql = f"{sql[:start]}{text}{sql[end:]}"
+    return sql
