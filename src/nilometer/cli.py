@@ -29,6 +29,7 @@ from nilometer.commands.command_options import (
     TableOption,
 )
 from nilometer.commands.demo import demo
+from nilometer.commands.download import download
 from nilometer.commands.experiments import experiments_app
 from nilometer.commands.move_logs import move_logs
 from nilometer.commands.progress import Progress
@@ -65,6 +66,7 @@ app.command()(backup)
 app.command()(restore)
 app.command()(check)
 app.command()(move_logs)
+app.command()(download)
 app.command()(shell)
 
 

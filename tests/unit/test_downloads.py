@@ -19,11 +19,21 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import nilometer as nm
+from nilometer.cli import app
+from nilometer.client.downloads import FORMATS as CLIENT_FORMATS
 from nilometer.client.replies import Reply, read_table
+from nilometer.commands import download
 from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
-from nilometer.errors import InputError, InstallationError, NotFoundError, UnreachableError
+from nilometer.errors import (
+    InputError,
+    InstallationError,
+    NilometerError,
+    NotFoundError,
+    UnreachableError,
+)
 from nilometer.kernels.json_values import values_of
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.writer import LogWriter
@@ -211,6 +221,54 @@ def test_the_client_stores_files(server: Served, tmp_path: Path) -> None:
         assert not left
     finally:
         web.cut()
+
+
+def test_the_command_stores_files(server: Served, tmp_path: Path) -> None:
+    web = WebServer(lambda: server.app)
+    web.start()
+
+    def run(*words: str, token: str = "read", at: str | None = None) -> str:
+        secret = {"NILOMETER_TOKEN": server.secrets.get(token, token)}
+        asked = ["--server", at or web.url] if at != "nowhere" else []
+        done = CliRunner(env=secret).invoke(app, ["download", *words, *asked])
+        if isinstance(done.exception, NilometerError):
+            raise done.exception
+        assert done.exception is None, done.exception
+        return done.output
+
+    try:
+        path = tmp_path / "q.parquet"
+        assert f"wrote {path}: " in run("q", str(path), "--start", "1970-01-01T00:01:00")
+        assert pq.read_table(path).num_rows == 60
+        path = tmp_path / "s.txt"
+        run(
+            "s",
+            str(path),
+            *["--format", "csv", "--per", "room", "--column", "v", "--bucket"],
+            "1 minute",
+        )
+        assert len(path.read_text().splitlines()) == 5
+        run("s", str(tmp_path / "s.jsonl"), "--points", "7", "--column", "v", "--end", "1970-01-02")
+        assert len((tmp_path / "s.jsonl").read_text().splitlines()) == 7
+        run("c", str(tmp_path / "c.arrow"), "--answer")
+        for words, token, at, said in (
+            (("q", "q.xls"), "read", None, "there is no format 'xls'"),
+            (("q", "q"), "read", None, "the file's name says no format"),
+            (("q", "nowhere/q.csv"), "read", None, "there is no folder"),
+            (("nothing", "n.csv"), "read", None, "there is no stream nothing"),
+            (("q", "q.csv", "--bucket", "soon"), "read", None, "soon"),
+            (("q", "q.csv"), "wrong", None, "token"),
+            (("q", "q.csv"), "read", "http://127.0.0.1:9", "cannot be reached"),
+            (("q", "q.csv"), "read", "nowhere", "a download comes from a running server"),
+        ):
+            name, file, *more = words
+            with pytest.raises(NilometerError) as refused:
+                run(name, str(tmp_path / file), *more, token=token, at=at)
+            assert said in str(refused.value)
+        assert not list(tmp_path.glob(".*.csv*"))
+    finally:
+        web.cut()
+    assert download._FORMATS == CLIENT_FORMATS
 
 
 @given(
