@@ -42,7 +42,18 @@ def test_names_and_texts_are_read_back(
 
 def test_only_the_condition_is_needed() -> None:
     assert create_alert(AlertForm("a", "q", " v > 5 ")) == "CREATE ALERT a ON q\nWHEN v > 5"
-    for form in (AlertForm("", "q", "v"), AlertForm("a", "", "v"), AlertForm("a", "q", " ")):
+    silent = AlertForm("a", "q", "", per=("room",), no_data="1 minute")
+    assert create_alert(silent) == "CREATE ALERT a ON q\nPER (room)\nNO DATA FOR '1 minute'"
+    found = read_one(create_alert(silent))
+    assert isinstance(found, CreateAlert)
+    assert (found.condition, found.no_data) == (None, 60_000_000)
+    for form in (
+        AlertForm("", "q", "v"),
+        AlertForm("a", "", "v"),
+        AlertForm("a", "q", " "),
+        AlertForm("a", "q", "", "1 minute", no_data="1 minute"),
+        AlertForm("a", "q", "", clear="v < 5", no_data="1 minute"),
+    ):
         with pytest.raises(InputError):
             create_alert(form)
 
@@ -70,3 +81,10 @@ def test_what_anybody_wrote_is_shown_as_text() -> None:
     assert "'room <script>alert(1)</script>'" in text  # a text, which is never read as HTML
     assert "v 1.23457" in text
     assert "Silenced" in text
+    assert "fires when v > 5" in text
+
+
+def test_what_tells_of_silence_says_so() -> None:
+    one = AlertDefinition("a", "q", None, per=("room",), rule=Rule(no_data=60_000_000))
+    drawn = str(alert_rule(AlertStatus(one, 0, (), None, None, None)).plain)
+    assert "has no data when nothing comes for 60s · for each room" in drawn

@@ -22,6 +22,7 @@ from nilometer.alerts.rule import AlertState, Rule
 from nilometer.database import alerts
 from nilometer.database.home import Home
 from nilometer.errors import LimitError, NilometerError, SqlError, TimeLimitError, TooLargeError
+from nilometer.log.registrations import registrations
 from nilometer.past.sandbox import Sandbox
 from nilometer.upkeep.check import check_database
 from nilometer.upkeep.restore import restore_backup
@@ -54,7 +55,7 @@ def make(home: Home, sandbox: Sandbox) -> Iterator[Callable[..., Alert]]:
     """Makes alerts on q that look when they are told to; `clock` is theirs."""
     made: list[Alert] = []
 
-    def make_alert(clock: Clock, condition: str = "v > 50", **said: Any) -> Alert:
+    def make_alert(clock: Clock, condition: str | None = "v > 50", **said: Any) -> Alert:
         rule = Rule(said.pop("hold", 0), said.pop("no_data", None))
         definition = AlertDefinition("a", "q", condition, rule=rule, **said)
         location = f"{home.folder}/alert-{len(made)}"
@@ -175,6 +176,36 @@ def test_silence_of_a_stream_is_told_and_its_end(home: Home, make: Callable[...,
     rows.append((1, 10.0))
     alert.look()
     assert lines(alert)[2:] == [("ok", one, False)]
+    rows.close()
+
+
+def test_silence_alone_can_be_told_of(home: Home, make: Callable[..., Alert]) -> None:
+    rows, clock = Rows(home), Clock()
+    alert = make(clock, None, no_data=60_000_000)
+    clock.go_on(61)
+    alert.look()
+    assert lines(alert) == [("no data", None, False)]  # nothing has ever come
+    for _ in range(3):
+        rows.append((1, 60.0), (2, 1e9))
+        clock.go_on(59)
+        alert.look()
+    assert lines(alert)[1:] == [("ok", None, False)]
+    clock.go_on(61)
+    alert.look()
+    assert lines(alert)[2:] == [("no data", None, False)]
+    assert read_history(alert._location, 1)[0].message == "a has no data for 60s"
+    rows.close()
+
+
+def test_silence_alone_by_statement(home: Home) -> None:
+    rows = Rows(home)
+    run(home, "CREATE ALERT quiet ON q PER (room) NO DATA FOR '1 second'")
+    rows.append((1, 5.0))
+    wait_for(lambda: [one.state for one in home.alerts.history("quiet", 9)] == ["no data"])
+    told = dict(zip(*run(home, "DESCRIBE quiet").rows.to_pydict().values(), strict=True))  # type: ignore[union-attr]
+    assert (told["when"], told["for"], told["no data for"]) == (None, None, "1s")
+    assert home.alerts.needing("q", "v") == []
+    assert home.alerts.needing("q", "room") == ["quiet"]
     rows.close()
 
 
@@ -429,7 +460,11 @@ def test_clauses_that_are_refused(home: Home) -> None:
         ("ON q WHEN v > 1 WITH (colour = 'red')", "an alert has no option 'colour'"),
         ("ON q WHEN v > 1 DELIVER TO webhook WITH (url = 'x', secret = 's')", "url"),
         ("ON q WHEN v > 1 NO DATA FOR 0 SECONDS", "longer than nothing"),
-        ("ON q", "WHEN and a condition"),
+        ("ON q", "WHEN and a condition, or NO DATA FOR"),
+        ("ON q PER (room)", "NO DATA FOR and a time, as there is no WHEN"),
+        ("ON q NO DATA FOR '1s' FOR '2s'", "FOR needs a condition"),
+        ("ON q NO DATA FOR '1s' CLEAR WHEN v < 1", "CLEAR needs a condition"),
+        ("ON q NO DATA FOR '1s' NO DATA FOR '2s'", "NO is said twice"),
     ):
         with pytest.raises(NilometerError) as refused:
             run(home, f"CREATE ALERT a {text}")
@@ -493,6 +528,30 @@ def test_a_query_that_is_renamed_keeps_its_alerts(home: Home) -> None:
     assert [one.definition.source for one in home.alerts.statuses()] == ["r"]
     rows.append((1, 60.0))
     wait_for(lambda: told(home, "hot") == [("firing", None)])
+    rows.close()
+
+
+def test_an_alert_that_is_renamed_goes_on_where_it_was(home: Home) -> None:
+    rows = Rows(home)
+    with receiver() as hook:
+        to = f"DELIVER TO webhook WITH (url = '{hook.url}', secret = 's')"
+        run(home, f"CREATE ALERT hot ON q WHEN v > 50 {to}")
+        rows.append((1, 60.0))
+        wait_for(lambda: posted(hook) == [("firing", "ok")])
+        assert run(home, "ALTER ALERT hot RENAME TO Warm").message == "alert hot is now Warm"
+        rows.append((1, 40.0))
+        wait_for(lambda: posted(hook) == [("firing", "ok"), ("ok", "firing")])
+        assert hook.posts[-1].content["query"] == "Warm"
+        assert [one.state for one in home.alerts.history("warm", 9)] == ["ok", "firing"]
+        readers = [one.reader for one in registrations(home.log_of("q"))]
+        assert [one for one in readers if one.startswith("alert")] == ["alert Warm"]
+        run(home, "CREATE ALERT hot ON q WHEN v > 99")
+        with pytest.raises(NilometerError, match="hot"):
+            run(home, "ALTER ALERT warm RENAME TO hot")
+        rows.append((1, 70.0))
+        wait_for(lambda: len(posted(hook)) == 3)  # refused, it goes on as it was
+        run(home, "DROP ALERT warm")
+        assert home.catalog.deliveries() == []
     rows.close()
 
 

@@ -53,35 +53,43 @@ class Condition:
         self.per = tuple(
             schema.names[find_column(alert.source, schema.names, one)] for one in alert.per
         )
-        trees = [read_condition(alert.condition)]
-        if alert.clear is not None:
-            trees.append(read_condition(alert.clear))
+        texts = [one for one in (alert.condition, alert.clear) if one is not None]
+        trees = [read_condition(one) for one in texts]
         self.columns = _columns(trees, schema)
         """Those that the conditions name."""
+        self._sql = self._prepared(trees, texts) if trees else None
+        """None: there is no condition, so rows say no more than that they came."""
+
+    def _prepared(self, trees: list[exp.Expr], texts: list[str]) -> str:
+        """The query that evaluates conditions over rows."""
+        sandbox, schema = self._sandbox, self.schema
         chosen = [exp.alias_(exp.Paren(this=one), f"sign{at}") for at, one in enumerate(trees)]
         place = exp.column(exp.to_identifier(_PLACE, quoted=True))
         tree = exp.select(place, *chosen).from_(exp.to_table(exp.to_identifier("rows").sql()))
         empty = self._placed(schema.empty_table())
         try:
-            question = prepare_question(sandbox, tree, alert.condition, {"rows": FixedTable(empty)})
+            question = prepare_question(sandbox, tree, texts[0], {"rows": FixedTable(empty)})
         except SqlError as error:  # its place would be one in the text of this question
             raise type(error)(error.message, detail=error.detail, hint=error.hint) from None
-        self._sql = question.sql
         nulls = pa.table([pa.nulls(1, one.type) for one in schema], schema=schema)
-        found = sandbox.run(self._sql, {"rows": self._placed(nulls)}, _LIMITS).schema
-        for text, kind in zip((alert.condition, alert.clear), found.types[1:], strict=False):
+        found = sandbox.run(question.sql, {"rows": self._placed(nulls)}, _LIMITS).schema
+        for text, kind in zip(texts, found.types[1:], strict=True):
             if not pa.types.is_boolean(kind):
                 raise SqlTypeError(
                     "the condition of an alert is true or false",
                     detail=f"{text} is a {kind}",
                     hint=_EXAMPLE,
                 )
+        return question.sql
 
     def evaluate(self, rows: pa.Table) -> Signs:
         """What rows say; those that fail are left out, and counted."""
+        if self._sql is None:
+            none = np.zeros(len(rows), np.bool_)
+            return Signs(np.arange(len(rows)), none, ~none)
         parts: list[pa.Table] = []
         failed, error = 0, None
-        for part in self._parts(self._placed(rows)):
+        for part in self._parts(self._sql, self._placed(rows)):
             if isinstance(part, pa.Table):
                 parts.append(part)
             else:
@@ -95,12 +103,12 @@ class Condition:
         clears = _true(found.column(2)) & ~fires if found.num_columns > 2 else ~fires
         return Signs(found.column(0).to_numpy(), fires, clears, failed, error)
 
-    def _parts(self, rows: pa.Table) -> Iterator[pa.Table | tuple[int, str]]:
+    def _parts(self, sql: str, rows: pa.Table) -> Iterator[pa.Table | tuple[int, str]]:
         """The answers for rows; where some cannot be evaluated, for halves of them."""
         if not len(rows):
             return
         try:
-            yield self._sandbox.run(self._sql, {"rows": rows}, _LIMITS)
+            yield self._sandbox.run(sql, {"rows": rows}, _LIMITS)
         except (TimeLimitError, TooLargeError) as error:
             yield len(rows), error.message
         except SqlError as error:
@@ -108,8 +116,8 @@ class Condition:
                 yield 1, error.message
                 return
             half = len(rows) // 2
-            yield from self._parts(rows.slice(0, half))
-            yield from self._parts(rows.slice(half))
+            yield from self._parts(sql, rows.slice(0, half))
+            yield from self._parts(sql, rows.slice(half))
 
     @staticmethod
     def _placed(rows: pa.Table) -> pa.Table:

@@ -22,11 +22,12 @@ class AlertLimits:
 
 @dataclass(frozen=True)
 class AlertDefinition:
-    """CREATE ALERT name ON source WHEN …"""
+    """CREATE ALERT name ON source [WHEN …] …"""
 
     name: str
     source: str
-    condition: str
+    condition: str | None
+    """None: it never fires, and tells of silence only."""
     clear: str | None = None
     """None: it clears when the condition does not hold."""
     per: tuple[str, ...] = ()
@@ -36,5 +37,7 @@ class AlertDefinition:
     @property
     def sentence(self) -> str:
         """What must be so, in one line."""
+        if self.condition is None:
+            return f"nothing comes for {format_duration(self.rule.no_data or 0)}"
         text = " ".join(self.condition.split())
         return text if not self.rule.hold else f"{text} for {format_duration(self.rule.hold)}"

@@ -117,6 +117,24 @@ class Alerts:
         said = "is not silenced" if until is None else f"is silenced until {format_instant(until)}"
         return Outcome(f"alert {kept.name} {said}")
 
+    def rename(self, name: str, to: str) -> None:
+        """Give an alert another name; it goes on where it was, and keeps its history."""
+        with self._changing:
+            kept = self._require(name)
+            was_running = self._halt(kept.name)
+            try:
+                self._catalog.rename(Kind.ALERT, kept.name, to)
+            except BaseException:
+                if was_running:
+                    self._start(kept)
+                raise
+            if was_running:
+                self._start(self._require(to))
+                self._look_at(to)  # under its new name, rows wait for it from now on
+            if kept.name != to:
+                with suppress(NilometerError):
+                    forget(self._log_of(kept.source), reader_name(kept.name))
+
     def drop(self, name: str) -> None:
         """Forget an alert and its history."""
         with self._changing:
@@ -203,8 +221,9 @@ class Alerts:
         for name, place in statement.per:
             with placed(place):
                 _require_column(source, schema, name)
-        with placed(statement.condition_place):
-            Condition(self._shared_sandbox(), replace(found, clear=None), schema)
+        if statement.condition_place is not None:
+            with placed(statement.condition_place):
+                Condition(self._shared_sandbox(), replace(found, clear=None), schema)
         if statement.clear is not None and statement.clear_place is not None:
             with placed(statement.clear_place):
                 Condition(self._shared_sandbox(), replace(found, condition=statement.clear), schema)

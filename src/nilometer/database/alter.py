@@ -40,7 +40,7 @@ def alter_stream(statement: AlterStream, home: Home, queries: RunningQueries) ->
 
 
 def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
-    """Give a stream, a table, a view or a query another name."""
+    """Give a stream, a table, a view, a query or an alert another name."""
     kind, to = statement.kind, statement.to
     with placed(statement.place):
         name = home.catalog.require(statement.name, kind).name
@@ -50,6 +50,9 @@ def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
                 queries.rename(name, to)
             elif kind in (Kind.TABLE, Kind.VIEW):
                 home.catalog.rename(kind, name, to)
+            elif kind is Kind.ALERT:
+                home.alerts.rename(name, to)
+                home.deliveries.query_renamed(to)
             else:
                 before = home.catalog.require_declaration(name)
                 home.catalog.rename(kind, name, to)

@@ -61,7 +61,7 @@ def describe_alert(status: AlertStatus) -> Outcome:
     found = {
         "on": one.source,
         "when": one.condition,
-        "for": format_duration(one.rule.hold),
+        "for": None if one.condition is None else format_duration(one.rule.hold),
         "clear when": one.clear,
         "per": ", ".join(one.per) or None,
         "no data for": _length(one.rule.no_data),

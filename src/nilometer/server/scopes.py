@@ -79,7 +79,7 @@ def scope_needed(statement: AnyStatement) -> Scope:
             return Scope.WRITE
         case StartQuery() | StopQuery() | AlterQuery() | AlterAlert() | CreateAlert(deliver=None):
             return Scope.WRITE
-        case Rename(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE):
+        case Rename(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE | Kind.ALERT):
             return Scope.WRITE
         case Drop(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE | Kind.ALERT):
             return Scope.WRITE

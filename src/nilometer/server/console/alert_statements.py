@@ -31,12 +31,19 @@ def create_alert(form: AlertForm) -> str:
         raise InputError("it needs a name")
     if not form.source:
         raise InputError("an alert looks at a stream or a query", hint="choose one")
-    if not form.condition.strip():
-        raise InputError("an alert needs a condition", hint="such as temperature > 50")
-    lines = [
-        f"CREATE ALERT {written_name(form.name.strip())} ON {written_name(form.source)}",
-        f"WHEN {form.condition.strip()}",
-    ]
+    if not form.condition.strip() and not form.no_data.strip():
+        raise InputError(
+            "an alert needs a condition, or a time after which there is no data",
+            hint="such as temperature > 50, or 1 minute",
+        )
+    lines = [f"CREATE ALERT {written_name(form.name.strip())} ON {written_name(form.source)}"]
+    if form.condition.strip():
+        lines.append(f"WHEN {form.condition.strip()}")
+    elif form.hold.strip() or form.clear.strip():
+        raise InputError(
+            "only a condition holds for a time, or clears",
+            hint="say when the alert fires, or leave both empty",
+        )
     if form.hold.strip():
         lines.append(f"FOR {text_literal(form.hold.strip())}")
     if form.clear.strip():

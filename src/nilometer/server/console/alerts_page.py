@@ -220,12 +220,12 @@ def alert_head(status: AlertStatus) -> Shape:
 def alert_rule(status: AlertStatus) -> Shape:
     """What it waits for."""
     one = status.definition
-    told = [f"fires when {one.sentence}"]
+    told = [f"{'has no data' if one.condition is None else 'fires'} when {one.sentence}"]
     if one.clear is not None:
         told.append(f"clears when {' '.join(one.clear.split())}")
     if one.per:
         told.append(f"for each {', '.join(one.per)}")
-    if one.rule.no_data is not None:
+    if one.rule.no_data is not None and one.condition is not None:
         told.append(f"no data after {format_duration(one.rule.no_data)}")
     if status.delivery is not None:
         told.append(f"delivered by {status.delivery}")

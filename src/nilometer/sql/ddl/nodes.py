@@ -159,16 +159,16 @@ class DeliverTo:
 
 @dataclass(frozen=True)
 class CreateAlert:
-    """CREATE ALERT name ON source WHEN condition [FOR d] [CLEAR WHEN condition] …"""
+    """CREATE ALERT name ON source [WHEN condition [FOR d] [CLEAR WHEN condition]] …"""
 
     name: str
     source: str
-    condition: str
-    """The text of the condition alone."""
+    condition: str | None
+    """The text of the condition alone; None: it tells of silence only."""
     if_not_exists: bool
     place: Place
     source_place: Place
-    condition_place: Place
+    condition_place: Place | None = None
     hold: int = 0
     clear: str | None = None
     clear_place: Place | None = None
@@ -320,7 +320,7 @@ class AlterStream:
 
 @dataclass(frozen=True)
 class Rename:
-    """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY name RENAME TO name."""
+    """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY | ALERT name RENAME TO name."""
 
     kind: Kind
     name: str

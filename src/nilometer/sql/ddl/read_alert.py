@@ -13,22 +13,27 @@ from nilometer.sql.ddl.statement_reader import StatementReader
 
 _HINT: Final = (
     "write CREATE ALERT a ON q WHEN v > 50 FOR '10 seconds' CLEAR WHEN v < 45 PER (room) "
-    "NO DATA FOR '1 minute' DELIVER TO webhook WITH (…); all after WHEN v > 50 may be left out"
+    "NO DATA FOR '1 minute' DELIVER TO webhook WITH (…); all after WHEN v > 50 may be left out, "
+    "or WHEN itself: CREATE ALERT a ON q NO DATA FOR '1 minute'"
 )
+_WITHOUT_WHEN: Final = ("NO", "PER", "WITH", "DELIVER")
+"""With these words begin clauses that need no condition."""
 _OPTIONS: Final = "write WITH (history = '30 days', groups = 1000)"
 
 
 def read_alert(reader: StatementReader) -> CreateAlert:
-    """[IF NOT EXISTS] name ON source WHEN condition, and clauses in any order, each once."""
+    """[IF NOT EXISTS] name ON source [WHEN condition], and clauses in any order, each once."""
     if_not_exists = reader.take("IF", "NOT", "EXISTS")
     name, place = reader.name("the name of the alert", _HINT)
     reader.expect("ON", "ON and a stream, sensor table or query", _HINT)
     source, source_place = reader.name("the name of a stream, sensor table or query", _HINT)
-    reader.expect("WHEN", "WHEN and a condition", _HINT)
     if reader.parameters.values:
         reader.refuse("an alert takes no parameters", hint="write the values into its text")
-    text, at = _condition(reader)
-    found = CreateAlert(name, source, text, if_not_exists, place, source_place, at)
+    found = CreateAlert(name, source, None, if_not_exists, place, source_place)
+    if reader.at_end or not any(map(reader.at, _WITHOUT_WHEN)):
+        reader.expect("WHEN", "WHEN and a condition, or NO DATA FOR and a time", _HINT)
+        text, at = _condition(reader)
+        found = replace(found, condition=text, condition_place=at)
     seen = set[str]()
     while not reader.at_end:
         word = reader.current.text.upper()
@@ -36,10 +41,15 @@ def read_alert(reader: StatementReader) -> CreateAlert:
             reader.refuse(f"{word} is said twice", hint=_HINT)
         seen.add(word)
         found = _clause(reader, found)
+    if found.condition is None and found.no_data is None:
+        reader.refuse("expected NO DATA FOR and a time, as there is no WHEN", hint=_HINT)
     return found
 
 
 def _clause(reader: StatementReader, found: CreateAlert) -> CreateAlert:
+    if found.condition is None and (reader.at("FOR") or reader.at("CLEAR")):
+        word = reader.current.text.upper()
+        reader.refuse(f"{word} needs a condition: WHEN comes before it", hint=_HINT)
     if reader.take("FOR"):
         return replace(found, hold=reader.length("FOR", 0, _HINT))
     if reader.take("CLEAR", "WHEN"):

@@ -47,7 +47,7 @@ _CHANGES: Final = {
         "the rows there"
     ),
     Kind.VIEW: "write ALTER VIEW v RENAME TO n, or CREATE OR REPLACE VIEW v AS SELECT …",
-    Kind.ALERT: "write ALTER ALERT a SET (silence = '1 hour')",
+    Kind.ALERT: "write ALTER ALERT a SET (silence = '1 hour') or ALTER ALERT a RENAME TO n",
     Kind.QUERY: f"{_QUERY} or ALTER QUERY q RENAME TO n",
 }
 
@@ -60,14 +60,14 @@ def read_alter(reader: StatementReader) -> Altered:
         reader.refuse("expected what to alter", hint=_ALTER)
     hint = _CHANGES[kind]
     name, place = reader.name(f"the name of the {kind.lower()}", hint)
-    if kind is Kind.ALERT:
-        reader.expect("SET", "SET and the options", hint)
-        found: Altered = AlterAlert(name, read_placed_options(reader, "SET", hint), place)
-    elif reader.take("RENAME", "TO"):
+    if reader.take("RENAME", "TO"):
         to, to_place = reader.name("the new name", hint)
-        found = Rename(kind, name, to, place, to_place)
+        found: Altered = Rename(kind, name, to, place, to_place)
     elif kind in (Kind.TABLE, Kind.VIEW):
         reader.refuse(f"only the name of a {kind.lower()} can be altered", hint=hint)
+    elif kind is Kind.ALERT:
+        reader.expect("SET", "SET and the options, or RENAME TO", hint)
+        found = AlterAlert(name, read_placed_options(reader, "SET", hint), place)
     elif kind is Kind.QUERY:
         reader.expect("SET", "SET and the options, or RENAME TO", hint)
         found = AlterQuery(name, read_placed_options(reader, "SET", _QUERY), place)
