@@ -16,12 +16,14 @@ from nilometer.kernels.functions import (
     digests,
     list_order,
     lists,
+    maps,
     numbers,
     patterns,
     texts,
     time_units,
     times,
 )
+from nilometer.kernels.iterate import ITERATIONS
 from nilometer.sql.function_kinds import AGGREGATES, GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.spark_text import safe_functions
 from nilometer.sql.unsafe_functions import UNSAFE, reasons
@@ -55,7 +57,7 @@ _THEMES: Final = {
     "Patterns": [patterns],
     "Numbers": [numbers],
     "Dates and times": [times, clock_times, time_units],
-    "Arrays, maps and structs": [lists, list_order],
+    "Arrays, maps and structs": [lists, list_order, maps],
     "Hashes and codes": [digests],
 }
 _INTRODUCTION: Final = """\
@@ -115,6 +117,8 @@ def page() -> str:
         shown = names | set(WORDS) - {"struct", "extract"} if modules == [choices] else names
         shown |= {"extract"} if times in modules else {"struct"} if lists in modules else set()
         parts.append(f"**{theme}**: {_listed(shown)}\n")
+    everywhere |= set(ITERATIONS)
+    parts.append(f"**Lambdas over items** (`transform(a, x -> x + 1)`): {_listed(ITERATIONS)}\n")
     parts.append(_LIMITS)
     kinds = {
         "Over a single stream": safe_functions()

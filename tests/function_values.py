@@ -511,6 +511,24 @@ CASTS: Final = [
 ]
 
 TIMES: Final = """
+t > '2026-01-31'
+t <= '2026-03-29 02:30:00'
+t BETWEEN '1970-01-01' AND '2026-10-25 01:30:00'
+t IN ('1970-01-01', '2000-02-29 12:00:00.5')
+'2024-02-29' = a
+a <> '2026-01-31'
+a BETWEEN '1900-03-01' AND '2024-02-29'
+t = s
+t <=> '1970-01-01'
+CASE a WHEN '1970-01-01' THEN 1 ELSE 2 END
+t + INTERVAL '1' DAY
+t - INTERVAL '3' DAYS
+t + INTERVAL '36' HOURS
+t - INTERVAL '25' HOURS
+t + INTERVAL '2' HOURS
+t + (v - t)
+INTERVAL '1' DAY + t
+date_trunc('hour', t + INTERVAL '1' DAY)
 year(t)
 year(a)
 year(s)
@@ -654,6 +672,49 @@ coalesce(t, v)
 """.strip().splitlines()
 
 LISTS: Final = """
+map('a', i, 'b', j)
+map(i, s)
+map(k, i, 99, j)
+map_keys(map(s, i))
+map_from_arrays(array('a', 'b'), array(i, j))
+map_from_arrays(w, q)
+map_entries(z)
+map_from_entries(map_entries(z))
+map_from_entries(array(named_struct('a', s, 'b', i)))
+map_concat(z, map('x', 1))
+map_concat(z, map('a', 1))
+map_concat(z)
+transform(q, x -> x + 1)
+transform(q, x -> x * k)
+transform(q, (x, n) -> x - n)
+transform(w, x -> upper(x))
+transform(q, x -> transform(r, y -> y + x + k))
+transform(q, x -> CAST(x AS STRING))
+transform(q, x -> 1 / x)
+transform(q, x -> named_struct('v', x, 'r', k))
+filter(q, x -> x > 1)
+filter(q, (x, i) -> i % 2 = 0)
+filter(q, x -> x IS NULL OR x > k)
+filter(p, x -> x > 0)
+filter(w, x -> x LIKE 'a%')
+exists(q, x -> x > 2)
+exists(w, x -> x = s)
+forall(q, x -> x > 0)
+forall(p, x -> isnan(x))
+zip_with(q, r, (x, y) -> x + y)
+zip_with(q, w, (x, y) -> concat(y, '-', x))
+aggregate(q, 0, (a, x) -> a + x)
+aggregate(q, 0, (a, x) -> a + coalesce(x, 0))
+aggregate(q, 1, (a, x) -> a * coalesce(x, 1), a -> a / 2)
+reduce(w, '', (a, x) -> a || coalesce(x, '?'))
+aggregate(q, k, (a, x) -> greatest(a, x))
+size(filter(q, x -> x > array_min(r)))
+map_filter(z, (k, v) -> v > 1)
+transform_values(z, (k, v) -> v + 1)
+transform_values(z, (k, v) -> k)
+transform_keys(z, (k, v) -> upper(k))
+transform_keys(z, (k, v) -> v)
+map_keys(map_filter(z, (c, v) -> v > k))
 size(q)
 cardinality(z)
 size(w)

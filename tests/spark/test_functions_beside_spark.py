@@ -78,7 +78,13 @@ def by_us(sql: str, zone: str) -> tuple[list[bool], pa.DataType, dict[int, Any]]
 
 def nullable(kind: pa.DataType) -> pa.DataType:
     """A type whose items may be NULL: whether they are is not part of it here."""
-    return pa.list_(nullable(kind.value_type)) if pa.types.is_list(kind) else kind
+    if pa.types.is_list(kind):
+        return pa.list_(nullable(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(nullable(kind.key_type), nullable(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(one.name, nullable(one.type)) for one in kind])
+    return kind
 
 
 def plain(column: pa.Array) -> list[Any]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.iterate import ITERATIONS
 from nilometer.kernels.type_of import type_of
 from nilometer.sql.compile_scalar import compile_over
 from nilometer.sql.spark_text import safe_functions
@@ -33,11 +34,11 @@ def test_words_are_evaluated_here(sql: str) -> None:
 def test_every_function_of_the_table_is_compared_with_spark() -> None:
     written = " ".join([*TEXTS, *NUMBERS, *LISTS, *TIMES, *CASTS]).lower()
     called = set(re.findall(r"(\w+)\(", written))
-    missing = {name for name in FUNCTIONS if name.isidentifier()} - called
+    missing = {name for name in (*FUNCTIONS, *ITERATIONS) if name.isidentifier()} - called
     by_operators = {"timestampadd", "timestampdiff", "like", "ilike", "rlike"}
     assert missing - by_operators == set()
 
 
 def test_functions_of_the_table_may_be_called() -> None:
-    names = {name for name in FUNCTIONS if name.isidentifier()}
+    names = {name for name in (*FUNCTIONS, *ITERATIONS) if name.isidentifier()}
     assert names - safe_functions() == {"timestampadd", "timestampdiff"}  # written as DATEADD

@@ -20,9 +20,11 @@ from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.call_function import call_function
 from nilometer.kernels.cast_values import cast_values, try_cast
 from nilometer.kernels.compare import compare
-from nilometer.kernels.expression_types import constant_type, field_place
+from nilometer.kernels.expression_types import constant_type, field_place, moment_type
 from nilometer.kernels.functions.function import apply_function
 from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.iterate import ITERATIONS, Iterated
+from nilometer.kernels.local_days import add_interval, is_local_sum
 from nilometer.kernels.type_of import constant_of, type_of
 from nilometer.model.expressions import (
     Apply,
@@ -36,9 +38,11 @@ from nilometer.model.expressions import (
     Expression,
     Interval,
     IsNull,
+    Iterate,
     Negative,
     Not,
     Operator,
+    arguments_in,
 )
 
 
@@ -92,16 +96,50 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             values = [_evaluate(one, rows) for one in operands]
             constants = [constant_of(one) for one in operands]
             return apply_function(name, FUNCTIONS[name], values, rows.size, zone, constants)
+        case Iterate():
+            return _iterate(expression, rows)
         case Call():
             values = [_evaluate(value, rows) for value in expression.arguments]
             return call_function(expression, values, rows.size)
         case Binary(operator, left, right) if operator.is_logic:
             return _logic(operator, left, right, rows)
-        case Binary(operator, left, right):
+        case Binary(operator, left, right, zone):
             first, second = _evaluate(left, rows), _evaluate(right, rows)
             if operator.is_comparison:
+                moment = moment_type(first.type, second.type)
+                if moment is not None:
+                    first = _as_moment(left, first, moment, zone)
+                    second = _as_moment(right, second, moment, zone)
                 return compare(operator, first, second)
+            if is_local_sum(first.type, second.type, zone):
+                return add_interval(operator, first, second, zone)
             return calculate(operator, first, second, rows.type_of(expression))
+
+
+def _iterate(expression: Iterate, rows: _Rows) -> pa.Array:
+    """A function of lambdas; those see the columns of the row that an item belongs to."""
+    values = [_evaluate(one, rows) for one in expression.operands]
+    seen = [arguments_in(one.body) for one in expression.lambdas]
+
+    def ask(number: int, parents: Int64s, variables: Sequence[pa.Array]) -> pa.Array:
+        chosen, nothing = pa.array(parents), pa.nulls(len(parents))
+        every = len(rows.columns) + len(variables)
+        around = [
+            column.take(chosen) if seen[number] & {place, place - every} else nothing
+            for place, column in enumerate(rows.columns)
+        ]
+        inner = _Rows([*around, *variables], len(parents))
+        return _evaluate(expression.lambdas[number].body, inner)
+
+    kind, parameters = rows.type_of(expression), [one.parameters for one in expression.lambdas]
+    return ITERATIONS[expression.name].run(Iterated(values, kind, parameters, ask))
+
+
+def _as_moment(expression: Expression, column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
+    """A text that is compared with a date or an instant, read as one; a constant once."""
+    if column.type == kind or not len(column) or not isinstance(expression, Constant):
+        return cast_values(column, kind, zone)
+    return pa.repeat(cast_values(column.slice(0, 1), kind, zone)[0], len(column))
 
 
 def _field(column: pa.Array, fields: Sequence[str]) -> pa.Array:

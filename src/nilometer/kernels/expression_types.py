@@ -67,6 +67,14 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     )
 
 
+def moment_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type of a date or an instant that is compared with a text, which is read as one."""
+    for text, kind in ((left, right), (right, left)):
+        if is_text(text) and (pat.is_date32(kind) or (pat.is_timestamp(kind) and kind.tz)):
+            return kind
+    return None
+
+
 def common_of_all(kinds: Sequence[pa.DataType], what: str) -> pa.DataType:
     """The type that all values of several types have in common; `what` they are, for errors."""
     both: pa.DataType | None = kinds[0]

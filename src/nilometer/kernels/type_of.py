@@ -19,12 +19,14 @@ from nilometer.kernels.expression_types import (
     constant_type,
     field_place,
     is_number,
+    moment_type,
     signed_type,
     type_name,
 )
 from nilometer.kernels.function_types import cast_type, is_local_cast
 from nilometer.kernels.functions.function import NO_CONSTANT, Operand, type_of_call
 from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.iterate import iteration_type
 from nilometer.model.expressions import (
     Apply,
     Argument,
@@ -36,6 +38,7 @@ from nilometer.model.expressions import (
     Constant,
     Expression,
     IsNull,
+    Iterate,
     Negative,
     Not,
     Operator,
@@ -61,6 +64,10 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
             decimal = decimal_result(
                 operator, (first, constant_of(left)), (second, constant_of(right))
             )
+            moment = moment_type(first, second) if operator.is_comparison else None
+            if moment is not None:
+                _cast(pa.string(), moment, expression.zone)
+                return pa.bool_()
             return decimal or _binary(operator, first, second)
         case Case(branches, otherwise, written):
             for condition, _ in branches:
@@ -76,6 +83,14 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
         case Apply(name, operands, zone):
             known = [Operand(type_of(one, arguments), constant_of(one)) for one in operands]
             return type_of_call(name, FUNCTIONS[name], known, zone)
+        case Iterate(name, operands, lambdas):
+            kinds = [type_of(one, arguments) for one in operands]
+            return iteration_type(
+                name,
+                kinds,
+                [one.parameters for one in lambdas],
+                lambda number, given: type_of(lambdas[number].body, [*arguments, *given]),
+            )
         case Call():
             for one in expression.arguments:
                 type_of(one, arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -79,6 +79,8 @@ class Binary:
     operator: Operator
     left: Expression
     right: Expression
+    zone: str = ""
+    """Where days begin, of intervals and of texts that are read as instants; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,46 @@ class Call:
     by_row: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """x -> …: it sees the columns, and behind them what it is given, counted from the end."""
+
+    parameters: int
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """A function that asks lambdas about the items of arrays or maps, such as transform."""
+
+    name: str
+    operands: tuple[Expression, ...]
+    lambdas: tuple[Lambda, ...]
+
+
 Expression: TypeAlias = (
-    Argument | Constant | Binary | Not | Negative | IsNull | Case | Coalesce | Cast | Apply | Call
+    Argument
+    | Constant
+    | Binary
+    | Not
+    | Negative
+    | IsNull
+    | Case
+    | Coalesce
+    | Cast
+    | Apply
+    | Call
+    | Iterate
 )
+
+
+def arguments_in(expression: object) -> frozenset[int]:
+    """The numbers of the columns that an expression looks at; below 0 those of lambdas."""
+    if isinstance(expression, Argument):
+        return frozenset([expression.number])
+    if isinstance(expression, tuple):
+        return frozenset().union(*map(arguments_in, expression))
+    if not is_dataclass(expression) or isinstance(expression, type):
+        return frozenset()
+    parts = (getattr(expression, one.name) for one in fields(expression))
+    return frozenset().union(*map(arguments_in, parts))

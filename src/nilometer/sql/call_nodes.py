@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.kernels.functions.table import FUNCTIONS
+from nilometer.kernels.iterate import ITERATIONS
 
 _TRIMS: Final = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _OF_UNITS: Final = {"dateadd": "timestampadd", "datediff": "timestampdiff"}
@@ -27,11 +28,17 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.ILike: "ilike",
 }
 
+_OF_LAMBDAS: Final[dict[type[exp.Expr], str]] = {
+    exp.Transform: "transform",
+    exp.ArrayFilter: "filter",
+}
+_REDUCED: Final = ("initial", "merge", "finish")
+
 
 def read_call(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     """The name of a function and its operands; None if the node is something else."""
     found = _read(node)
-    if found is None or found[0] not in FUNCTIONS:
+    if found is None or (found[0] not in FUNCTIONS and found[0] not in ITERATIONS):
         return None
     name, operands = found
     return name, [one for one in operands if one is not None]
@@ -67,6 +74,12 @@ def _read(node: exp.Expr) -> tuple[str, list[exp.Expr | None]] | None:
             return "[]", [node.this, node.expressions[0]]
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             return ".", [node.this, exp.Literal.string(node.expression.name)]
+        case exp.Transform() | exp.ArrayFilter():
+            return _OF_LAMBDAS[type(node)], [node.this, node.expression]
+        case exp.Exists() if isinstance(node.expression, exp.Lambda):
+            return "exists", [node.this, node.expression]
+        case exp.Reduce():
+            return "aggregate", [node.this, *(given.get(one) for one in _REDUCED)]
         case exp.Array():
             return "array", list(node.expressions)
         case exp.Struct() if all(isinstance(one, exp.PropertyEQ) for one in node.expressions):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf, nan
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import NilometerError, SqlError
+from nilometer.kernels.iterate import ITERATIONS
 from nilometer.model.expressions import (
     Apply,
     Argument,
@@ -23,6 +24,8 @@ from nilometer.model.expressions import (
     Expression,
     Interval,
     IsNull,
+    Iterate,
+    Lambda,
     Negative,
     Not,
     Operator,
@@ -82,6 +85,8 @@ class Subset:
     functions: Mapping[str, Function]
     zone: str = ""
     """Where days and hours begin; empty: not known here."""
+    variables: tuple[str, ...] = ()
+    """Parameters of the lambdas around, in lower case."""
 
     def compile(self, node: exp.Expr) -> Expression:
         """The expression, or a NotInSubsetError that says which part of it is not available."""
@@ -95,6 +100,8 @@ class Subset:
         match node:
             case ResolvedColumn():
                 return self.argument(node.ref)
+            case exp.Identifier():
+                return self._variable(node)
             case exp.Paren():
                 return self.compile(node.this)
             case exp.Literal() | exp.Boolean() | exp.Null():
@@ -125,7 +132,7 @@ class Subset:
                 return Coalesce(tuple(map(self.compile, [node.this, *node.expressions])))
             case exp.Nullif():
                 value = self.compile(node.this)
-                same = Binary(Operator.EQUAL, value, self.compile(node.expression))
+                same = self._joined(Operator.EQUAL, value, self.compile(node.expression))
                 return Case(((same, Constant(None)),), value)
             case exp.Cast() if (number := _not_finite(node)) is not None:
                 return Constant(number)
@@ -141,20 +148,24 @@ class Subset:
         return self._call(node)
 
     def _binary(self, operator: Operator, node: exp.Binary) -> Expression:
-        return Binary(operator, self.compile(node.left), self.compile(node.right))
+        return self._joined(operator, self.compile(node.left), self.compile(node.right))
+
+    def _joined(self, operator: Operator, left: Expression, right: Expression) -> Binary:
+        is_of_time = operator.is_comparison or operator in (Operator.PLUS, Operator.MINUS)
+        return Binary(operator, left, right, self.zone if is_of_time else "")
 
     def _between(self, node: exp.Between) -> Expression:
         value = self.compile(node.this)
         low, high = self._part(node, "low"), self._part(node, "high")
         return Binary(
             Operator.AND,
-            Binary(Operator.AT_LEAST, value, low),
-            Binary(Operator.AT_MOST, value, high),
+            self._joined(Operator.AT_LEAST, value, low),
+            self._joined(Operator.AT_MOST, value, high),
         )
 
     def _in(self, node: exp.In) -> Expression:
         value = self.compile(node.this)
-        tests = [Binary(Operator.EQUAL, value, self.compile(v)) for v in node.expressions]
+        tests = [self._joined(Operator.EQUAL, value, self.compile(v)) for v in node.expressions]
         return _any_of(tests)
 
     def _case(self, node: exp.Case | exp.If) -> Expression:
@@ -180,7 +191,7 @@ class Subset:
 
     def _test(self, subject: Expression | None, test: exp.Expr) -> Expression:
         tested = self.compile(test)
-        return tested if subject is None else Binary(Operator.EQUAL, subject, tested)
+        return tested if subject is None else self._joined(Operator.EQUAL, subject, tested)
 
     def _call(self, node: exp.Expr) -> Expression:
         function = self.functions.get(node.name.lower())
@@ -191,7 +202,28 @@ class Subset:
         if call is None:
             raise self._unavailable(node)
         name, operands = call
+        if name in ITERATIONS:
+            return self._iterate(name, operands)
         return Apply(name, tuple(map(self.compile, operands)), self.zone)
+
+    def _iterate(self, name: str, operands: Sequence[exp.Expr]) -> Expression:
+        """transform(a, x -> …) and the like."""
+        values = tuple(self.compile(one) for one in operands if not isinstance(one, exp.Lambda))
+        lambdas = tuple(map(self._lambda, (one for one in operands if isinstance(one, exp.Lambda))))
+        return Iterate(name, values, lambdas)
+
+    def _lambda(self, node: exp.Lambda) -> Lambda:
+        names = [one.name.lower() for one in node.expressions]
+        inner = replace(self, variables=(*self.variables, *names))
+        return Lambda(len(names), inner.compile(node.this))
+
+    def _variable(self, node: exp.Identifier) -> Expression:
+        """A parameter of a lambda; of two of one name the inner one."""
+        known = len(self.variables)
+        for place in range(known - 1, -1, -1):
+            if self.variables[place] == node.name.lower():
+                return Argument(place - known)
+        raise self._unavailable(node)
 
     def _constant(self, node: exp.Expr) -> Value:
         match node:

@@ -12,12 +12,12 @@ from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.functions.function import Applied, Function, instant, int64, plain_text
 from nilometer.kernels.functions.times import masked, plus_months
+from nilometer.kernels.local_days import plus_local
 from nilometer.kernels.local_times import (
     DAY,
     INSTANT,
     civil,
     micros_of,
-    to_instant,
     to_local,
 )
 
@@ -54,9 +54,7 @@ def _add(applied: Applied) -> pa.Array:
         if (np.abs(count) > 10_000_000).any():
             raise overflow()
         moved = plus_months(local // DAY, count * _MONTHS[unit]) * DAY + local % DAY
-    same = moved - (local - micros)  # a clock that repeats an hour stays in the same one
-    again = to_local(same, applied.zone) == moved
-    found = np.where(again, same, to_instant(moved, applied.zone))
+    found = plus_local(micros, moved - local, applied.zone)
     return pa.array(found, mask=~applied.present()).cast(INSTANT)
 
 

@@ -1,0 +1,281 @@
+"""Functions of arrays and maps that ask a lambda about each item: transform, filter, aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import PredicateError, UnavailableError
+from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.functions.items import Items
+from nilometer.kernels.functions.maps import make_maps
+from nilometer.model.names import count
+
+_INT: Final = pa.int32()
+Kinds: TypeAlias = Sequence[pa.DataType]
+TypeOf: TypeAlias = Callable[[int, Kinds], pa.DataType]
+"""The type of what a lambda, by its number, makes of values of some types."""
+Ask: TypeAlias = Callable[[int, Int64s, Sequence[pa.Array]], pa.Array]
+"""What a lambda makes of values that belong to some rows."""
+
+
+@dataclass(frozen=True)
+class Iterated:
+    """The operands of such a function in some rows, and how its lambdas are asked."""
+
+    columns: Sequence[pa.Array]
+    kind: pa.DataType
+    parameters: Sequence[int]
+    """How many parameters each lambda has."""
+    ask: Ask
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A function: how many operands and which lambdas it takes, its type, and how it runs."""
+
+    operands: int
+    parameters: tuple[tuple[int, ...], ...]
+    """How many parameters each lambda may have; () as the first: it may be missing."""
+    gives: Callable[[Kinds, TypeOf], pa.DataType]
+    run: Callable[[Iterated], pa.Array]
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """The items of all arrays, one after the other."""
+
+    items: Items
+    parents: Int64s
+    """The row of each item."""
+    numbers: Int64s
+    """Its number in the array."""
+
+    @classmethod
+    def of(cls, column: pa.Array) -> _Flat:
+        items = Items(column)
+        lengths = items.lengths
+        parents = np.repeat(np.arange(len(lengths)), lengths)
+        ends = np.cumsum(lengths)
+        return cls(items, parents, np.arange(len(parents)) - (ends - lengths)[parents])
+
+    @property
+    def places(self) -> pa.Array:
+        return pa.array(self.items.starts[self.parents] + self.numbers)
+
+    @property
+    def values(self) -> pa.Array:
+        return self.items.values.take(self.places)
+
+    @property
+    def keys(self) -> pa.Array:
+        return self.items.keys.take(self.places)
+
+
+def iteration_type(
+    name: str, kinds: Kinds, parameters: Sequence[int], type_of: TypeOf
+) -> pa.DataType:
+    """The type of what a function gives; an error where it does not take its operands."""
+    function = ITERATIONS[name]
+    known = [one for one in function.parameters if one]
+    least = len(known) - (() in function.parameters)
+    if len(kinds) != function.operands or not least <= len(parameters) <= len(known):
+        raise PredicateError(
+            f"{name.upper()} got {count(len(kinds) + len(parameters), 'argument')}"
+        )
+    for taken, named in zip(known, parameters, strict=False):
+        if named not in taken:
+            raise PredicateError(
+                f"the lambda of {name.upper()} has {count(named, 'parameter')}",
+                detail=f"it takes {' or '.join(map(str, taken))}",
+            )
+
+    def asked(number: int, values: Kinds) -> pa.DataType:
+        """Of the values as many as are named; a lambda that is missing changes nothing."""
+        if number >= len(parameters):
+            return values[0]
+        return type_of(number, values[: parameters[number]])
+
+    return function.gives(kinds, asked)
+
+
+def _items_of(kind: pa.DataType, name: str) -> pa.DataType:
+    if not pat.is_list(kind):
+        raise UnavailableError(f"{name} of {type_name(kind)} values is not available here")
+    return kind.value_type
+
+
+def _pair_of(kind: pa.DataType, name: str) -> tuple[pa.DataType, pa.DataType]:
+    if not pat.is_map(kind):
+        raise UnavailableError(f"{name} of {type_name(kind)} values is not available here")
+    return kind.key_type, kind.item_type
+
+
+def _require_condition(kind: pa.DataType, name: str) -> None:
+    if not (pat.is_boolean(kind) or pat.is_null(kind)):
+        raise PredicateError(f"{name} needs a condition", detail=f"got {type_name(kind)}")
+
+
+def _true(column: pa.Array) -> Bools:
+    found: Bools = np.asarray(column.cast(pa.bool_()).fill_null(False))
+    return found
+
+
+def _lists(values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType) -> pa.Array:
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    mask = None if present.all() else pa.array(~present)
+    return pa.ListArray.from_arrays(pa.array(offsets), values.cast(kind.value_type), mask=mask)
+
+
+def _asked(given: Iterated, flat: _Flat) -> pa.Array:
+    """What the lambda says of each item, and its number where it wants that."""
+    variables = [flat.values, pa.array(flat.numbers).cast(_INT)][: given.parameters[0]]
+    return given.ask(0, flat.parents, variables)
+
+
+def _transform_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    items = _items_of(kinds[0], "TRANSFORM")
+    return pa.list_(type_of(0, [items, _INT]))
+
+
+def _transform(given: Iterated) -> pa.Array:
+    flat = _Flat.of(given.columns[0])
+    found = _asked(given, flat)
+    return _lists(found, flat.items.lengths, flat.items.present, given.kind)
+
+
+def _filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    items = _items_of(kinds[0], "FILTER")
+    _require_condition(type_of(0, [items, _INT]), "FILTER")
+    return kinds[0]
+
+
+def _filter(given: Iterated) -> pa.Array:
+    flat = _Flat.of(given.columns[0])
+    kept = _true(_asked(given, flat))
+    lengths = np.bincount(flat.parents[kept], minlength=len(flat.items.lengths))
+    return _lists(flat.values.filter(pa.array(kept)), lengths, flat.items.present, given.kind)
+
+
+def _test_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    _require_condition(type_of(0, [_items_of(kinds[0], "EXISTS or FORALL")]), "a test of items")
+    return pa.bool_()
+
+
+def _test(settles: bool) -> Callable[[Iterated], pa.Array]:
+    """Whether a condition holds of an item, or of all: NULL where NULLs leave that open."""
+
+    def run(given: Iterated) -> pa.Array:
+        flat = _Flat.of(given.columns[0])
+        found = _asked(given, flat).cast(pa.bool_())
+        truth, is_null = _true(found), np.asarray(found.is_null())
+        size = len(flat.items.lengths)
+        is_settled = (truth == settles) & ~is_null
+        settled = np.bincount(flat.parents[is_settled], minlength=size) > 0
+        is_open = np.bincount(flat.parents[is_null], minlength=size) > 0
+        unknown = ~flat.items.present | (~settled & is_open)
+        return pa.array(settled if settles else ~settled, mask=unknown)
+
+    return run
+
+
+def _zip_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    return pa.list_(type_of(0, [_items_of(kind, "ZIP_WITH") for kind in kinds]))
+
+
+def _zip(given: Iterated) -> pa.Array:
+    """Two arrays item by item, the shorter one with NULLs behind its last."""
+    both = [Items(column) for column in given.columns]
+    present = both[0].present & both[1].present
+    lengths = np.where(present, np.maximum(both[0].lengths, both[1].lengths), 0)
+    parents = np.repeat(np.arange(len(lengths)), lengths)
+    numbers = np.arange(len(parents)) - (np.cumsum(lengths) - lengths)[parents]
+    values = [
+        one.values.take(
+            pa.array(one.starts[parents] + numbers, mask=numbers >= one.lengths[parents])
+        )
+        for one in both
+    ]
+    return _lists(given.ask(0, parents, values), lengths, present, given.kind)
+
+
+def _aggregate_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    items, start = _items_of(kinds[0], "AGGREGATE"), kinds[1]
+    merged = type_of(0, [start, items])
+    if merged != start:
+        raise UnavailableError(
+            f"AGGREGATE begins with {type_name(start)} and goes on with {type_name(merged)}",
+            hint="cast the start: aggregate(a, CAST(0 AS BIGINT), (s, x) -> s + x)",
+        )
+    return type_of(1, [start])
+
+
+def _aggregate(given: Iterated) -> pa.Array:
+    """Item by item, in all rows that have so many."""
+    items, state = Items(given.columns[0]), given.columns[1]
+    for number in range(int(items.lengths.max(initial=0))):
+        rows = np.flatnonzero(items.lengths > number)
+        value = items.values.take(pa.array(items.starts[rows] + number))
+        found = given.ask(0, rows, [state.take(pa.array(rows)), value])
+        order = np.arange(len(state))
+        order[rows] = len(state) + np.arange(len(rows))
+        state = pa.concat_arrays([state, found.cast(state.type)]).take(pa.array(order))
+    if len(given.parameters) > 1:
+        state = given.ask(1, np.arange(len(state)), [state])
+    rows = np.arange(len(state))
+    return state.take(pa.array(rows, mask=~items.present)).cast(given.kind)
+
+
+def _map_filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    _require_condition(type_of(0, _pair_of(kinds[0], "MAP_FILTER")), "MAP_FILTER")
+    return kinds[0]
+
+
+def _map_filter(given: Iterated) -> pa.Array:
+    flat = _Flat.of(given.columns[0])
+    kept = _true(given.ask(0, flat.parents, [flat.keys, flat.values]))
+    lengths = np.bincount(flat.parents[kept], minlength=len(flat.items.lengths))
+    chosen = pa.array(kept)
+    keys, values = flat.keys.filter(chosen), flat.values.filter(chosen)
+    return make_maps(keys, values, lengths, flat.items.present, given.kind)
+
+
+def _values_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    pair = _pair_of(kinds[0], "TRANSFORM_VALUES")
+    return pa.map_(pair[0], type_of(0, pair))
+
+
+def _keys_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
+    pair = _pair_of(kinds[0], "TRANSFORM_KEYS")
+    return pa.map_(type_of(0, pair), pair[1])
+
+
+def _transform_map(of_keys: bool) -> Callable[[Iterated], pa.Array]:
+    def run(given: Iterated) -> pa.Array:
+        flat = _Flat.of(given.columns[0])
+        found = given.ask(0, flat.parents, [flat.keys, flat.values])
+        keys, values = (found, flat.values) if of_keys else (flat.keys, found)
+        return make_maps(keys, values, flat.items.lengths, flat.items.present, given.kind)
+
+    return run
+
+
+_AGGREGATE: Final = Iteration(2, ((), (2,), (1,)), _aggregate_type, _aggregate)
+ITERATIONS: Final[Mapping[str, Iteration]] = {
+    "transform": Iteration(1, ((1, 2),), _transform_type, _transform),
+    "filter": Iteration(1, ((1, 2),), _filter_type, _filter),
+    "exists": Iteration(1, ((1,),), _test_type, _test(settles=True)),
+    "forall": Iteration(1, ((1,),), _test_type, _test(settles=False)),
+    "zip_with": Iteration(2, ((2,),), _zip_type, _zip),
+    "aggregate": _AGGREGATE,
+    "reduce": _AGGREGATE,
+    "map_filter": Iteration(1, ((2,),), _map_filter_type, _map_filter),
+    "transform_values": Iteration(1, ((2,),), _values_type, _transform_map(of_keys=False)),
+    "transform_keys": Iteration(1, ((2,),), _keys_type, _transform_map(of_keys=True)),
+}

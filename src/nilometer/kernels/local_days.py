@@ -1,0 +1,49 @@
+"""Instants plus days of a time zone: the same time of another day, also in summer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.kernels.arithmetic_errors import overflow
+from nilometer.kernels.arrays import Int64s, as_int64
+from nilometer.kernels.local_times import DAY, INSTANT, micros_of, to_instant, to_local
+from nilometer.model.expressions import Operator
+
+_MOST = 2**62
+
+
+def is_local_sum(left: pa.DataType, right: pa.DataType, zone: str) -> bool:
+    """Whether an interval moves an instant by days that need not have 24 hours."""
+    if zone in ("", "UTC"):
+        return False
+    kinds = (left, right)
+    has_instant = any(pat.is_timestamp(kind) and kind.tz for kind in kinds)
+    return has_instant and any(pat.is_duration(kind) for kind in kinds)
+
+
+def add_interval(operator: Operator, left: pa.Array, right: pa.Array, zone: str) -> pa.Array:
+    """The instants that are an interval later, or earlier: whole days first, then the rest."""
+    if pat.is_duration(left.type):
+        left, right = right, left
+    valid = np.asarray(left.is_valid()) & np.asarray(right.is_valid())
+    lengths = as_int64(right.cast(pa.duration("us")).cast(pa.int64()).fill_null(0))
+    if operator is Operator.MINUS:
+        lengths = -lengths
+    days: Int64s = np.sign(lengths) * (np.abs(lengths) // DAY)
+    micros = micros_of(left)
+    if (np.abs(micros.astype(np.float64)) + np.abs(lengths.astype(np.float64)) > _MOST).any():
+        raise overflow()
+    found = plus_local(micros, days * DAY, zone) + (lengths - days * DAY)
+    return pa.array(found, mask=~valid).cast(INSTANT)
+
+
+def plus_local(micros: Int64s, more: Int64s, zone: str) -> Int64s:
+    """The instants at which a zone's clock shows so much more; an hour twice is not left."""
+    local = to_local(micros, zone)
+    moved = local + more
+    same = moved - (local - micros)
+    again = to_local(same, zone) == moved
+    found: Int64s = np.where(again, same, to_instant(moved, zone))
+    return found
