@@ -527,6 +527,7 @@ t + INTERVAL '36' HOURS
 t - INTERVAL '25' HOURS
 t + INTERVAL '2' HOURS
 t + (v - t)
+v - t > INTERVAL '1' DAY
 INTERVAL '1' DAY + t
 date_trunc('hour', t + INTERVAL '1' DAY)
 year(t)

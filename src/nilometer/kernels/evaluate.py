@@ -24,7 +24,7 @@ from nilometer.kernels.expression_types import constant_type, field_place, momen
 from nilometer.kernels.functions.function import apply_function
 from nilometer.kernels.functions.table import FUNCTIONS
 from nilometer.kernels.iterate import ITERATIONS, Iterated
-from nilometer.kernels.local_days import add_interval, is_local_sum
+from nilometer.kernels.local_days import add_locally, is_local_sum
 from nilometer.kernels.type_of import constant_of, type_of
 from nilometer.model.expressions import (
     Apply,
@@ -112,7 +112,7 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
                     second = _as_moment(right, second, moment, zone)
                 return compare(operator, first, second)
             if is_local_sum(first.type, second.type, zone):
-                return add_interval(operator, first, second, zone)
+                return add_locally(operator, first, second, zone)
             return calculate(operator, first, second, rows.type_of(expression))
 
 

@@ -15,12 +15,21 @@ _MOST = 2**62
 
 
 def is_local_sum(left: pa.DataType, right: pa.DataType, zone: str) -> bool:
-    """Whether an interval moves an instant by days that need not have 24 hours."""
+    """Whether instants are added to or taken from by a clock, whose days differ in length."""
     if zone in ("", "UTC"):
         return False
-    kinds = (left, right)
-    has_instant = any(pat.is_timestamp(kind) and kind.tz for kind in kinds)
-    return has_instant and any(pat.is_duration(kind) for kind in kinds)
+    instants = [kind for kind in (left, right) if pat.is_timestamp(kind) and kind.tz]
+    intervals = [kind for kind in (left, right) if pat.is_duration(kind)]
+    return bool(instants) and len(instants) + len(intervals) == 2
+
+
+def add_locally(operator: Operator, left: pa.Array, right: pa.Array, zone: str) -> pa.Array:
+    """An instant and an interval, or the interval between two instants, by a zone's clock."""
+    if pat.is_timestamp(left.type) and pat.is_timestamp(right.type):
+        valid = np.asarray(left.is_valid()) & np.asarray(right.is_valid())
+        apart = to_local(micros_of(left), zone) - to_local(micros_of(right), zone)
+        return pa.array(apart, mask=~valid).cast(pa.duration("us"))
+    return add_interval(operator, left, right, zone)
 
 
 def add_interval(operator: Operator, left: pa.Array, right: pa.Array, zone: str) -> pa.Array:
