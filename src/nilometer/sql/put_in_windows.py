@@ -93,7 +93,8 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     where = select.args.get("where")
     asked = [*([] if where is None else [where]), *subquery_columns(select)]
     queries = [query for one in asked for query in one.find_all(exp.Select)]
-    if len(streams) != 1 or not (queries or any(join.side for join in joins)):
+    has_others = any(_is_answer(entry, reasons) for entry in entries if entry not in streams)
+    if len(streams) != 1 or not (queries or has_others or any(join.side for join in joins)):
         return False
     kept = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
     for join in joins:  # rows of the stream are kept by outer joins, those of tables are not
@@ -111,6 +112,13 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True
+
+
+def _is_answer(entry: exp.Expr, reasons: Reasons) -> bool:
+    """Whether a query in FROM says something of several rows, such as groups, or OVER."""
+    if not isinstance(entry, exp.Subquery):
+        return False
+    return entry.find(exp.Window) is not None or reasons.of_query(entry.this, {}) is not None
 
 
 def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
