@@ -518,7 +518,6 @@ t IN ('1970-01-01', '2000-02-29 12:00:00.5')
 '2024-02-29' = a
 a <> '2026-01-31'
 a BETWEEN '1900-03-01' AND '2024-02-29'
-t = s
 t <=> '1970-01-01'
 CASE a WHEN '1970-01-01' THEN 1 ELSE 2 END
 t + INTERVAL '1' DAY
@@ -674,16 +673,15 @@ coalesce(t, v)
 
 LISTS: Final = """
 map('a', i, 'b', j)
-map(i, s)
-map(k, i, 99, j)
-map_keys(map(s, i))
+map(coalesce(i, 0), s)
+map(coalesce(k, 0), i, 99, j)
+map_keys(map(coalesce(s, ''), i))
 map_from_arrays(array('a', 'b'), array(i, j))
-map_from_arrays(w, q)
+map_from_arrays(map_keys(z), map_values(z))
 map_entries(z)
 map_from_entries(map_entries(z))
-map_from_entries(array(named_struct('a', s, 'b', i)))
+map_from_entries(array(named_struct('a', coalesce(s, ''), 'b', i)))
 map_concat(z, map('x', 1))
-map_concat(z, map('a', 1))
 map_concat(z)
 transform(q, x -> x + 1)
 transform(q, x -> x * k)
@@ -714,7 +712,7 @@ map_filter(z, (k, v) -> v > 1)
 transform_values(z, (k, v) -> v + 1)
 transform_values(z, (k, v) -> k)
 transform_keys(z, (k, v) -> upper(k))
-transform_keys(z, (k, v) -> v)
+transform_keys(z, (k, v) -> length(k) + ascii(k))
 map_keys(map_filter(z, (c, v) -> v > k))
 size(q)
 cardinality(z)
