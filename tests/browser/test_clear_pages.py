@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -11,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import NARROW, WIDE, Visiting
 from tests.browser.visit import Visit
-from tests.patience import Patience
+from tests.patience import Patience, wait_for
 from tests.server_at_work import ServerAtWork
 
 _PAINTED = """(chart) => Object.fromEntries(getElement(chart.id.slice(1)).chart.getOption().series
@@ -21,8 +24,21 @@ _TOLD = """(chart) => {
   const newest = Math.max(...Array.from(live.series.values(), (one) => one.at(-1)[0]));
   return live.told([{ axisValue: newest, seriesName: "none", marker: "" }]);
 }"""
+_UNTIL = "(chart) => getElement(chart.id.slice(1)).until()"
 _TIMES = """(table) => Array.from(table.querySelectorAll("tbody tr"),
     (row) => row.lastElementChild.title)"""
+
+
+class _Warm(BaseHTTPRequestHandler):
+    """A sensor."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"v": 21.5}).encode())
+
+    def log_request(self, *_: object) -> None:
+        """Say nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +168,32 @@ def test_the_page_of_a_stream_draws_its_readings(
     too_wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     assert at.page.evaluate(too_wide) is False
     at.photograph(f"stream-chart-{theme}-{size[0]}", whole=True)
+
+
+def test_silence_before_a_page_was_opened_is_seen_in_its_chart(
+    server: ServerAtWork, visit: Visiting
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Warm) as sensor:
+        Thread(target=sensor.serve_forever, daemon=True).start()
+        server.sql(
+            "CREATE STREAM Once (v DOUBLE, HISTORY 1 HOUR) FROM http WITH "
+            f"(address = 'http://127.0.0.1:{sensor.server_port}/', interval = '200 ms')"
+        )
+        server.sql("CREATE QUERY of_once AS SELECT v FROM Once")
+        wait_for(lambda: len(server.sql("SELECT v FROM of_once")["rows"]) > 5)
+        sensor.shutdown()
+    shown = "SHOW SENSORS FROM Once"
+    wait_for(lambda: server.sql(shown)["rows"][0]["state"] == "waiting", every=0.05)
+    at = visit(scope="read")
+    at.page.wait_for_timeout(3000)
+    for path in ("/console/streams/Once", "/console/queries/of_once"):
+        at.open(path)
+        newest, patience = at.wait_for_points(), Patience(60)
+        while (until := at.page.locator(".nm-chart").evaluate(_UNTIL) or 0) - newest < 3000:
+            assert not patience.ended, f"the chart ends at {until}, its points at {newest}"
+            at.page.wait_for_timeout(200)
+    server.sql("DROP QUERY of_once")
+    server.sql("DROP STREAM Once")
 
 
 def test_filters_stay_when_a_page_is_loaded_anew(server: ServerAtWork, visit: Visiting) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from nicegui import ui
 
+from nilometer.log.clock import now_micros
 from nilometer.server.console.chart_points import Points
 
 TABLE_ROWS: Final = 500
@@ -59,11 +60,12 @@ class LiveChart(ui.element, component="static/live_chart.js"):
 
     def add_points(self, points: Points, colours: Mapping[str, int]) -> None:
         """Go on with the lines of these names; each has the colour of this number."""
-        self.run_method("add_points", [(name, colours[name], more) for name, more in points])
+        lines = [(name, colours[name], more) for name, more in points]
+        self.run_method("add_points", lines, now_micros() // 1000)
 
     def add_matches(self, matches: Sequence[Sequence[float]]) -> None:
         """The times of each result, one for each lane."""
-        self.run_method("add_matches", matches)
+        self.run_method("add_matches", matches, now_micros() // 1000)
 
 
 async def _shown(answer: Awaitable[Any]) -> None:

@@ -8,6 +8,7 @@ export const DARK = ["#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#74
 const SHARED = -1;
 const MOST_TOLD = 12;
 const QUIET = 1500; // milliseconds without a point
+const RECENT = 3600000; // what a page begins with may be so old, and time has gone on since
 const LIVE = 600000; // results whose times are so near to the clock come from sensors of today
 
 const two = (number) => String(number).padStart(2, "0");
@@ -65,11 +66,12 @@ export default {
       this.series.clear();
       this.colours.clear();
       this.results = [];
+      this.arrived = 0;
       this.lanes = lanes;
       this.draw(true);
     },
-    // points: [[name, number of its colour, [[milliseconds, value], …]], …]
-    add_points(points) {
+    // points: [[name, number of its colour, [[milliseconds, value], …]], …]; now: by the server's clock
+    add_points(points, now) {
       for (const [name, colour, more] of points) {
         const kept = (this.series.get(name) ?? []).concat(more);
         kept.sort((one, other) => one[0] - other[0]); // what comes late is drawn where it belongs
@@ -77,7 +79,7 @@ export default {
         this.colours.set(name, colour);
       }
       this.trim();
-      this.arrived = Date.now();
+      this.note(now);
       this.draw(false);
     },
     // What is long gone in one series must not stretch the axis of all.
@@ -91,10 +93,15 @@ export default {
       }
     },
     // matches: for each result the times of its lanes.
-    add_matches(matches) {
+    add_matches(matches, now) {
       this.results = this.results.concat(matches).slice(-this.matches);
-      this.arrived = Date.now();
+      this.note(now);
       this.draw(false);
+    },
+    // Something came just now. What a page begins with came when it says, so that silence before the page was opened is seen, too.
+    note(now) {
+      const age = this.arrived ? 0 : now - this.newest();
+      this.arrived = Date.now() - (age > 0 && age < RECENT ? age : 0);
     },
     names() {
       const compare = new Intl.Collator("en", { numeric: true }).compare;
