@@ -61,5 +61,9 @@ def start_executor(port: int, log: Path) -> subprocess.Popen[bytes]:
     }
     with log.open("wb") as output:
         return subprocess.Popen(
-            [SCRIPT, "executor"], env={**environment(), **given}, stdout=output, stderr=output
+            [SCRIPT, "executor"],
+            cwd=log.parent,
+            env={**environment(), **given},
+            stdout=output,
+            stderr=output,
         )
