@@ -32,8 +32,9 @@ from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.server.app import make_app
 from nilometer.server.scopes import Scope
-from nilometer.server.service import Service, Values
+from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
+from nilometer.server.statement_runner import Values
 from nilometer.server.tokens import Tokens
 from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Show, Shown
 from nilometer.sql.parameters import Parameters

@@ -14,7 +14,7 @@ import pytest
 from nilometer.database.query_status import QueryLimits
 from nilometer.errors import InputError, LimitError
 from nilometer.sensors.types.allowed_files import allow_files
-from nilometer.server import service
+from nilometer.server import statement_runner
 from nilometer.server.limits import Followers, Shares
 from nilometer.server.serve import require_safe
 from nilometer.server.settings import ServerSettings
@@ -218,13 +218,13 @@ def test_long_statements_are_not_read_between_answers(
     readers = []
 
     for name in ("read_one", "read_statements"):
-        read = getattr(service, name)
+        read = getattr(statement_runner, name)
 
         def noted(*given: object, read: Callable[..., Any] = read) -> Any:
             readers.append(threading.current_thread())
             return read(*given)
 
-        monkeypatch.setattr(service, name, noted)
+        monkeypatch.setattr(statement_runner, name, noted)
     for path in ("/sql", "/check", "/explain", "/queries"):
         server.ask("POST", path, json={"statement": "SELECT v FROM S"})
     assert len(readers) >= 4

@@ -6,20 +6,15 @@ looks has threads of its own, so that it never waits for statements.
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
     Collection,
     Iterator,
-    Mapping,
-    Sized,
 )
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from contextlib import ExitStack, asynccontextmanager
+from typing import TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -27,21 +22,17 @@ from sqlglot import exp
 from nilometer.alerts.kept import Told
 from nilometer.alerts.status import AlertStatus
 from nilometer.database import Database
-from nilometer.database.limits import beyond, filled, read_limits, shown_limits
+from nilometer.database.limits import filled
 from nilometer.database.measures import Measures
 from nilometer.database.past import StoredRelations, StoredSource
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.try_sensor import Tried
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
-    GoesOnError,
     InputError,
-    LimitError,
     NilometerError,
     NotFoundError,
     SqlError,
-    SqlSyntaxError,
-    TooLargeError,
 )
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.dashboard import Dashboard
@@ -51,51 +42,33 @@ from nilometer.past.question import Bounds
 from nilometer.past.sandbox import Cancelling
 from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
+from nilometer.server.backups import Backups
 from nilometer.server.declared import Declared, without_secrets
 from nilometer.server.limits import Followers, Shares
 from nilometer.server.results.download_formats import FileFormat, file_pieces
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.recent_readings import RecentReadings
 from nilometer.server.results.stored_results import StoredResults
-from nilometer.server.scopes import SERVER, Asker, Scope, require_scope, scope_needed
+from nilometer.server.scopes import Asker, Scope, require_scope, scope_needed
 from nilometer.server.settings import ServerSettings
 from nilometer.server.statement_log import StatementLog
+from nilometer.server.statement_runner import Executed, StatementRunner, Values
 from nilometer.server.threads import Threads
-from nilometer.spark.failures import too_large_answer
-from nilometer.spark.time_limit import time_limited
-from nilometer.sql.ddl.nodes import AlterQuery, CreateAlert, CreateQuery, Delete, Insert, Update
-from nilometer.sql.parameters import Parameters
+from nilometer.sql.ddl.nodes import Insert
 from nilometer.sql.picture import QueryPicture
 from nilometer.sql.scalars import quote_name
 from nilometer.sql.statements import (
     AnyStatement,
     Statement,
-    parameters_of,
-    read_one,
     read_statements,
-    require_last_query,
     statement_texts,
     told_number,
 )
-from nilometer.upkeep.backup import BackupMade, list_backups
+from nilometer.upkeep.backup import BackupMade
 from nilometer.upkeep.manifest import Manifest
-from nilometer.upkeep.remove import Removed, remove_backups
+from nilometer.upkeep.remove import Removed
 
 _Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True)
-class Executed:
-    """What a statement did: a sentence, and rows where it asks for some."""
-
-    message: str | None
-    rows: pa.Table | None
-    is_cut: bool = False
-    """Whether there were more rows."""
-
-
-Values: TypeAlias = Mapping[str, object]
-"""What the parameters of a statement stand for, by their names."""
 
 
 class Service:
@@ -114,8 +87,8 @@ class Service:
         """Whether the server is stopping: followers end, and come back to the next one."""
         self._results = StoredResults(database.log_of)
         self._shares = Shares(settings.max_statements_each, "statements of one token run or wait")
-        self._backing_up = threading.Lock()
-        self._makers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._backups = Backups(database, settings)
+        self._runner = StatementRunner(database, settings)
         self._threads = Threads(
             settings.max_statements, settings.statement_seconds, settings.max_requests_each
         )
@@ -124,13 +97,13 @@ class Service:
 
     async def read(self, text: str, values: Values | None = None) -> AnyStatement:
         """A statement, without looking at what it names."""
-        return await self._threads.plan(lambda: self._read(text, values))
+        return await self._threads.plan(lambda: self._runner.read(text, values))
 
     async def read_as(self, text: str, asker: Asker, read: Callable[[str], _Result]) -> _Result:
         """What a text is by rules of others than ours: it takes time, and as much as ours may."""
 
         def read_short() -> _Result:
-            self._require_short(text)
+            self._runner.require_short(text)
             return read(text)
 
         with self._shares.one(asker.name):
@@ -140,7 +113,7 @@ class Service:
         """The statements of a text, each where it stands in it, once all of them can be read."""
 
         def read() -> list[str]:
-            self._require_short(text)
+            self._runner.require_short(text)
             read_statements(text)
             return statement_texts(text)
 
@@ -152,7 +125,7 @@ class Service:
         The values are those of parameters. Of several statements, the first that fails ends it.
         """
         with self._log.told(text, asker), self._shares.one(asker.name):
-            found = await self._threads.plan(lambda: self._read_all(text, values or {}))
+            found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
             for _, statement, _ in found:
                 require_scope(asker.scopes, scope_needed(statement))
             for number, (part, statement, given) in enumerate(found, 1):
@@ -164,8 +137,10 @@ class Service:
         self, text: str, statement: AnyStatement, asker: Asker, values: Values
     ) -> Executed:
         if isinstance(statement, Statement):
-            return await self._threads.select(lambda: self._select(text, statement, values))
-        done = await self._threads.change(lambda: self._execute(text, statement, asker, values))
+            return await self._threads.select(lambda: self._runner.select(text, statement, values))
+        done = await self._threads.change(
+            lambda: self._runner.execute(text, statement, asker, values)
+        )
         self._log.ran(statement, asker, done.message)
         return done
 
@@ -175,7 +150,7 @@ class Service:
         """What is wrong with a statement, without running it."""
         try:
             with self._shares.one(asker.name):
-                found = await self._threads.plan(lambda: self._read_all(text, values or {}))
+                found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
                 if len(found) == 1 and isinstance(found[0][1], Statement):
                     await self._threads.plan(
                         lambda: self._database.explain(text, parameters=values)
@@ -330,10 +305,10 @@ class Service:
             )
         is_bound = limits is not None and not asker.may(Scope.ADMIN)
         if limits is not None and is_bound:
-            self._require_within(filled(limits, self._database.limits), asker)
+            self._runner.require_within(filled(limits, self._database.limits), asker)
 
         def create() -> QueryStatus:
-            with self._room_for(asker):
+            with self._runner.room_for(asker):
                 return self._database.create_query(
                     name,
                     text,
@@ -429,12 +404,12 @@ class Service:
 
     async def storage(self) -> Executed:
         """What every log takes and how fast it grows; the last row is the disk."""
-        return await self.look(lambda: self._run("SHOW STORAGE"))
+        return await self.look(lambda: self._runner.run("SHOW STORAGE"))
 
     async def describe_stream(self, name: str) -> Executed:
         """The columns of a stream or sensor table, and how it was declared."""
         async with self.known_stream(name) as known:
-            return await self.look(lambda: self._run(f"DESCRIBE {quote_name(known)}"))
+            return await self.look(lambda: self._runner.run(f"DESCRIBE {quote_name(known)}"))
 
     async def readings(self, name: str) -> RecentReadings:
         """The newest readings of a stream or sensor table, to be looked at as they come."""
@@ -450,7 +425,7 @@ class Service:
         known = self.known_query(name) if name.lower() in queries else self.known_stream(name)
         async with known as found:
             text = f"SHOW DEAD LETTERS FROM {quote_name(found)}"
-            return await self.look(lambda: self._run(text))
+            return await self.look(lambda: self._runner.run(text))
 
     async def try_statements(self, text: str, asker: Asker, seconds: float, most: int) -> Tried:
         """What the first sensor sends that statements would declare; nothing of it is kept.
@@ -459,14 +434,14 @@ class Service:
         """
         require_scope(asker.scopes, Scope.WRITE)
         with self._shares.one(asker.name):
-            found = await self._threads.plan(lambda: self._read_all(text, {}))
+            found = await self._threads.plan(lambda: self._runner.read_all(text, {}))
             for _, statement, _ in found:
                 require_scope(asker.scopes, scope_needed(statement))
 
             def read() -> Tried:
                 for _, statement, _ in found:
                     if isinstance(statement, Insert):
-                        self._require_for_rows(statement.table, asker)
+                        self._runner.require_for_rows(statement.table, asker)
                 return self._database.try_statements(text, seconds=seconds, most=most)
 
             return await self._threads.select(read)
@@ -562,7 +537,9 @@ class Service:
 
         def put() -> Dashboard:
             if given.name.lower() not in {one.name.lower() for one in kept.all()}:
-                self._require_room("dashboards", self.settings.max_dashboards, kept.all, asker)
+                self._runner.require_room(
+                    "dashboards", self.settings.max_dashboards, kept.all, asker
+                )
             return kept.put(given, expected=expected)
 
         with self._shares.one(asker.name):
@@ -582,41 +559,14 @@ class Service:
         Then backups go that are too many.
         """
         require_scope(asker.scopes, Scope.ADMIN)
-        place = self._backup_place(destination)
-
-        def back_up() -> tuple[BackupMade, Removed | None]:
-            if not self._backing_up.acquire(blocking=False):
-                raise LimitError("a backup is being made already", hint="wait until it is done")
-            try:
-                made, keep = self._database.back_up(place), self.settings.keep_backups
-                if keep is None:
-                    return made, None
-                return made, remove_backups(place, made.manifest.database, keep)
-            finally:
-                self._backing_up.release()
-
-        return await self._threads.change(back_up)
+        place = self._backups.place(destination)
+        return await self._threads.change(lambda: self._backups.make(place))
 
     async def backups(self, destination: str | None, asker: Asker) -> list[Manifest]:
         """The backups in such a place."""
         require_scope(asker.scopes, Scope.ADMIN)
-        place = self._backup_place(destination)
-        found = await self.look(lambda: list_backups(place))
-        return [one for one in found if isinstance(one, Manifest)]
-
-    def _backup_place(self, wanted: str | None) -> str:
-        """A token must not choose what is written to: only the configuration does."""
-        known = self.settings.backups
-        if not known:
-            raise InputError(
-                "this server does not know where backups go",
-                hint='write backups = ["/mnt/backups"] below [server] in its configuration',
-            )
-        if wanted is not None and wanted not in known:
-            raise InputError(
-                f"backups may not go to {wanted}", hint=f"they may go to {', '.join(known)}"
-            )
-        return wanted or known[0]
+        place = self._backups.place(destination)
+        return await self.look(lambda: self._backups.all_in(place))
 
     async def resume(self) -> list[str]:
         """Start the queries and deliveries again that ran before; then the server is ready."""
@@ -652,113 +602,3 @@ class Service:
         if found is None:
             raise NotFoundError(f"there is no stream {name}", hint=nearest(name, names))
         return found
-
-    def _read_all(self, text: str, values: Values) -> list[tuple[str, AnyStatement, Values]]:
-        """The statements of a text, each with its own text and values."""
-        self._require_short(text)
-        found = read_statements(text, Parameters(values))
-        if not found:
-            raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
-        require_last_query(found)
-        texts = statement_texts(text)
-        return [
-            (one, statement, parameters_of(one, values))
-            for one, statement in zip(texts, found, strict=True)
-        ]
-
-    def _read(self, text: str, values: Values | None = None) -> AnyStatement:
-        self._require_short(text)
-        return read_one(text, Parameters(values or {}))
-
-    def _require_short(self, text: str) -> None:
-        most = self.settings.max_statement_characters
-        if len(text) > most:
-            raise TooLargeError(
-                "the statement is too long",
-                detail=f"it has {len(text)} characters, at most {most} are read",
-            )
-
-    def _execute(
-        self, text: str, statement: AnyStatement, asker: Asker, values: Values | None = None
-    ) -> Executed:
-        match statement:
-            case Insert() | Update() | Delete():
-                self._require_for_rows(statement.table, asker)
-            case CreateQuery():
-                self._require_within(read_limits(statement.options, self._database.limits), asker)
-                with self._room_for(asker):
-                    return self._run(text, asker)
-            case CreateAlert():
-                self._require_room("alerts", self.settings.max_alerts, self._database.alerts, asker)
-            case AlterQuery():
-                self._require_within(read_limits(statement.options, self._database.limits), asker)
-        return self._run(text, asker, values)
-
-    def _require_within(self, limits: QueryLimits, asker: Asker) -> None:
-        """What the configuration allows a query is the most that all but admin may give it."""
-        most = self._database.limits
-        if asker.may(Scope.ADMIN) or (found := beyond(limits, most)) is None:
-            return
-        require_scope(
-            asker.scopes,
-            Scope.ADMIN,
-            detail=f"the most that a query may have is {shown_limits(most)}; "
-            f"its {found} would be more",
-        )
-
-    @contextmanager
-    def _room_for(self, asker: Asker) -> Iterator[None]:
-        """Make one more query within this; refused to whoever has as many as one may have."""
-        if asker.may(Scope.ADMIN):
-            yield
-            return
-        most = self.settings.max_queries_each
-        with self._makers[asker.name]:  # or several at once would each find room for one
-            if self._database.queries_of(asker.name) >= most:
-                raise LimitError(
-                    f"{asker.name} has {most} queries already",
-                    hint="drop one of them, or ask an administrator to make this one",
-                )
-            yield
-
-    def _require_room(self, what: str, most: int, there: Callable[[], Sized], asker: Asker) -> None:
-        """What is made for all, and works as long as it is there, is bounded but for admin."""
-        if not asker.may(Scope.ADMIN) and len(there()) >= most:
-            raise LimitError(
-                f"there are {most} {what} already",
-                hint="drop one of them, or ask an administrator to make this one",
-            )
-
-    def _require_for_rows(self, table: str, asker: Asker) -> None:
-        """Rows of sensor tables say whom the server contacts: that is more than writing."""
-        if self._database.is_declared(table):
-            require_scope(asker.scopes, Scope.ADMIN, detail=f"{table} has sensors")
-
-    def _select(self, text: str, statement: Statement, values: Values | None = None) -> Executed:
-        most = self.settings.max_rows
-        past = self._database.past
-        if statement.explain is None and past.is_asked(statement):
-            seconds = self.settings.statement_seconds
-            return self._cut(past.select(text, values, max_rows=most + 1, seconds=seconds))
-        with time_limited(self._database.spark.sparkContext, self.settings.statement_seconds):
-            answer = self._database.sql(text, parameters=values)
-            if answer.isStreaming:
-                raise GoesOnError(
-                    "this query goes on for as long as its streams do",
-                    hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
-                )
-            rows = answer.limit(most + 1).toArrow()
-        return self._cut(rows)
-
-    def _cut(self, rows: pa.Table) -> Executed:
-        most = self.settings.max_rows
-        if rows.nbytes > self.settings.max_answer_bytes:
-            raise too_large_answer()
-        return Executed(None, rows.slice(0, most), rows.num_rows > most)
-
-    def _run(self, text: str, asker: Asker = SERVER, values: Values | None = None) -> Executed:
-        outcome = self._database.execute(text, owner=asker.name, parameters=values)
-        rows, most = outcome.rows, self.settings.max_rows
-        if rows is None or rows.num_rows <= most:
-            return Executed(outcome.message, rows)
-        return Executed(outcome.message, rows.slice(0, most), is_cut=True)

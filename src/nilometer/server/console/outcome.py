@@ -9,7 +9,7 @@ from nilometer.server.console.drawing import shortened
 from nilometer.server.console.live_elements import TABLE_ROWS, LiveTable
 from nilometer.server.console.run_statement import Ran
 from nilometer.server.console.table_rows import table_columns, table_rows
-from nilometer.server.service import Executed
+from nilometer.server.statement_runner import Executed
 
 
 def show_heading(ran: Ran) -> None:

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from nilometer.errors import NilometerError, SqlError
 from nilometer.server.scopes import Asker, require_scope, scope_needed
-from nilometer.server.service import Executed, Service
+from nilometer.server.service import Service
+from nilometer.server.statement_runner import Executed
 from nilometer.sql.statements import Statement, told_number
 
 

@@ -18,8 +18,10 @@ from nilometer.server.fair_threads import works_for
 from nilometer.server.guards import is_loopback
 from nilometer.server.limits import Room, Shares, Weights
 from nilometer.server.pg import wire
-from nilometer.server.pg.catalog import DATABASE, SERVER_VERSION, PgCatalog
-from nilometer.server.pg.session import Session, error_message
+from nilometer.server.pg.catalog import PgCatalog
+from nilometer.server.pg.catalog_tables import DATABASE, SERVER_VERSION
+from nilometer.server.pg.error_messages import error_message
+from nilometer.server.pg.session import Session
 from nilometer.server.pg.statements import Statements
 from nilometer.server.scopes import Scope, require_scope
 from nilometer.server.tokens import Tokens, scopes_of

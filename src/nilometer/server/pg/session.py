@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from nilometer import errors
 from nilometer.errors import ClosedError, InputError, NilometerError, NotFoundError
-from nilometer.model.secrets import shown_text
 from nilometer.server.access import Caller
 from nilometer.server.limits import Weights
 from nilometer.server.pg import wire
 from nilometer.server.pg.copy_lines import copy_lines, header_line
+from nilometer.server.pg.error_messages import CancelledError, error_message
+from nilometer.server.pg.prepared import Portal, Prepared, has_rows, type_oids
 from nilometer.server.pg.statements import (
     Answer,
     Command,
@@ -28,7 +29,7 @@ from nilometer.server.pg.statements import (
     read_command,
     read_commands,
 )
-from nilometer.server.pg.values import TEXT, encoded_rows, format_of, read_value, shapes_of
+from nilometer.server.pg.values import encoded_rows, format_of, read_value, shapes_of
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.phases import Phases
 from nilometer.server.results.told import End, tell
@@ -42,40 +43,6 @@ _MOST_PREPARED: Final = 1000
 _MOST_TEXT: Final = 1 << 20
 """Characters of all prepared statements of a connection."""
 _FOLLOWED_ROWS: Final = 1000
-_CODES: Final[tuple[tuple[type[NilometerError], str], ...]] = (
-    (errors.UnauthorizedError, "28P01"),
-    (errors.ForbiddenError, "42501"),
-    (errors.UnknownNameError, "42P01"),
-    (errors.NotFoundError, "42P01"),
-    (errors.NameTakenError, "42P07"),
-    (errors.AmbiguousNameError, "42702"),
-    (errors.SqlTypeError, "42804"),
-    (errors.SqlSyntaxError, "42601"),
-    (errors.TimeLimitError, "57014"),
-    (errors.TooLargeError, "54000"),
-    (errors.LimitError, "53300"),
-    (errors.ClosedError, "57P01"),
-    (errors.InternalError, "XX000"),
-    (wire.ProtocolError, "08P01"),
-)
-_OTHER: Final = "42000"
-
-
-@dataclass
-class _Prepared:
-    command: Command | None
-    """None: an empty statement."""
-    oids: Sequence[int] = ()
-
-
-@dataclass
-class _Portal:
-    prepared: _Prepared
-    values: Sequence[object] = ()
-    formats: Sequence[int] = ()
-    answer: Answer | None = None
-    left: Iterator[list[bytes | None]] | None = None
-    """Rows that were not sent yet."""
 
 
 @dataclass
@@ -90,8 +57,8 @@ class Session:
     held: Weights
     """Of the answers whose rows were not all sent yet, by token."""
     _held: int = 0
-    _prepared: dict[str, _Prepared] = field(default_factory=dict)
-    _portals: dict[str, _Portal] = field(default_factory=dict)
+    _prepared: dict[str, Prepared] = field(default_factory=dict)
+    _portals: dict[str, Portal] = field(default_factory=dict)
     _skips: bool = False
     """Whether messages are skipped up to the next Sync, after an error."""
     _status: bytes = b"I"
@@ -212,7 +179,7 @@ class Session:
             return await self.statements.answer(command, values, cancelling)
         except NilometerError:
             if self._cancelled:
-                raise _CancelledError("the statement was cancelled") from None
+                raise CancelledError("the statement was cancelled") from None
             raise
         finally:
             self._cancel = None
@@ -239,7 +206,7 @@ class Session:
         held = sum(len(one.command.text) for one in self._prepared.values() if one.command)
         if held + len(text) > _MOST_TEXT:
             raise errors.LimitError("the prepared statements are too long", hint="close some")
-        self._prepared[name] = _Prepared(commands[0] if commands else None, oids)
+        self._prepared[name] = Prepared(commands[0] if commands else None, oids)
         self.writer.write(wire.PARSED)
 
     def _bind(self, body: wire.Body) -> None:
@@ -248,7 +215,7 @@ class Session:
         given = [body.int16() for _ in range(body.count())]
         contents = [body.value() for _ in range(body.count())]
         formats = [body.int16() for _ in range(body.count())]
-        oids = _oids(prepared)
+        oids = type_oids(prepared)
         if len(contents) != len(oids):
             raise wire.ProtocolError(f"{len(oids)} values are wanted, {len(contents)} came")
         try:
@@ -260,13 +227,13 @@ class Session:
             raise InputError("cannot read the value of a parameter", detail=str(error)) from None
         if len(self._portals) >= _MOST_PREPARED:
             raise errors.LimitError(f"there are {_MOST_PREPARED} portals already")
-        self._portals[portal] = _Portal(prepared, values, formats)
+        self._portals[portal] = Portal(prepared, values, formats)
         self.writer.write(wire.BOUND)
 
     async def _describe(self, kind: bytes, name: str) -> None:
         if kind == b"S":
             prepared = self._find(name)
-            self.writer.write(wire.parameter_description(_oids(prepared)))
+            self.writer.write(wire.parameter_description(type_oids(prepared)))
             command = prepared.command
             schema = None if command is None else await self.statements.describe(command)
             if schema is None:
@@ -275,7 +242,7 @@ class Session:
                 self.writer.write(wire.row_description(shapes_of(schema)))
             return
         portal = self._find_portal(name)
-        rows = (await self._answered(portal)).rows if _has_rows(portal) else None
+        rows = (await self._answered(portal)).rows if has_rows(portal) else None
         if rows is None:
             self.writer.write(wire.NO_DATA)
         else:
@@ -306,7 +273,7 @@ class Session:
             portal.answer = replace(answer, rows=answer.rows.schema.empty_table())
         self._finish(command, answer.tag)
 
-    async def _answered(self, portal: _Portal) -> Answer:
+    async def _answered(self, portal: Portal) -> Answer:
         if portal.answer is None:
             assert portal.prepared.command is not None
             found = await self._answer(portal.prepared.command, portal.values)
@@ -320,12 +287,12 @@ class Session:
         self.held.change(self.caller.name, held - self._held)
         self._held = held
 
-    def _find(self, name: str) -> _Prepared:
+    def _find(self, name: str) -> Prepared:
         if name not in self._prepared:
             raise InputError(f"there is no prepared statement {name!r}")
         return self._prepared[name]
 
-    def _find_portal(self, name: str) -> _Portal:
+    def _find_portal(self, name: str) -> Portal:
         if name not in self._portals:
             raise InputError(f"there is no portal {name!r}")
         return self._portals[name]
@@ -371,7 +338,7 @@ class Session:
         except asyncio.CancelledError:
             if not self._cancelled:
                 raise ConnectionResetError from None
-            raise _CancelledError("following was cancelled") from None
+            raise CancelledError("following was cancelled") from None
         self.writer.write(wire.COPY_DONE)
         self.writer.write(wire.complete("COPY 0"))
 
@@ -458,38 +425,5 @@ class _AnsweredError(Exception):
     """The client has been told what is wrong."""
 
 
-class _CancelledError(NilometerError):
-    """A statement that its client has cancelled."""
-
-
-def error_message(error: NilometerError, *, fatal: bool = False) -> bytes:
-    """An error as PostgreSQL tells it."""
-    severity = "FATAL" if fatal else "ERROR"
-    code = "57014" if isinstance(error, _CancelledError) else _OTHER
-    code = next((one for kind, one in _CODES if isinstance(error, kind)), code)
-    fields = {b"S": severity, b"V": severity, b"C": code, b"M": shown_text(error.message)}
-    if error.detail:
-        fields[b"D"] = shown_text(str(error.detail))
-    if error.hint:
-        fields[b"H"] = shown_text(str(error.hint))
-    place = getattr(error, "place", None)
-    if place is not None:
-        fields[b"P"] = str(place.start + 1)
-    return wire.error_response(fields)
-
-
-def _oids(prepared: _Prepared) -> list[int]:
-    """The types of a statement's parameters: what the client said, or text."""
-    count = 0 if prepared.command is None else prepared.command.parameters
-    count = max(count, len(prepared.oids))
-    given = [*prepared.oids, *([0] * (count - len(prepared.oids)))]
-    return [one or TEXT for one in given]
-
-
 def _size(answer: Answer | None) -> int:
     return 0 if answer is None or answer.rows is None else answer.rows.nbytes
-
-
-def _has_rows(portal: _Portal) -> bool:
-    command = portal.prepared.command
-    return command is not None and command.copy is None and command.tag is None

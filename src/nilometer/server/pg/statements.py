@@ -14,7 +14,8 @@ from sqlglot import exp
 from nilometer.errors import InputError, SqlError, SqlSyntaxError
 from nilometer.past.sandbox import Cancelling
 from nilometer.past.sqlglot_errors import sqlglot_errors
-from nilometer.server.pg.catalog import SERVER_VERSION, PgCatalog, is_for_catalog
+from nilometer.server.pg.catalog import PgCatalog, is_for_catalog
+from nilometer.server.pg.catalog_tables import SERVER_VERSION
 from nilometer.server.scopes import Asker
 from nilometer.sql.parameters import constant_of
 from nilometer.sql.query_text import split_at_semicolons, tokenize

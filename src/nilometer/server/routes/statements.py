@@ -10,7 +10,7 @@ from nilometer.kernels.json_values import columns_of, rows_of
 from nilometer.server.access import Reader
 from nilometer.server.error_shape import ErrorDetail, responses, shape_of
 from nilometer.server.results.formats import MEDIA_TYPES, Format, whole_arrow_stream
-from nilometer.server.service import Executed, Service
+from nilometer.server.service import Service
 from nilometer.server.shapes import (
     CheckedShape,
     ColumnShape,
@@ -19,6 +19,7 @@ from nilometer.server.shapes import (
     PlanShape,
     StatementRequest,
 )
+from nilometer.server.statement_runner import Executed
 
 
 def statements_router(service: Service) -> APIRouter:

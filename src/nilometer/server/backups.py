@@ -1,0 +1,54 @@
+"""Backups of a served database: where they may go, and one at a time."""
+
+from __future__ import annotations
+
+import threading
+
+from nilometer.database import Database
+from nilometer.errors import (
+    InputError,
+    LimitError,
+)
+from nilometer.server.settings import ServerSettings
+from nilometer.upkeep.backup import BackupMade, list_backups
+from nilometer.upkeep.manifest import Manifest
+from nilometer.upkeep.remove import Removed, remove_backups
+
+
+class Backups:
+    """Makes backups in the places that the configuration names."""
+
+    def __init__(self, database: Database, settings: ServerSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._backing_up = threading.Lock()
+
+    def make(self, place: str) -> tuple[BackupMade, Removed | None]:
+        """Back up the database; then backups go that are too many."""
+        if not self._backing_up.acquire(blocking=False):
+            raise LimitError("a backup is being made already", hint="wait until it is done")
+        try:
+            made, keep = self._database.back_up(place), self._settings.keep_backups
+            if keep is None:
+                return made, None
+            return made, remove_backups(place, made.manifest.database, keep)
+        finally:
+            self._backing_up.release()
+
+    def all_in(self, place: str) -> list[Manifest]:
+        """The backups in such a place."""
+        return [one for one in list_backups(place) if isinstance(one, Manifest)]
+
+    def place(self, wanted: str | None) -> str:
+        """A token must not choose what is written to: only the configuration does."""
+        known = self._settings.backups
+        if not known:
+            raise InputError(
+                "this server does not know where backups go",
+                hint='write backups = ["/mnt/backups"] below [server] in its configuration',
+            )
+        if wanted is not None and wanted not in known:
+            raise InputError(
+                f"backups may not go to {wanted}", hint=f"they may go to {', '.join(known)}"
+            )
+        return wanted or known[0]

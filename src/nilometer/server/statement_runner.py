@@ -1,0 +1,180 @@
+"""Statements of clients, run: within what the configuration allows, and whoever asks may do."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    Sized,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from nilometer.database import Database
+from nilometer.database.limits import beyond, read_limits, shown_limits
+from nilometer.database.query_status import QueryLimits
+from nilometer.errors import (
+    GoesOnError,
+    LimitError,
+    SqlSyntaxError,
+    TooLargeError,
+)
+from nilometer.server.scopes import SERVER, Asker, Scope, require_scope
+from nilometer.server.settings import ServerSettings
+from nilometer.spark.failures import too_large_answer
+from nilometer.spark.time_limit import time_limited
+from nilometer.sql.ddl.nodes import AlterQuery, CreateAlert, CreateQuery, Delete, Insert, Update
+from nilometer.sql.parameters import Parameters
+from nilometer.sql.statements import (
+    AnyStatement,
+    Statement,
+    parameters_of,
+    read_one,
+    read_statements,
+    require_last_query,
+    statement_texts,
+)
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a statement did: a sentence, and rows where it asks for some."""
+
+    message: str | None
+    rows: pa.Table | None
+    is_cut: bool = False
+    """Whether there were more rows."""
+
+
+Values: TypeAlias = Mapping[str, object]
+"""What the parameters of a statement stand for, by their names."""
+
+
+class StatementRunner:
+    """Reads and runs statements; every method takes time, and is called in a thread."""
+
+    def __init__(self, database: Database, settings: ServerSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._makers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def read_all(self, text: str, values: Values) -> list[tuple[str, AnyStatement, Values]]:
+        """The statements of a text, each with its own text and values."""
+        self.require_short(text)
+        found = read_statements(text, Parameters(values))
+        if not found:
+            raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
+        require_last_query(found)
+        texts = statement_texts(text)
+        return [
+            (one, statement, parameters_of(one, values))
+            for one, statement in zip(texts, found, strict=True)
+        ]
+
+    def read(self, text: str, values: Values | None = None) -> AnyStatement:
+        """One statement, without looking at what it names."""
+        self.require_short(text)
+        return read_one(text, Parameters(values or {}))
+
+    def require_short(self, text: str) -> None:
+        """Refuse texts that are too long to be read."""
+        most = self._settings.max_statement_characters
+        if len(text) > most:
+            raise TooLargeError(
+                "the statement is too long",
+                detail=f"it has {len(text)} characters, at most {most} are read",
+            )
+
+    def execute(
+        self, text: str, statement: AnyStatement, asker: Asker, values: Values | None = None
+    ) -> Executed:
+        """Do what a statement says that is not a query, within what whoever asks may do."""
+        match statement:
+            case Insert() | Update() | Delete():
+                self.require_for_rows(statement.table, asker)
+            case CreateQuery():
+                self.require_within(read_limits(statement.options, self._database.limits), asker)
+                with self.room_for(asker):
+                    return self.run(text, asker)
+            case CreateAlert():
+                self.require_room("alerts", self._settings.max_alerts, self._database.alerts, asker)
+            case AlterQuery():
+                self.require_within(read_limits(statement.options, self._database.limits), asker)
+        return self.run(text, asker, values)
+
+    def require_within(self, limits: QueryLimits, asker: Asker) -> None:
+        """What the configuration allows a query is the most that all but admin may give it."""
+        most = self._database.limits
+        if asker.may(Scope.ADMIN) or (found := beyond(limits, most)) is None:
+            return
+        require_scope(
+            asker.scopes,
+            Scope.ADMIN,
+            detail=f"the most that a query may have is {shown_limits(most)}; "
+            f"its {found} would be more",
+        )
+
+    @contextmanager
+    def room_for(self, asker: Asker) -> Iterator[None]:
+        """Make one more query within this; refused to whoever has as many as one may have."""
+        if asker.may(Scope.ADMIN):
+            yield
+            return
+        most = self._settings.max_queries_each
+        with self._makers[asker.name]:  # or several at once would each find room for one
+            if self._database.queries_of(asker.name) >= most:
+                raise LimitError(
+                    f"{asker.name} has {most} queries already",
+                    hint="drop one of them, or ask an administrator to make this one",
+                )
+            yield
+
+    def require_room(self, what: str, most: int, there: Callable[[], Sized], asker: Asker) -> None:
+        """What is made for all, and works as long as it is there, is bounded but for admin."""
+        if not asker.may(Scope.ADMIN) and len(there()) >= most:
+            raise LimitError(
+                f"there are {most} {what} already",
+                hint="drop one of them, or ask an administrator to make this one",
+            )
+
+    def require_for_rows(self, table: str, asker: Asker) -> None:
+        """Rows of sensor tables say whom the server contacts: that is more than writing."""
+        if self._database.is_declared(table):
+            require_scope(asker.scopes, Scope.ADMIN, detail=f"{table} has sensors")
+
+    def select(self, text: str, statement: Statement, values: Values | None = None) -> Executed:
+        """The answer to a query that ends."""
+        most = self._settings.max_rows
+        past = self._database.past
+        if statement.explain is None and past.is_asked(statement):
+            seconds = self._settings.statement_seconds
+            return self._cut(past.select(text, values, max_rows=most + 1, seconds=seconds))
+        with time_limited(self._database.spark.sparkContext, self._settings.statement_seconds):
+            answer = self._database.sql(text, parameters=values)
+            if answer.isStreaming:
+                raise GoesOnError(
+                    "this query goes on for as long as its streams do",
+                    hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
+                )
+            rows = answer.limit(most + 1).toArrow()
+        return self._cut(rows)
+
+    def _cut(self, rows: pa.Table) -> Executed:
+        most = self._settings.max_rows
+        if rows.nbytes > self._settings.max_answer_bytes:
+            raise too_large_answer()
+        return Executed(None, rows.slice(0, most), rows.num_rows > most)
+
+    def run(self, text: str, asker: Asker = SERVER, values: Values | None = None) -> Executed:
+        """Do what a statement says; whoever asks may do it."""
+        outcome = self._database.execute(text, owner=asker.name, parameters=values)
+        rows, most = outcome.rows, self._settings.max_rows
+        if rows is None or rows.num_rows <= most:
+            return Executed(outcome.message, rows)
+        return Executed(outcome.message, rows.slice(0, most), is_cut=True)
