@@ -9,9 +9,9 @@ from nicegui import ui
 
 from nilometer.server.console.access import Console
 from nilometer.server.console.frame import console_page, page_frame
-from nilometer.server.console.missing_page import STATIC
 from nilometer.server.console.page_results import PageResults
 from nilometer.server.console.pages import ConsolePage
+from nilometer.server.console.plain_page import STATIC
 from nilometer.server.console.styles import add_styles
 
 

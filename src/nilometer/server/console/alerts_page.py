@@ -22,18 +22,19 @@ from nilometer.server.console.alert_form import (
     open_silence_form,
 )
 from nilometer.server.console.alert_statements import drop_alert, silence_alert
+from nilometer.server.console.card_list import CardList, ListWords, card_button
 from nilometer.server.console.confirm import confirmed
 from nilometer.server.console.drawing import NOTHING, Drawing, Shape, shape, table
 from nilometer.server.console.figures import count_text
 from nilometer.server.console.form_dialog import tell_done
 from nilometer.server.console.frame import console_page, page_frame
-from nilometer.server.console.glossary import TERMS, term
 from nilometer.server.console.query_actions import tell_problem
 from nilometer.server.console.styles import add_styles
 from nilometer.server.console.wording import ALERTS, instant_words, length_words, state_words
 from nilometer.server.scopes import Scope
 
 _EVERY: Final = 2.0
+_WORDS: Final = ListWords("alert", "Alerts", "Nothing is watched yet.", Scope.WRITE)
 _MOST_GROUPS: Final = 20
 _MOST_LINES: Final = 50
 
@@ -55,22 +56,8 @@ class AlertList:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._rows: dict[str, _AlertRow] = {}
         self._order: list[str] = []
-        may = console.visitor().may(Scope.WRITE)
-        with ui.element("div").classes("nm-row"):
-            Drawing(shape("p", term("alert", "Alerts"), class_="nm-soft nm-summary"))
-            ui.element("div").classes("nm-grow")
-            if may:
-                new = ui.button("New alert", icon="add", color=None, on_click=self._ask)
-                new.classes("nm-first").props("unelevated no-caps")
-        self._list = ui.element("ul").classes("nm-queries")
-        with ui.element("div").classes("nm-card nm-empty") as self._empty:
-            ui.label("Nothing is watched yet.").classes("nm-title")
-            ui.label(TERMS["alert"])
-            if not may:
-                ui.label("To make one needs a token with the scope write.").classes("nm-small")
-        self._empty.set_visibility(False)
+        self._list: CardList[_AlertRow] = CardList(console, _WORDS, self._ask)
 
     async def refresh(self) -> None:
         """Show how they are doing now."""
@@ -78,19 +65,14 @@ class AlertList:
             found = {one.name: one for one in await self._console.service.alerts()}
         except NilometerError:  # the server is stopping
             return
-        self._empty.set_visibility(not found)
-        for name in set(self._rows) - set(found):
-            self._rows.pop(name).card.delete()
+        self._list.keep(found, lambda name: _AlertRow(self._console, found[name], self.refresh))
         for name, status in found.items():
-            if name not in self._rows:
-                with self._list:
-                    self._rows[name] = _AlertRow(self._console, status, self.refresh)
-            await self._rows[name].show(status)
+            await self._list.cards[name].show(status)
         order = sorted(found, key=lambda name: (_RANK[found[name].state], name.lower()))
         if order != self._order:
             self._order = order
             for place, name in enumerate(order):
-                self._rows[name].card.move(target_index=place)
+                self._list.cards[name].card.move(target_index=place)
 
     async def _ask(self) -> None:
         try:
@@ -138,19 +120,17 @@ class _AlertRow:
         self._history.set_visibility(False)
 
     def _draw_buttons(self) -> None:
-        self._more = self._button("History", "history", self._turn)
+        self._more = card_button("History", "history", self._name, self._turn)
         may = self._visitor.may(Scope.WRITE)
-        self._silence = self._button("Silence", "notifications_paused", self._ask_silence)
-        self._sound = self._button("End silence", "notifications_active", self._end_silence)
-        self._drop = self._button("Delete", "delete_outline", self._delete)
+        self._silence = card_button(
+            "Silence", "notifications_paused", self._name, self._ask_silence
+        )
+        self._sound = card_button(
+            "End silence", "notifications_active", self._name, self._end_silence
+        )
+        self._drop = card_button("Delete", "delete_outline", self._name, self._delete)
         for one in (self._silence, self._sound, self._drop):
             one.visible = may
-
-    def _button(self, word: str, icon: str, do: Callable[[], object]) -> ui.button:
-        button = ui.button(word, icon=icon, color=None, on_click=do)
-        button.props("no-caps flat dense").classes("nm-second nm-action")
-        button._props["aria-label"] = f"{word} {self._name}"
-        return button
 
     async def show(self, status: AlertStatus) -> None:
         """Say how it is doing now."""

@@ -11,6 +11,7 @@ from nilometer.deliveries.find_units import known_units
 from nilometer.deliveries.status import DeliveryState, DeliveryStatus
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
+from nilometer.server.console.card_list import CardList, ListWords, card_button
 from nilometer.server.console.confirm import confirmed
 from nilometer.server.console.drawing import Drawing, Shape, shape
 from nilometer.server.console.figures import count_text
@@ -21,7 +22,7 @@ from nilometer.server.console.form_statements import (
     option_lines,
 )
 from nilometer.server.console.frame import console_page, page_frame
-from nilometer.server.console.glossary import TERMS, term
+from nilometer.server.console.glossary import term
 from nilometer.server.console.query_actions import tell_problem
 from nilometer.server.console.query_list import query_address
 from nilometer.server.console.styles import add_styles
@@ -29,6 +30,7 @@ from nilometer.server.console.wording import DELIVERIES, instant_words, state_wo
 from nilometer.server.scopes import Scope
 
 _EVERY: Final = 2.0
+_WORDS: Final = ListWords("delivery", "Deliveries", "No results are delivered yet.", Scope.ADMIN)
 _FIELDS: Final[dict[str, dict[str, str]]] = {
     "webhook": {"url": "https://example.org/in", "secret": "what requests are signed with"},
     "mqtt": {"url": "mqtt://broker", "topic": "plant/hot"},
@@ -56,21 +58,7 @@ class DeliveryList:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._rows: dict[str, _DeliveryRow] = {}
-        may = console.visitor().may(Scope.ADMIN)
-        with ui.element("div").classes("nm-row"):
-            Drawing(shape("p", term("delivery", "Deliveries"), class_="nm-soft nm-summary"))
-            ui.element("div").classes("nm-grow")
-            if may:
-                new = ui.button("New delivery", icon="add", color=None, on_click=self._ask)
-                new.classes("nm-first").props("unelevated no-caps")
-        self._list = ui.element("ul").classes("nm-queries")
-        with ui.element("div").classes("nm-card nm-empty") as self._empty:
-            ui.label("No results are delivered yet.").classes("nm-title")
-            ui.label(TERMS["delivery"])
-            if not may:
-                ui.label("To make one needs a token with the scope admin.").classes("nm-small")
-        self._empty.set_visibility(False)
+        self._list: CardList[_DeliveryRow] = CardList(console, _WORDS, self._ask)
 
     async def refresh(self) -> None:
         """Show how they are doing now."""
@@ -79,14 +67,9 @@ class DeliveryList:
             alerts = {one.name for one in await self._console.service.alerts()}
         except NilometerError:  # the server is stopping
             return
-        self._empty.set_visibility(not found)
-        for name in set(self._rows) - set(found):
-            self._rows.pop(name).card.delete()
+        self._list.keep(found, lambda name: _DeliveryRow(self._console, found[name], self.refresh))
         for name, status in found.items():
-            if name not in self._rows:
-                with self._list:
-                    self._rows[name] = _DeliveryRow(self._console, status, self.refresh)
-            self._rows[name].show(status, is_alert=status.query in alerts)
+            self._list.cards[name].show(status, is_alert=status.query in alerts)
 
     async def _ask(self) -> None:
         try:
@@ -139,9 +122,7 @@ class _DeliveryRow:
 
     def _button(self, word: str, icon: str, verb: str) -> ui.button:
         text = change_delivery(verb, self._name)
-        button = ui.button(word, icon=icon, color=None, on_click=lambda: self._do(verb, text))
-        button.props("no-caps flat dense").classes("nm-second nm-action")
-        button._props["aria-label"] = f"{word} {self._name}"
+        button = card_button(word, icon, self._name, lambda: self._do(verb, text))
         with button:
             ui.tooltip(text)
         return button

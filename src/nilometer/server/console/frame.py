@@ -12,7 +12,7 @@ from typing import Final
 from nicegui import Client, ui
 
 from nilometer.server.console.access import Console
-from nilometer.server.console.missing_page import STATIC
+from nilometer.server.console.plain_page import STATIC
 from nilometer.server.scopes import Scope
 
 _SESSION_SECONDS: Final = 5.0

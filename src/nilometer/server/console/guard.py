@@ -14,7 +14,8 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nilometer.server.console.access import session_of
-from nilometer.server.console.missing_page import STATIC, missing_page, wants_page
+from nilometer.server.console.missing_page import missing_page, wants_page
+from nilometer.server.console.plain_page import STATIC
 from nilometer.server.sessions import Sessions
 
 _OPEN: Final = ("/_nicegui/", f"{STATIC}/", "/favicon.ico")

@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI
-from nicegui import __version__ as nicegui_version
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -17,27 +16,12 @@ from nilometer.model.events import event
 from nilometer.server.access import client_of, tell_refused
 from nilometer.server.console.access import COOKIE, session_of
 from nilometer.server.console.guard import is_same_origin
-from nilometer.server.console.missing_page import STATIC
+from nilometer.server.console.plain_page import plain_page
 from nilometer.server.sessions import Sessions
 
 _LOG: Final = logging.getLogger("nilometer.access")
 _MOST_BYTES: Final = 4096
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="same-origin">
-<title>Log in · Nilometer</title>
-<link rel="icon" href="{static}/favicon.svg">
-<link rel="stylesheet" href="/_nicegui/{nicegui}/static/fonts.css">
-<link rel="stylesheet" href="{static}/login.css">
-</head>
-<body>
-<main>
-<img class="mark" src="{static}/favicon.svg" alt="" width="56" height="56">
-<h1>Nilometer</h1>
+_BODY: Final = """<h1>Nilometer</h1>
 <p class="lead">A stream database for sensors</p>
 {problem}
 <form method="post" action="/login" autocomplete="off">
@@ -48,11 +32,7 @@ _PAGE: Final = """<!doctype html>
 <button type="submit">Log in</button>
 </form>
 <p class="hint">The server printed the first token when it started.
-More are made by <code>nilometer tokens create</code>.</p>
-</main>
-</body>
-</html>
-"""
+More are made by <code>nilometer tokens create</code>.</p>"""
 
 
 def add_login(app: FastAPI, sessions: Sessions) -> None:
@@ -102,10 +82,8 @@ def _tell_login(request: Request, name: str) -> None:
 
 def _page(wanted: str, problem: str = "") -> HTMLResponse:
     shown = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    text = _PAGE.format(
-        static=STATIC, nicegui=nicegui_version, wanted=escape(wanted), problem=shown
-    )
-    return HTMLResponse(text, 403 if problem else 200, {"Cache-Control": "no-store"})
+    body = _BODY.format(wanted=escape(wanted), problem=shown)
+    return plain_page("Log in", body, 403 if problem else 200)
 
 
 def _let_in(request: Request, session: str, wanted: str) -> Response:

@@ -5,27 +5,13 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
-from nicegui import __version__ as nicegui_version
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse
 
-STATIC: Final = "/_console"
+from nilometer.server.console.plain_page import plain_page
+
 _LONGEST: Final = 120
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Nothing here · Nilometer</title>
-<link rel="icon" href="{static}/favicon.svg">
-<link rel="stylesheet" href="/_nicegui/{nicegui}/static/fonts.css">
-<link rel="stylesheet" href="{static}/login.css">
-</head>
-<body>
-<main>
-<img class="mark" src="{static}/favicon.svg" alt="" width="56" height="56">
-<h1>There is no page here</h1>
+_BODY: Final = """<h1>There is no page here</h1>
 <p class="lead">Nothing has the address <code>{path}</code>.
 It may be misspelt, or what it showed was dropped.</p>
 <nav class="ways" aria-label="Pages">
@@ -33,11 +19,7 @@ It may be misspelt, or what it showed was dropped.</p>
 <a href="/console/queries">All queries</a>
 <a href="/console/sensors">Sensors</a>
 <a href="/docs">The API</a>
-</nav>
-</main>
-</body>
-</html>
-"""
+</nav>"""
 
 
 def wants_page(connection: HTTPConnection) -> bool:
@@ -48,5 +30,4 @@ def wants_page(connection: HTTPConnection) -> bool:
 def missing_page(path: str) -> HTMLResponse:
     """The page, with status 404."""
     shown = path if len(path) <= _LONGEST else path[:_LONGEST] + "…"
-    text = _PAGE.format(static=STATIC, nicegui=nicegui_version, path=escape(shown))
-    return HTMLResponse(text, 404, {"Cache-Control": "no-store"})
+    return plain_page("Nothing here", _BODY.format(path=escape(shown)), 404)

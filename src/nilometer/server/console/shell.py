@@ -21,8 +21,8 @@ from nilometer.server.console.glossary_page import add_glossary_page
 from nilometer.server.console.guard import ConsoleGuard
 from nilometer.server.console.health_page import add_health_page
 from nilometer.server.console.login import add_login
-from nilometer.server.console.missing_page import STATIC
 from nilometer.server.console.pages import ConsolePage
+from nilometer.server.console.plain_page import STATIC
 from nilometer.server.console.queries_page import add_queries_page
 from nilometer.server.console.query_page import add_query_page
 from nilometer.server.console.sensors_page import add_sensors_page
