@@ -24,9 +24,14 @@ from nilometer.kernels.functions import (
     times,
 )
 from nilometer.kernels.iterate import ITERATIONS
-from nilometer.sql.function_kinds import AGGREGATES, GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
-from nilometer.sql.spark_text import safe_functions
-from nilometer.sql.unsafe_functions import UNSAFE, reasons
+from nilometer.sql.expressions.function_kinds import (
+    AGGREGATES,
+    GENERATORS,
+    TIME_GROUPS,
+    WINDOW_FUNCTIONS,
+)
+from nilometer.sql.expressions.spark_text import safe_functions
+from nilometer.sql.expressions.unsafe_functions import UNSAFE, reasons
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "functions.md"
 WORDS: Final = {

@@ -16,7 +16,7 @@ from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.outcome import Outcome
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 
 READINGS = pa.schema(

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from nilometer.model.expressions import Expression
+from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.catalog import Relation
-from nilometer.sql.compile_scalar import compile_over
-from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.scalars import ColumnRef, Scalar, column, conjuncts
-from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.expressions.compile_scalar import compile_over
+from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
+from nilometer.sql.parse.places import conjuncts
 from nilometer.sql.statements import read_expression
 
 Streams = Mapping[str, Mapping[str, pa.DataType]]

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from nilometer.local.database import LocalDatabase
-from nilometer.sql.changes_plan import (
+from nilometer.sql.plan.changes_plan import (
     Block,
     ChangesPlan,
     Node,

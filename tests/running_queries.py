@@ -23,8 +23,8 @@ from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
 from nilometer.log.writer import LogWriter
 from nilometer.spark.start_query import Destination
-from nilometer.sql.changes_plan import Plan
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.statements import read_query
 from tests.patience import wait_for
 

@@ -37,7 +37,7 @@ from nilometer.server.settings import ServerSettings
 from nilometer.server.statement_runner import Values
 from nilometer.server.tokens import Tokens
 from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Show, Shown
-from nilometer.sql.parameters import Parameters
+from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import Statement, read_one, read_statements
 from tests.patience import LONG
 

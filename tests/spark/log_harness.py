@@ -18,8 +18,8 @@ from nilometer.spark.relations import SparkEngine
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import Plan
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.statements import read_query
 from tests.cases import SCHEMA, Row, to_batch
 

@@ -17,7 +17,7 @@ import nilometer as nm
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.streams import Input
-from nilometer.sql.explain import explain_plan
+from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.statements import ExplainFormat
 from tests import naive
 from tests.cases import JoinCase, join_cases

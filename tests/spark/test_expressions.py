@@ -17,7 +17,7 @@ from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.type_of import type_of
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.relations import analysis_kept_quiet
-from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from tests.expressions import compiled, read_conditions
 
 COLUMNS = {

@@ -15,7 +15,7 @@ from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.row_errors import RowErrors, Rows, compute, leaving_out
 from nilometer.kernels.type_of import type_of
 from nilometer.spark.uncomputable import Check, is_nested
-from nilometer.sql.compile_scalar import compile_over
+from nilometer.sql.expressions.compile_scalar import compile_over
 from tests.expressions import read_conditions
 from tests.function_values import CASTS, LISTS, NUMBERS, TEXTS, TIMES, rows
 

@@ -23,8 +23,8 @@ from nilometer.database import Database
 from nilometer.local.database import LocalDatabase
 from nilometer.operators.stage import Execution
 from nilometer.spark.stage_inputs import union
-from nilometer.sql.changes_plan import ChangesPlan
-from nilometer.sql.stages import cut_into_stages
+from nilometer.sql.physical.stages import cut_into_stages
+from nilometer.sql.plan.changes_plan import ChangesPlan
 from tests.change_data import DDL, STREAMS, ChangeData, Parts, change_data, splits
 from tests.change_oracle import Change, changes_of, check_against, check_net, settled
 from tests.change_queries import ChangeCase, change_cases

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.errors import NilometerError
-from nilometer.sql import scalars
-from nilometer.sql.spark_text import safe_functions
+from nilometer.sql.expressions import scalars
+from nilometer.sql.expressions.spark_text import safe_functions
 from tests.hostile_statements import hostile_statement
 from tests.queries import RELATIONS, SCHEMA
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from nilometer.sql.function_kinds import AGGREGATES, GENERATORS, WINDOW_FUNCTIONS
-from nilometer.sql.spark_text import safe_functions
-from nilometer.sql.unsafe_functions import UNSAFE
+from nilometer.sql.expressions.function_kinds import AGGREGATES, GENERATORS, WINDOW_FUNCTIONS
+from nilometer.sql.expressions.spark_text import safe_functions
+from nilometer.sql.expressions.unsafe_functions import UNSAFE
 
 TEXTS = (
     "${env:HOME}",

@@ -8,7 +8,7 @@ import pytest
 from nilometer.algorithms.registry import ALGORITHMS
 from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
-from nilometer.sql.explain import explain_plan
+from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.statements import ExplainFormat
 
 SECOND = 1_000_000

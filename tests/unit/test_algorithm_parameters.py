@@ -16,7 +16,7 @@ from nilometer.algorithms.parameters import Parameters
 from nilometer.algorithms.registry import ALGORITHMS, Windows, find_algorithm
 from nilometer.errors import InputError, SqlError
 from nilometer.local.database import LocalDatabase
-from nilometer.sql.explain import explain_plan
+from nilometer.sql.explain.explain_plan import explain_plan
 from tests.arrivals import generate
 from tests.unit.test_algorithm_hints import rows, rows_of
 

@@ -21,7 +21,7 @@ from nilometer.log.layout import SENSOR, TIME, TIMESTAMP
 from nilometer.log.reader import LogReader
 from nilometer.log.static_rows import expand
 from nilometer.sensors.manager.log_store import LogStore
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 from nilometer.upkeep.kept_catalog import read_catalog
 from nilometer.upkeep.places import CATALOG_FILE

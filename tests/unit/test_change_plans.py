@@ -14,7 +14,7 @@ from nilometer.operators.change_specs import (
     SetFunction,
     SortKey,
 )
-from nilometer.sql.changes_plan import (
+from nilometer.sql.plan.changes_plan import (
     Aggregate,
     Block,
     ChangesPlan,
@@ -27,7 +27,7 @@ from nilometer.sql.changes_plan import (
     UnionAll,
     UnionPlan,
 )
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 from tests.plan_nodes import (
     SECOND,
     TIMESTAMP,

@@ -17,8 +17,8 @@ from nilometer.model.time import EARLIEST, LATEST
 from nilometer.operators.envelope import Header, seal_in_memory
 from nilometer.operators.watermarks import NEVER
 from nilometer.spark import run_batch
-from nilometer.sql.changes_plan import ChangesPlan
-from nilometer.sql.stages import cut_into_stages
+from nilometer.sql.physical.stages import cut_into_stages
+from nilometer.sql.plan.changes_plan import ChangesPlan
 
 TS = pa.timestamp("us", tz="UTC")
 W = "[RANGE 20 MICROSECONDS]"

@@ -12,12 +12,12 @@ from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
 from nilometer.model.expressions import Argument, Negative
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import (
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.plan.changes_plan import (
     Aggregate,
     ChangesPlan,
     TopRows,
 )
-from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
 from tests.plan_nodes import (
     SCHEMA,

@@ -35,7 +35,7 @@ from nilometer.errors import (
 from nilometer.log.layout import LogLayout as Layout
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.outcome import Outcome
-from nilometer.sql.with_constants import with_constants
+from nilometer.sql.parse.with_constants import with_constants
 from tests.asked_server import Asked, asked_server
 from tests.patience import wait_for
 from tests.results_server import CHANGES, QUICK, ROWS, changes, numbered

@@ -17,7 +17,7 @@ from nilometer.server.console.highlighted_sql import highlighted_sql
 from nilometer.server.console.network_drawing import draw_network
 from nilometer.server.console.network_layout import depths_of, place_columns
 from nilometer.server.console.sensor_network import NetworkSensor, NetworkStream, SensorNetwork
-from nilometer.sql.picture_graph import (
+from nilometer.sql.explain.picture_graph import (
     ConstraintGraph,
     PicturedBound,
     PicturedStream,

@@ -19,7 +19,7 @@ from nilometer.log.sealed import seal, unseal
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sql.ddl.nodes import Kind
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 from nilometer.upkeep.places import CATALOG_FILE
 from tests.patience import wait_for

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.errors import NilometerError
-from nilometer.sql.ddl.rows import compute_values, select_rows, select_rows_text
+from nilometer.sql.bind.table_rows import compute_values, select_rows, select_rows_text
 from nilometer.sql.ddl.store_values import store_constant
 from nilometer.sql.statements import read_expression
 

@@ -35,7 +35,7 @@ from nilometer.sql.ddl.nodes import (
     StopQuery,
     Update,
 )
-from nilometer.sql.dialect import FromStart
+from nilometer.sql.parse.dialect import FromStart
 from nilometer.sql.statements import Statement, read_query, read_statements
 from tests.unit.test_fuzzed_statements import MUTATIONS, words_of
 

@@ -21,7 +21,7 @@ from nilometer.deliveries.status import DeliveryState
 from nilometer.errors import InputError, NilometerError
 from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.sensors.catalog.stored_deliveries import KeptState
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 from tests.delivery_receivers import Receiver, Results, receiver
 from tests.patience import LONG, wait_for

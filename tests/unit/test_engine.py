@@ -36,8 +36,8 @@ from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter, make_log
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.statements import read_query
 from tests.examples import share_of
 

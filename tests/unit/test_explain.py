@@ -9,7 +9,7 @@ import pytest
 
 from nilometer.local.database import LocalDatabase
 from nilometer.sql.catalog import Statistics
-from nilometer.sql.explain import explain_plan
+from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.statements import ExplainFormat
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

@@ -6,11 +6,11 @@ import pytest
 
 from nilometer.errors import NilometerError, SqlError
 from nilometer.local.database import LocalDatabase
-from nilometer.sql.changes_plan import (
+from nilometer.sql.explain.explain_plan import explain_plan
+from nilometer.sql.physical.stages import cut_into_stages
+from nilometer.sql.plan.changes_plan import (
     ChangesPlan,
 )
-from nilometer.sql.explain import explain_plan
-from nilometer.sql.stages import cut_into_stages
 from nilometer.sql.statements import ExplainFormat
 from tests.plan_nodes import (
     make_database,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.errors import SqlError
-from nilometer.sql.patterns import slow_part
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.expressions.patterns import slow_part
+from nilometer.sql.plan.join_plan import JoinPlan
 from tests.unit.test_unsafe_functions import plan_of
 
 

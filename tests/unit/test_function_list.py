@@ -10,8 +10,8 @@ import pytest
 from nilometer.kernels.functions.table import FUNCTIONS
 from nilometer.kernels.iterate import ITERATIONS
 from nilometer.kernels.type_of import type_of
-from nilometer.sql.compile_scalar import compile_over
-from nilometer.sql.spark_text import safe_functions
+from nilometer.sql.expressions.compile_scalar import compile_over
+from nilometer.sql.expressions.spark_text import safe_functions
 from scripts.list_functions import PAGE, WORDS, named, page
 from tests.expressions import read_conditions
 from tests.function_values import CASTS, LISTS, NUMBERS, TEXTS, TIMES, rows

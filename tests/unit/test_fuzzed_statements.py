@@ -12,8 +12,8 @@ import pytest
 
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
-from nilometer.sql.dialect import Nilometer
-from nilometer.sql.explain import explain_plan
+from nilometer.sql.explain.explain_plan import explain_plan
+from nilometer.sql.parse.dialect import Nilometer
 from nilometer.sql.statements import ExplainFormat
 from tests.queries import RELATIONS, SCHEMA, TABLE
 

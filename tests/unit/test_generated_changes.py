@@ -19,7 +19,7 @@ from nilometer.local.database import LocalDatabase
 from nilometer.local.run_changes import LocalChanges
 from nilometer.model.time import EARLIEST
 from nilometer.operators.stage import Execution
-from nilometer.sql.changes_plan import ChangesPlan
+from nilometer.sql.plan.changes_plan import ChangesPlan
 from tests.change_data import SCHEMA, STREAMS, ChangeData, Parts, change_data, splits
 from tests.change_oracle import (
     Change,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nilometer.errors import SqlWindowError
 from nilometer.local.database import LocalDatabase
 from nilometer.local.run_query import LocalQuery
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 from tests.generated import check_generated
 from tests.queries import RELATIONS, Data, QueryCase, data, statements
 from tests.query_oracle import answer, sorted_rows

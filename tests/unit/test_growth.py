@@ -9,7 +9,7 @@ import pytest
 
 from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
-from nilometer.sql.growth import MOST_PARTS
+from nilometer.sql.expressions.growth import MOST_PARTS
 
 LEVELS = 22
 """Doubled so often, one column would have four million parts."""

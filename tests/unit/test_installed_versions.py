@@ -11,7 +11,7 @@ import pytest
 import sqlglot
 
 from nilometer.errors import InstallationError
-from nilometer.sql.check_sqlglot import check_sqlglot
+from nilometer.sql.parse.check_sqlglot import check_sqlglot
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 MISREAD = sqlglot.parse_one("(SELECT 1 UNION SELECT 2) INTERSECT SELECT 3")

@@ -35,8 +35,8 @@ from nilometer.spark.log_stream import describe_log
 from nilometer.spark.pack import WATERMARK, Pack
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
-from nilometer.sql.physical import build_stage
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.physical.join_places import build_stage
+from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.statements import read_query
 from tests.cases import SCHEMA, to_batch
 

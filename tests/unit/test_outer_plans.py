@@ -15,7 +15,8 @@ from nilometer.operators.change_specs import (
     SortKey,
 )
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import (
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.plan.changes_plan import (
     Aggregate,
     Block,
     ChangesPlan,
@@ -26,7 +27,6 @@ from nilometer.sql.changes_plan import (
     TopRows,
     UnionAll,
 )
-from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
 from tests.plan_nodes import (
     SCHEMA,

@@ -21,9 +21,9 @@ from nilometer.commands.statements import split_statements
 from nilometer.errors import InputError, NilometerError, SqlError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.local.embedded import EmbeddedDatabase
-from nilometer.sql.compile_scalar import Subset
 from nilometer.sql.ddl.nodes import Insert, Update
-from nilometer.sql.parameters import Parameters, constant_of, merged
+from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.parse.parameters import Parameters, constant_of, merged
 from nilometer.sql.statements import Statement, read_one, read_statements
 
 ZONES = st.sampled_from([UTC, timezone(timedelta(hours=-7)), timezone(timedelta(hours=5.5))])

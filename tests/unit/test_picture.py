@@ -17,8 +17,8 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import PairWindow
 from nilometer.sql.catalog import Statistics
-from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
-from nilometer.sql.picture_graph import PicturedBound, PicturedWindow
+from nilometer.sql.explain.picture import QueryPicture, picture_contradiction, picture_plan
+from nilometer.sql.explain.picture_graph import PicturedBound, PicturedWindow
 
 _READING = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC")), ("v", pa.float64())])
 _PATH = """SELECT A.k, A.ts, C.ts FROM S1 A, S2 B, S3 C

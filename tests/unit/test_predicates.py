@@ -11,7 +11,7 @@ from nilometer.errors import NilometerError, PredicateError
 from nilometer.kernels.arrays import Bools
 from nilometer.model.expressions import Argument, Call
 from nilometer.operators.predicates import SqlTest
-from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from tests.expressions import compiled, read_conditions
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

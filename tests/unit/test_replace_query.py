@@ -23,8 +23,8 @@ from nilometer.log.layout import TIME, TIMESTAMP
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register, registrations
 from nilometer.sensors.catalog.altered_catalog import AlteredCatalog
-from nilometer.sql.changes_plan import Plan
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.statements import read_one
 from tests.patience import wait_for
 from tests.running_queries import Starts, append_results, no_plan, open_queries

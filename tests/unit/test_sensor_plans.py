@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase, NoEngine
 from nilometer.operators.watermarks import StreamClock
+from nilometer.sql.bind.table_rows import select_rows_text
 from nilometer.sql.catalog import Catalog, Relation, SensorColumns, rows_name
-from nilometer.sql.changes_plan import ChangesPlan, Plan
 from nilometer.sql.compile import compile_statement
-from nilometer.sql.ddl.rows import select_rows_text
-from nilometer.sql.explain import explain_plan
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.explain.explain_plan import explain_plan
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
+from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.sensor_conditions import row_condition, sensor_condition, sensor_sources
 from nilometer.sql.statements import ExplainFormat, read_query
 

@@ -11,10 +11,15 @@ from sqlglot import exp
 from nilometer.errors import NilometerError, SqlError
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
-from nilometer.sql.function_kinds import AGGREGATES, GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
-from nilometer.sql.placed_parser import written
+from nilometer.sql.expressions.function_kinds import (
+    AGGREGATES,
+    GENERATORS,
+    TIME_GROUPS,
+    WINDOW_FUNCTIONS,
+)
+from nilometer.sql.expressions.unsafe_functions import UNSAFE, refuse_unsafe
+from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.statements import read_query
-from nilometer.sql.unsafe_functions import UNSAFE, refuse_unsafe
 from tests.plan_nodes import make_database
 
 

@@ -26,8 +26,8 @@ from nilometer.commands.statements import OneStatement
 from nilometer.errors import InputError, NilometerError
 from nilometer.model.names import count
 from nilometer.operators.change_operator import DIFF, TIME
+from nilometer.sql.parse.with_constants import with_constants
 from nilometer.sql.questions import require_changing
-from nilometer.sql.with_constants import with_constants
 
 _NEWEST: Final = 10
 """So many stored rows of a named query are shown before those that come."""

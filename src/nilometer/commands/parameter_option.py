@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nilometer.errors import InputError, SqlError
 from nilometer.sql.ddl.constants import constant_value
-from nilometer.sql.query_text import read_expression
+from nilometer.sql.parse.query_text import read_expression
 
 
 def read_parameters(given: Sequence[str]) -> dict[str, object]:

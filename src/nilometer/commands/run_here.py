@@ -26,11 +26,11 @@ from nilometer.local.find_files import Files, find_files, require_folder
 from nilometer.local.read_files import FileReader, read_files
 from nilometer.model.left_out import tell_left_out
 from nilometer.model.time import read_instant
-from nilometer.sql.call_parser import TableCall
 from nilometer.sql.catalog import Relation
 from nilometer.sql.declare import Given, describe_stream, describe_table, end_column
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.query_text import ExplainFormat
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.query_text import ExplainFormat
 from nilometer.sql.statements import Statement, read_query
 
 _ENGINE: Final = "local, in this process"
@@ -110,7 +110,7 @@ class _Sources:
     def explain(
         self, statement: OneStatement, request: Request, form: ExplainFormat | None = None
     ) -> str:
-        from nilometer.sql.explain import explain_plan, named_engine  # noqa: PLC0415
+        from nilometer.sql.explain.explain_plan import explain_plan, named_engine  # noqa: PLC0415
 
         wanted = _read_query(statement).explain or form or ExplainFormat.TEXT
         plan = self.prepare(statement, request).question.plan

@@ -26,7 +26,7 @@ from nilometer.errors import InputError
 from nilometer.local.find_files import find_files
 from nilometer.spark.failures import told_in_words
 from nilometer.spark.left_out import told_left_out
-from nilometer.sql.explain import named_engine
+from nilometer.sql.explain.explain_plan import named_engine
 from nilometer.sql.questions import END
 
 _ENDS_HERE: Final = (

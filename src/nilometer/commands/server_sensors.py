@@ -10,7 +10,7 @@ from typing import Any
 from nilometer.client import Client
 from nilometer.commands.show_sensors import SeenSensor, stream_line
 from nilometer.model.time import read_instant
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from nilometer.commands.options import Source
 from nilometer.local.find_files import FileKind, Files, find_files, require_folder
 from nilometer.model.names import find_column
 from nilometer.spark.read_times import with_instants
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _STRICT: Final = {"mode": "FAILFAST"}
 _OPTIONS: Final = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nilometer.errors import InputError
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.query_text import has_last_clauses
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.query_text import has_last_clauses
 from nilometer.sql.statements import (
     Statement,
     parameters_of,

@@ -18,9 +18,9 @@ from nilometer.spark.host_query import where_it_runs
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.session import shuffle_partitions, use_here
 from nilometer.sql.catalog import Catalog, Function
-from nilometer.sql.changes_plan import ChangesPlan, Plan
 from nilometer.sql.compile import compile_statement
-from nilometer.sql.explain import explain_plan
+from nilometer.sql.explain.explain_plan import explain_plan
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
 from nilometer.sql.questions import Question, compile_question
 from nilometer.sql.statements import ExplainFormat, Statement
 

@@ -86,9 +86,9 @@ from nilometer.sql.ddl.nodes import (
     Rename,
 )
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
-from nilometer.sql.execution import choose_execution
-from nilometer.sql.parameters import merged
-from nilometer.sql.picture import QueryPicture, picture_contradiction, picture_plan
+from nilometer.sql.explain.picture import QueryPicture, picture_contradiction, picture_plan
+from nilometer.sql.parse.parameters import merged
+from nilometer.sql.physical.execution import choose_execution
 from nilometer.sql.statements import (
     AnyStatement,
     ExplainFormat,

@@ -21,8 +21,8 @@ from nilometer.spark.engine import Engine, HostedQuery
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.host_query import engine_plan, host_plan
 from nilometer.spark.start_query import Destination
-from nilometer.sql.changes_plan import Plan
-from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.upkeep.places import ENGINE
 
 

@@ -19,8 +19,8 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.spark.log_cursor import EARLIEST, LATEST
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
 from nilometer.sql.catalog import Relation, SensorColumns, rows_name
-from nilometer.sql.changes_plan import Plan
-from nilometer.sql.query_text import Statement, names_read
+from nilometer.sql.parse.query_text import Statement, names_read
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.questions import sources_of
 from nilometer.sql.statements import read_query
 

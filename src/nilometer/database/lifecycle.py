@@ -58,9 +58,9 @@ from nilometer.spark.failures import explain_failure
 from nilometer.spark.idle_monitors import end_idle_monitors
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.start_query import Destination, start_query
-from nilometer.sql.changes_plan import Plan
 from nilometer.sql.ddl.nodes import Kind
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.questions import sources_of
 from nilometer.sql.statements import read_query
 

@@ -34,8 +34,8 @@ from nilometer.past.sandbox import AnswerLimits, Cancelling
 from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.past.stored import ChangingTable, FixedTable, LogTable, StoredTable
 from nilometer.sql.ddl.nodes import Kind
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.query_text import Statement, names_read
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.statements import read_query
 
 MEMORY: Final = 512 << 20

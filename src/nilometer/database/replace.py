@@ -19,7 +19,7 @@ from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.sql.ddl.nodes import CreateQuery
-from nilometer.sql.query_text import tokenize
+from nilometer.sql.parse.query_text import tokenize
 
 _WAIT: Final = 10.0
 """For so long (seconds) whoever replaces a query waits for it."""

@@ -45,9 +45,9 @@ from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration
 from nilometer.spark.engine import HostedQuery
 from nilometer.spark.engine_status import EngineStatus
-from nilometer.sql.changes_plan import Plan, emits_changes
 from nilometer.sql.ddl.nodes import Kind
-from nilometer.sql.query_text import Statement, names_read
+from nilometer.sql.parse.query_text import Statement, names_read
+from nilometer.sql.plan.changes_plan import Plan, emits_changes
 from nilometer.sql.sensor_conditions import reads_streams
 from nilometer.sql.statements import read_query
 

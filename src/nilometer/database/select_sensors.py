@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from nilometer.errors import SqlError
 from nilometer.log.layout import SENSOR
-from nilometer.sql.ddl.rows import select_rows_text
+from nilometer.sql.bind.table_rows import select_rows_text
 
 
 def select_sensors(spark: SparkSession, rows: pa.Table, where: str) -> set[int]:

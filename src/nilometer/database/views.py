@@ -7,7 +7,7 @@ from nilometer.database.running import RunningQueries
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sql.ddl.nodes import CreateView, Kind
-from nilometer.sql.query_text import names_read
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 

@@ -10,9 +10,9 @@ from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import format_duration
 from nilometer.operators.stage import Stage
 from nilometer.operators.watermarks import StreamClock
-from nilometer.sql.plan import JoinPlan, Source
-from nilometer.sql.scalars import Scalar
-from nilometer.sql.stages import StagedPlan
+from nilometer.sql.expressions.scalars import Scalar
+from nilometer.sql.physical.stages import StagedPlan
+from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 
 def describe_changes(staged: StagedPlan) -> dict[str, Any]:

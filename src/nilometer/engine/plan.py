@@ -15,12 +15,12 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.operators.source_reader import SourceReader
 from nilometer.operators.stage import Stage
-from nilometer.sql.changes_plan import ChangesPlan, Plan
-from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.physical import build_stage
-from nilometer.sql.plan import JoinPlan, Source
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.physical.join_places import build_stage
+from nilometer.sql.physical.stages import PlannedStage, StreamInput, cut_into_stages
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
+from nilometer.sql.plan.join_plan import JoinPlan, Source
 from nilometer.sql.sensor_conditions import row_condition, sensor_condition
-from nilometer.sql.stages import PlannedStage, StreamInput, cut_into_stages
 
 
 @dataclass(frozen=True)

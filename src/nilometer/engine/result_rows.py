@@ -12,10 +12,10 @@ from nilometer.errors import InputError, Place
 from nilometer.kernels.arrays import as_type
 from nilometer.local.run_query import ResultReader
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan, emits_changes
-from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.plan import RESULT_TIME, Item, JoinPlan
-from nilometer.sql.scalars import Scalar, column
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.scalars import RESULT_TIME, Scalar, column
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan, emits_changes
+from nilometer.sql.plan.join_plan import Item, JoinPlan
 
 
 class ResultRows(Protocol):

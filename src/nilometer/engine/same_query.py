@@ -38,6 +38,6 @@ def check_same_query(manifest: dict[str, Any], query: dict[str, Any], buckets: i
 
 def _say_the_same(before: list[str] | None, now: list[str] | None) -> bool:
     """Whether predicates differ only in how releases of the parser write them."""
-    from nilometer.sql.scalars import respell  # noqa: PLC0415 - workers need no parser
+    from nilometer.sql.expressions.scalars import respell  # noqa: PLC0415 - workers need no parser
 
     return [respell(one) for one in before or ()] == [respell(one) for one in now or ()]

@@ -13,7 +13,7 @@ from nilometer.errors import InputError
 from nilometer.local.find_files import find_files
 from nilometer.local.read_files import read_files
 from nilometer.model.names import find_column
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.plan.types import TIMESTAMP
 
 _WIDER = {
     pa.uint8(): pa.int16(),

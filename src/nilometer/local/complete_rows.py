@@ -14,8 +14,8 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.sort_rows import Sorted, has_order, sort_places
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import SortKey
+from nilometer.sql.plan.types import TIMESTAMP
 from nilometer.sql.questions import Finish
-from nilometer.sql.types import TIMESTAMP
 
 BROKEN = "the changelog takes back a row that it never gave: a part of it is missing or came twice"
 

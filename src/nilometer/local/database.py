@@ -18,10 +18,10 @@ from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.compile import compile_statement
-from nilometer.sql.execution import choose_execution
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.physical.execution import choose_execution
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.questions import Question, compile_question
 from nilometer.sql.statements import Statement, read_query
 
@@ -199,7 +199,7 @@ class LocalDatabase:
         """
         explain = read_query(statement).explain
         if explain is not None:
-            from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
+            from nilometer.sql.explain.explain_plan import explain_plan  # noqa: PLC0415  rarely needed
 
             return pa.table({"plan": [explain_plan(self.plan(statement), explain)]})
         return self._start(statement, None).run_all(self.tables)

@@ -19,7 +19,6 @@ from nilometer.local.complete_rows import in_order_of_time
 from nilometer.local.database import Instant, LocalDatabase, Prepared
 from nilometer.model.names import nearest
 from nilometer.model.time import read_instant
-from nilometer.sql.cast_types import read_type
 from nilometer.sql.catalog import Relation
 from nilometer.sql.declare import (
     Given,
@@ -28,13 +27,14 @@ from nilometer.sql.declare import (
     describe_table,
     no_such_return,
 )
-from nilometer.sql.dialect import NilometerParser
-from nilometer.sql.parameters import merged
-from nilometer.sql.query_text import ExplainFormat, Statement, has_last_clauses
+from nilometer.sql.expressions.spark_text import safe_functions
+from nilometer.sql.parse.cast_types import read_type
+from nilometer.sql.parse.dialect import NilometerParser
+from nilometer.sql.parse.parameters import merged
+from nilometer.sql.parse.query_text import ExplainFormat, Statement, has_last_clauses
+from nilometer.sql.plan.types import TIMESTAMP
 from nilometer.sql.questions import END
-from nilometer.sql.spark_text import safe_functions
 from nilometer.sql.statements import read_query
-from nilometer.sql.types import TIMESTAMP
 
 if TYPE_CHECKING:
     import pandas
@@ -200,7 +200,7 @@ class EmbeddedDatabase:
         self.close()
 
     def _explained(self, read: Statement, form: ExplainFormat) -> str:
-        from nilometer.sql.explain import explain_plan  # noqa: PLC0415  rarely needed
+        from nilometer.sql.explain.explain_plan import explain_plan  # noqa: PLC0415  rarely needed
 
         return explain_plan(self._prepare(read, None).question.plan, form)
 

@@ -25,7 +25,7 @@ from nilometer.local.text_columns import hold_times, read_texts, read_times, typ
 from nilometer.model.names import find_column
 from nilometer.model.time_forms import TimeForm, WrittenTimes
 from nilometer.sql.declare import without_unit
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.plan.types import TIMESTAMP
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from nilometer.errors import OnlySparkError
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.plan.types import TIMESTAMP
 
 _SAME: Final = (
     *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64()),

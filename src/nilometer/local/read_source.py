@@ -18,11 +18,11 @@ from nilometer.model.expressions import (
     Operator,
 )
 from nilometer.operators.source_reader import SourceReader
-from nilometer.sql.carried_columns import guards_of
-from nilometer.sql.compile_scalar import NotInSubsetError, Subset
-from nilometer.sql.plan import Carried, JoinPlan, Source
-from nilometer.sql.scalars import ColumnRef, Ref, tree_of
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.scalars import ColumnRef, Ref, tree_of
+from nilometer.sql.plan.carried_columns import guards_of
+from nilometer.sql.plan.join_plan import Carried, JoinPlan, Source
+from nilometer.sql.plan.types import TIMESTAMP
 
 
 def read_source(plan: JoinPlan, source: Source) -> SourceReader:

@@ -14,10 +14,10 @@ from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.stage import BucketRun, Execution, MicroBatch, concat
 from nilometer.operators.watermarks import NEVER
-from nilometer.sql.changes_plan import ChangesPlan, Column
-from nilometer.sql.physical import time_place
-from nilometer.sql.stages import cut_into_stages
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.physical.join_places import time_place
+from nilometer.sql.physical.stages import cut_into_stages
+from nilometer.sql.plan.changes_plan import ChangesPlan, Column
+from nilometer.sql.plan.types import TIMESTAMP
 
 
 class LocalChanges:

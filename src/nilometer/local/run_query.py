@@ -11,13 +11,13 @@ from nilometer.kernels.row_errors import Rows, compute
 from nilometer.local.read_source import read_source, require_types
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument
-from nilometer.sql.carried_columns import leaves_as, only_stream, output_names
-from nilometer.sql.changes_plan import UnionPlan
-from nilometer.sql.compile_scalar import NotInSubsetError, Subset
-from nilometer.sql.physical import build_stage
-from nilometer.sql.plan import RESULT_TIME, JoinPlan
-from nilometer.sql.scalars import Ref, Scalar
-from nilometer.sql.types import TIMESTAMP, Types
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.scalars import RESULT_TIME, Ref, Scalar
+from nilometer.sql.physical.join_places import build_stage
+from nilometer.sql.plan.carried_columns import leaves_as, only_stream, output_names
+from nilometer.sql.plan.changes_plan import UnionPlan
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.types import TIMESTAMP, Types
 
 
 class LocalQuery:

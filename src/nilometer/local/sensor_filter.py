@@ -13,11 +13,11 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.evaluate import evaluate
 from nilometer.log.layout import SENSOR, LogLayout
 from nilometer.model.expressions import Expression
+from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.catalog import Relation
-from nilometer.sql.compile_scalar import compile_over
-from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.scalars import ColumnRef, column
-from nilometer.sql.scope import Scope, Unit
+from nilometer.sql.expressions.compile_scalar import compile_over
+from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.statements import read_expression
 
 _TABLE = "sensors"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.errors import OnlySparkError
-from nilometer.sql.types import TIMESTAMP
+from nilometer.sql.plan.types import TIMESTAMP
 
 _DATE: Final = r"(?:1[6-9]|[2-9][0-9])[0-9]{2}-[0-9]{2}-[0-9]{2}"
 _IS_DATE: Final = f"^{_DATE}$"

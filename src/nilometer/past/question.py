@@ -14,11 +14,11 @@ from nilometer.errors import Place, SqlError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.model.time import format_instant, read_instant
 from nilometer.past.sqlglot_errors import sqlglot_errors
-from nilometer.sql.call_parser import TableCall
-from nilometer.sql.dialect import Emit, FromStart, PairWindowNode, StreamWindow, WindowClause
-from nilometer.sql.match_parser import MatchCall
-from nilometer.sql.scalars import place_of
-from nilometer.sql.window_call_parser import WindowCall
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.dialect import Emit, FromStart, PairWindowNode, StreamWindow, WindowClause
+from nilometer.sql.parse.match_parser import MatchCall
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.window_call_parser import WindowCall
 
 _SCHEMAS: Final = frozenset({"", "public", "nilometer"})
 _GO_ON: Final = (

@@ -55,8 +55,8 @@ from nilometer.server.statement_log import StatementLog
 from nilometer.server.statement_runner import Executed, StatementRunner, Values
 from nilometer.server.threads import Threads
 from nilometer.sql.ddl.nodes import Insert
-from nilometer.sql.picture import QueryPicture
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.explain.picture import QueryPicture
+from nilometer.sql.expressions.scalars import quote_name
 from nilometer.sql.statements import (
     AnyStatement,
     Statement,

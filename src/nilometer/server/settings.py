@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from nilometer.sql.query_text import MOST_CHARACTERS
+from nilometer.sql.parse.query_text import MOST_CHARACTERS
 
 
 @dataclass(frozen=True)

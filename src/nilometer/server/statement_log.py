@@ -22,7 +22,7 @@ from nilometer.model.events import event
 from nilometer.model.secrets import HIDDEN
 from nilometer.server.scopes import Asker
 from nilometer.sql.ddl.nodes import Delete, Describe, Insert, Show, Update
-from nilometer.sql.query_text import tokenize
+from nilometer.sql.parse.query_text import tokenize
 from nilometer.sql.statements import AnyStatement, Statement
 
 _LOG: Final = logging.getLogger("nilometer.statements")

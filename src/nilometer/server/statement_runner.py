@@ -30,7 +30,7 @@ from nilometer.server.settings import ServerSettings
 from nilometer.spark.failures import too_large_answer
 from nilometer.spark.time_limit import time_limited
 from nilometer.sql.ddl.nodes import AlterQuery, CreateAlert, CreateQuery, Delete, Insert, Update
-from nilometer.sql.parameters import Parameters
+from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import (
     AnyStatement,
     Statement,

@@ -14,11 +14,11 @@ from nilometer.model.time import EARLIEST
 from nilometer.spark.log_stream import StreamFrame
 from nilometer.spark.pack import NOW, SELECTED
 from nilometer.spark.uncomputable import FAILED, ROW, Check, mark_failed, unless_failed
-from nilometer.sql.carried_columns import guards_of
-from nilometer.sql.physical import time_place
-from nilometer.sql.plan import Carried, JoinPlan
-from nilometer.sql.scalars import ColumnRef, quote_name, spell_own
-from nilometer.sql.types import Types
+from nilometer.sql.expressions.scalars import ColumnRef, quote_name, spell_own
+from nilometer.sql.physical.join_places import time_place
+from nilometer.sql.plan.carried_columns import guards_of
+from nilometer.sql.plan.join_plan import Carried, JoinPlan
+from nilometer.sql.plan.types import Types
 
 AnyFrame = TypeVar("AnyFrame", DataFrame, StreamFrame)
 

@@ -12,7 +12,7 @@ from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.spark.output import Expressions
 from nilometer.spark.types import is_flat
 from nilometer.spark.versions import spark_type
-from nilometer.sql.changes_plan import Column
+from nilometer.sql.plan.changes_plan import Column
 
 
 @dataclass(frozen=True)

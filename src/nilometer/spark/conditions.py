@@ -10,10 +10,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import PredicateError
+from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.scope import Scope
 from nilometer.sql.catalog import Function
-from nilometer.sql.expression_binder import ExpressionBinder
-from nilometer.sql.scalars import Scalar, conjuncts
-from nilometer.sql.scope import Scope
+from nilometer.sql.expressions.scalars import Scalar
+from nilometer.sql.parse.places import conjuncts
 from nilometer.sql.statements import read_expression
 
 

@@ -18,7 +18,7 @@ from nilometer.spark.relations import arrow_types
 from nilometer.spark.versions import arrow_function, spark_type
 from nilometer.sql.catalog import Function
 from nilometer.sql.declare import check_function, no_such_return
-from nilometer.sql.dialect import NilometerParser
+from nilometer.sql.parse.dialect import NilometerParser
 
 _BUILT_IN: Final = "org.apache.spark.sql.catalyst."
 

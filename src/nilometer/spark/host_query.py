@@ -13,8 +13,8 @@ from nilometer.kernels.arrays import as_type
 from nilometer.spark.log_cursor import LogCursor
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.sql.catalog import Relation
-from nilometer.sql.changes_plan import Plan
-from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.questions import sources_of
 
 

@@ -17,11 +17,11 @@ from nilometer.model.windows import Windows, read_windows
 from nilometer.spark.conditions import Where, read_conditions
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
+from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.catalog import Catalog, Engine, Relation
-from nilometer.sql.plan import RESULT_TIME, ChosenAlgorithm, Item, JoinPlan, Source
+from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Scalar, column
+from nilometer.sql.plan.join_plan import ChosenAlgorithm, Item, JoinPlan, Source
 from nilometer.sql.rules import apply_rules
-from nilometer.sql.scalars import ColumnRef, Scalar, column
-from nilometer.sql.scope import Scope, Unit
 
 _NOWHERE = Place("", 0, 0)
 

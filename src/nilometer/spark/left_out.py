@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from nilometer.errors import InputError
 from nilometer.model.left_out import tell_left_out
 from nilometer.model.time import EARLIEST, LATEST
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _COUNT: Final = "rows"
 _ATTRIBUTE: Final = "_nilometer_left_out"

@@ -19,11 +19,11 @@ from nilometer.spark.uncomputable import (
     mark_failed,
     unless_failed,
 )
-from nilometer.sql.carried_columns import leaves_as, only_stream, output_names
-from nilometer.sql.function_calls import blame_call
-from nilometer.sql.plan import RESULT_TIME, JoinPlan
-from nilometer.sql.scalars import Ref, Scalar, quote_name, spell
-from nilometer.sql.types import Types
+from nilometer.sql.expressions.scalars import RESULT_TIME, Ref, Scalar, quote_name, spell
+from nilometer.sql.plan.carried_columns import leaves_as, only_stream, output_names
+from nilometer.sql.plan.function_calls import blame_call
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.types import Types
 
 
 @dataclass(frozen=True)

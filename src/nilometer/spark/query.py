@@ -12,10 +12,10 @@ from pyspark.sql.types import DataType, StructType
 from nilometer.engine.describe_query import describe_changes, describe_join
 from nilometer.spark.changes_output import ChangesShape
 from nilometer.spark.output import Expressions, ResultShape, result_types
-from nilometer.sql.changes_plan import ChangesPlan
-from nilometer.sql.physical import build_stage
-from nilometer.sql.plan import JoinPlan
-from nilometer.sql.stages import PlannedStage, StreamInput, cut_into_stages
+from nilometer.sql.physical.join_places import build_stage
+from nilometer.sql.physical.stages import PlannedStage, StreamInput, cut_into_stages
+from nilometer.sql.plan.changes_plan import ChangesPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 class Shape(Protocol):

@@ -20,7 +20,7 @@ from nilometer.model.names import find_column
 from nilometer.model.time import EARLIEST, LATEST
 from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm
 from nilometer.sql.declare import without_unit
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _EXACT: Final = "decimal(28, 9)"
 """Holds every count since 1970, and what a DOUBLE is when it is written down."""

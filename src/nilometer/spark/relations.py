@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from nilometer.errors import SqlError, SqlTypeError
 from nilometer.spark.types import arrow_schema, nullable
-from nilometer.sql.function_calls import no_function
+from nilometer.sql.plan.function_calls import no_function
 
 
 def arrow_types(schema: StructType) -> tuple[pa.DataType | None, ...]:

@@ -32,8 +32,8 @@ from nilometer.spark.pack import admit_selected, gather
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.ship import ship_function
 from nilometer.spark.stage_inputs import union
-from nilometer.sql.physical import time_place
-from nilometer.sql.stages import StreamInput
+from nilometer.sql.physical.join_places import time_place
+from nilometer.sql.physical.stages import StreamInput
 
 _PACKED: Final = StructType(
     [

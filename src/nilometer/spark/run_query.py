@@ -16,9 +16,9 @@ from nilometer.spark.query import SparkQuery, changes_query, join_query
 from nilometer.spark.run_batch import run_batch
 from nilometer.spark.run_stream import run_stream
 from nilometer.spark.stage_inputs import union
-from nilometer.sql.changes_plan import ChangesPlan, UnionPlan
-from nilometer.sql.plan import JoinPlan
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
+from nilometer.sql.plan.changes_plan import ChangesPlan, UnionPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def run_query(

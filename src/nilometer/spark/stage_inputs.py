@@ -16,9 +16,9 @@ from nilometer.spark.log_envelopes import LogFeed, LogFeeds
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.pack import NOW, PACKED, WATERMARK, Overhear, Pack, Pulse, Stamp
 from nilometer.spark.ship import ship_function
-from nilometer.sql.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.physical.stages import PlannedStage, StreamInput
 from nilometer.sql.sensor_conditions import row_condition, sensor_condition
-from nilometer.sql.stages import PlannedStage, StreamInput
 
 
 @dataclass(frozen=True)

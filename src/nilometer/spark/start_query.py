@@ -33,9 +33,9 @@ from nilometer.spark.write_batches import (
     UnfinishedResults,
     WriteBatches,
 )
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
-from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from nilometer.spark.run_query import run_query
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
 from nilometer.spark.supported import require_supported
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def window_join(

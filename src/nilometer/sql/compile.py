@@ -8,26 +8,26 @@ from dataclasses import replace
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.bind import bind
-from nilometer.sql.call_parser import TableCall
+from nilometer.sql.bind.bind_join import bind
+from nilometer.sql.bind.refuse import refuse_query
+from nilometer.sql.bind.unite_plans import unite_plans
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import ChangesPlan, Plan, UnionPlan
-from nilometer.sql.growth import bounded
-from nilometer.sql.hints import refuse_algorithm, refuse_execution, take_hint
-from nilometer.sql.inline_queries import inline_queries
-from nilometer.sql.match_parser import MatchCall
-from nilometer.sql.modes import Reasons, choose_mode, is_union_all, unwrap
-from nilometer.sql.named_queries import named_queries
-from nilometer.sql.over_calls import OverCall, TableOverCall, put_over
-from nilometer.sql.plan import ChosenAlgorithm, JoinPlan
-from nilometer.sql.put_aggregates import put_aggregates
-from nilometer.sql.put_expansions import put_expansions
-from nilometer.sql.put_in_windows import is_static_entry, put_in_windows
-from nilometer.sql.query_text import Statement
-from nilometer.sql.refuse import refuse_query
+from nilometer.sql.expressions.growth import bounded
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.match_parser import MatchCall
+from nilometer.sql.parse.named_queries import named_queries
+from nilometer.sql.parse.over_calls import OverCall, TableOverCall, put_over
+from nilometer.sql.parse.query_text import Statement
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
+from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinPlan
+from nilometer.sql.rewrite.hints import refuse_algorithm, refuse_execution, take_hint
+from nilometer.sql.rewrite.inline_queries import inline_queries
+from nilometer.sql.rewrite.modes import Reasons, choose_mode, is_union_all, unwrap
+from nilometer.sql.rewrite.put_aggregates import put_aggregates
+from nilometer.sql.rewrite.put_expansions import put_expansions
+from nilometer.sql.rewrite.put_in_windows import is_static_entry, put_in_windows
+from nilometer.sql.rewrite.subqueries import put_subqueries
 from nilometer.sql.rules import apply_rules
-from nilometer.sql.subqueries import put_subqueries
-from nilometer.sql.unite_plans import unite_plans
 
 
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
@@ -78,7 +78,7 @@ def _compile(
     ):
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
-        from nilometer.sql.windowed.bind_changes import bind_changes  # noqa: PLC0415  joins do without
+        from nilometer.sql.bind.windowed.bind_changes import bind_changes  # noqa: PLC0415  joins do without
 
         return bind_changes(tree, sql, catalog, buckets, mode)
     inner = unwrap(tree)

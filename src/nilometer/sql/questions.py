@@ -16,7 +16,11 @@ from nilometer.errors import InputError, SqlError, SqlWindowError
 from nilometer.operators.change_operator import TIME
 from nilometer.operators.change_specs import SortKey
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.changes_plan import (
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.parse.dialect import Emit
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.query_text import LAST_CLAUSES, Statement, has_last_clauses
+from nilometer.sql.plan.changes_plan import (
     Block,
     ChangesPlan,
     LastRows,
@@ -26,12 +30,8 @@ from nilometer.sql.changes_plan import (
     emits_changes,
     is_static,
 )
-from nilometer.sql.compile import compile_statement
-from nilometer.sql.dialect import Emit
-from nilometer.sql.modes import unwrap
-from nilometer.sql.plan import JoinPlan, Source
-from nilometer.sql.query_text import LAST_CLAUSES, Statement, has_last_clauses
-from nilometer.sql.scalars import place_of
+from nilometer.sql.plan.join_plan import JoinPlan, Source
+from nilometer.sql.rewrite.modes import unwrap
 
 _HIDDEN = "_order_"
 
@@ -148,7 +148,7 @@ class _Finisher:
         return self._ordered(rest, plan)
 
     def _ordered(self, rest: exp.Expr, plan: Plan) -> Question:
-        from nilometer.sql.windowed.order_rows import count_of, own_column  # noqa: PLC0415
+        from nilometer.sql.bind.windowed.order_rows import count_of, own_column  # noqa: PLC0415
 
         sql, order = self.statement.sql, self.tree.args.get("order")
         terms = order.expressions if order is not None else []

@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.sql.changes_plan import Block, ChangesPlan, LastRows, Node, Plan, UnionPlan
-from nilometer.sql.ddl.rows import is_evaluated_here
-from nilometer.sql.plan import JoinPlan, Source
-from nilometer.sql.scalars import (
+from nilometer.sql.bind.table_rows import is_evaluated_here
+from nilometer.sql.expressions.scalars import (
     ColumnRef,
     Ref,
     ResolvedColumn,
     Scalar,
     column,
-    conjuncts,
     rebuild,
     show,
     spell_own,
 )
+from nilometer.sql.parse.places import conjuncts
+from nilometer.sql.plan.changes_plan import Block, ChangesPlan, LastRows, Node, Plan, UnionPlan
+from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 _COMPARISONS = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 _DICE = (

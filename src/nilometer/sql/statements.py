@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nilometer.errors import NilometerError, Place, SqlSyntaxError
-from nilometer.sql.misplaced_hints import refuse_misplaced_hints
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.query_text import (
+from nilometer.sql.parse.misplaced_hints import refuse_misplaced_hints
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.query_text import (
     MOST_CHARACTERS,
     ExplainFormat,
     Statement,
@@ -20,7 +21,6 @@ from nilometer.sql.query_text import (
     split_at_semicolons,
     tokenize,
 )
-from nilometer.sql.scalars import place_of
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token

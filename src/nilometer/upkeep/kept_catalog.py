@@ -11,7 +11,7 @@ from pathlib import Path
 from nilometer.errors import InputError, NilometerError
 from nilometer.log.dead_letters import dead_letter_log
 from nilometer.sensors.catalog.stored_queries import HOSTED
-from nilometer.sql.query_text import names_read
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 from nilometer.upkeep.places import CATALOG_FILE, file_name
 

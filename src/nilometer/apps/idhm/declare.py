@@ -12,7 +12,7 @@ from typing import Final
 from nilometer.apps.idhm.at_work import RECOMMENDATIONS, TOPIC
 from nilometer.apps.idhm.decision import SUSPICION, Limits
 from nilometer.apps.idhm.site import BELT
-from nilometer.sql.query_text import split_at_semicolons, tokenize
+from nilometer.sql.parse.query_text import split_at_semicolons, tokenize
 
 DETECTORS: Final[Mapping[str, str]] = {"1": "NaI", "2": "NaI", "3": "LaBr3"}
 """Their kinds by their names; the last one publishes over MQTT where there is a broker."""

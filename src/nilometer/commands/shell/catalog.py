@@ -14,7 +14,7 @@ from nilometer.commands.show_sensors import stream_line
 from nilometer.commands.tables import counted
 from nilometer.model.names import count
 from nilometer.model.time import read_instant
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _LISTS: Final = {
     "stream": "SHOW STREAMS",

@@ -15,7 +15,7 @@ from nilometer.commands.shell.catalog import Names
 from nilometer.commands.shell.commands import COMMANDS
 from nilometer.commands.shell.split_input import MARK, split_text
 from nilometer.commands.tables import clean
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _WORD: Final = re.compile(r"[^\W\d]\w*$")
 _NAMED: Final = re.compile(
@@ -48,8 +48,8 @@ WORDS: Final = (
 def function_names() -> tuple[str, ...]:
     """The functions that statements can call, in lower case."""
     from nilometer.mining.registry import MODULES  # noqa: PLC0415  some seconds, once
-    from nilometer.sql.function_kinds import AGGREGATES, WINDOW_FUNCTIONS  # noqa: PLC0415
-    from nilometer.sql.spark_text import safe_functions  # noqa: PLC0415
+    from nilometer.sql.expressions.function_kinds import AGGREGATES, WINDOW_FUNCTIONS  # noqa: PLC0415
+    from nilometer.sql.expressions.spark_text import safe_functions  # noqa: PLC0415
 
     every = {*AGGREGATES, *WINDOW_FUNCTIONS, *safe_functions(), *(one.lower() for one in MODULES)}
     return tuple(sorted(one for one in every if one.isidentifier()))

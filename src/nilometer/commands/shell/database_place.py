@@ -21,7 +21,7 @@ from nilometer.errors import GoesOnError, NilometerError
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.failures import told_in_words
-from nilometer.sql.with_constants import with_constants
+from nilometer.sql.parse.with_constants import with_constants
 
 _NEWEST: Final = 10
 """So many stored rows of a named query are shown before those that come."""

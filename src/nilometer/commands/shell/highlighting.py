@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.commands.shell.split_input import MARK
 from nilometer.errors import SqlSyntaxError
-from nilometer.sql.query_text import tokenize
+from nilometer.sql.parse.query_text import tokenize
 
 STYLES: Final = {
     "keyword": "bold ansiblue",

@@ -28,7 +28,7 @@ from nilometer.commands.statements import OneStatement, split_statements
 from nilometer.commands.tables import safe_text
 from nilometer.errors import GoesOnError, InputError, NilometerError, SqlError
 from nilometer.errors import Place as PlaceInText
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 from nilometer.sql.statements import parameters_of
 
 _DEEPEST: Final = 10

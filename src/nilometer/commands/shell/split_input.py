@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from nilometer.errors import SqlSyntaxError
-from nilometer.sql.query_text import MOST_CHARACTERS, tokenize
+from nilometer.sql.parse.query_text import MOST_CHARACTERS, tokenize
 
 MARK = "\\"
 """With which commands of the shell begin."""

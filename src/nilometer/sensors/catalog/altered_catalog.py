@@ -26,7 +26,7 @@ from nilometer.sensors.catalog.stored_names import (
 from nilometer.sensors.catalog.stored_queries import KNOWN, READER, REPLACES
 from nilometer.sensors.declaration import Declaration
 from nilometer.sql.ddl.nodes import Kind
-from nilometer.sql.query_text import names_read
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 StreamChange = Callable[[Declaration, int], Declaration]

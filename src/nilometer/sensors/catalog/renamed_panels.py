@@ -10,7 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nilometer.model.dashboard import MOST_TEXT, Panel, SourceKind
-from nilometer.sql.scalars import place_of, quote_name
+from nilometer.sql.expressions.scalars import quote_name
+from nilometer.sql.parse.places import place_of
 
 _DIALECT: Final = "spark"
 

@@ -20,8 +20,8 @@ from nilometer.sensors.catalog.stored_names import Named
 from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.types.address import ADDRESS
+from nilometer.sql.bind.table_rows import compute_values, select_rows
 from nilometer.sql.ddl.nodes import Delete, Insert, Kind, Update
-from nilometer.sql.ddl.rows import compute_values, select_rows
 
 
 def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:

@@ -10,7 +10,7 @@ from nilometer.database.query_status import HealthSample, QueryStatus
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.figures import count_text
 from nilometer.server.console.wording import length_words
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _LATELY: Final = 60_000_000
 _MOST_LAG: Final = 30_000_000

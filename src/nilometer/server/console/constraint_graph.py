@@ -10,8 +10,8 @@ from nicegui import ui
 from nilometer.model.time import format_duration
 from nilometer.server.console.drawing import Drawing, Shape, shape, shortened, svg, table
 from nilometer.server.console.graph_layout import Box, frame, lay_out
-from nilometer.sql.picture import QueryPicture
-from nilometer.sql.picture_graph import (
+from nilometer.sql.explain.picture import QueryPicture
+from nilometer.sql.explain.picture_graph import (
     ConstraintGraph,
     PicturedBound,
     PicturedStream,

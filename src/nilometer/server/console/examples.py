@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from nilometer.sensors.declaration import Declaration
 from nilometer.server.console.chart_points import is_number
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 DEMO_STREAM: Final = """\
 CREATE STREAM Weather (station STRING, temperature DOUBLE, wind DOUBLE)

@@ -11,7 +11,7 @@ from typing import Final
 from nilometer.errors import InputError
 from nilometer.server.console.examples import quote
 from nilometer.server.console.highlighted_sql import keywords
-from nilometer.sql.scalars import quote_name
+from nilometer.sql.expressions.scalars import quote_name
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _NUMBERS: Final = ("INT", "BIGINT", "SMALLINT", "TINYINT", "LONG", "SHORT", "BYTE")

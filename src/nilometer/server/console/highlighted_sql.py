@@ -9,8 +9,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import NilometerError
 from nilometer.server.console.drawing import Shape, shape
-from nilometer.sql.dialect import Nilometer
-from nilometer.sql.query_text import tokenize
+from nilometer.sql.parse.dialect import Nilometer
+from nilometer.sql.parse.query_text import tokenize
 
 _PLAIN: Final = (TokenType.VAR, TokenType.IDENTIFIER)
 _OURS: Final = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nicegui import ui
 
 from nilometer.server.console.drawing import Drawing, Shape, shape
-from nilometer.sql.picture import QueryPicture
-from nilometer.sql.picture_join import PlanStep
+from nilometer.sql.explain.picture import QueryPicture
+from nilometer.sql.explain.picture_join import PlanStep
 
 
 def plan_tree(picture: QueryPicture) -> None:

@@ -18,7 +18,7 @@ from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.pager import Pager
 from nilometer.server.console.query_list import QueryRow
 from nilometer.server.console.styles import add_styles
-from nilometer.sql.query_text import names_read
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 

@@ -35,8 +35,8 @@ from nilometer.server.console.query_list import (
 from nilometer.server.console.styles import add_styles
 from nilometer.server.console.wording import instant_words
 from nilometer.server.scopes import Scope
-from nilometer.sql.picture import QueryPicture
-from nilometer.sql.query_text import names_read
+from nilometer.sql.explain.picture import QueryPicture
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 _EVERY: Final = 1.0

@@ -13,7 +13,7 @@ from nilometer.errors import NilometerError
 from nilometer.sensors.manager.status import SensorState, SensorStatus, StreamStatus
 from nilometer.server.console.figures import few_digits
 from nilometer.server.declared import Declared
-from nilometer.sql.query_text import names_read
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 IDLE = "idle"

@@ -9,8 +9,8 @@ from nilometer.errors import NilometerError
 from nilometer.model.dashboard import Source, SourceKind
 from nilometer.server.dashboards.panel_source import RANGE
 from nilometer.server.service import Service
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.query_text import names_read
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 Marks = Mapping[str, int]

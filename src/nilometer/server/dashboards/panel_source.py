@@ -21,7 +21,7 @@ from nilometer.past.question import goes_on
 from nilometer.server.dashboards.time_range import Interval
 from nilometer.server.scopes import Asker
 from nilometer.server.service import Service
-from nilometer.sql.parameters import Parameters
+from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import read_query
 
 _ROWS: Final = "_source"

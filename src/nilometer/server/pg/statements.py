@@ -17,8 +17,8 @@ from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.server.pg.catalog import PgCatalog, is_for_catalog
 from nilometer.server.pg.catalog_tables import SERVER_VERSION
 from nilometer.server.scopes import Asker
-from nilometer.sql.parameters import constant_of
-from nilometer.sql.query_text import split_at_semicolons, tokenize
+from nilometer.sql.parse.parameters import constant_of
+from nilometer.sql.parse.query_text import split_at_semicolons, tokenize
 
 if TYPE_CHECKING:
     from nilometer.server.service import Service

@@ -10,9 +10,10 @@ from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import Argument
-from nilometer.sql.compile_scalar import NotInSubsetError, Subset
-from nilometer.sql.instants import is_instant, read_instant
-from nilometer.sql.scalars import Ref, place_of
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.scalars import Ref
+from nilometer.sql.parse.instants import is_instant, read_instant
+from nilometer.sql.parse.places import place_of
 
 _UTC: Final = "UTC"
 _HINT: Final = (

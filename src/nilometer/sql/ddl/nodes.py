@@ -13,7 +13,7 @@ from sqlglot import exp
 from nilometer.errors import Place, SqlError
 from nilometer.kernels.read_times import time_field
 from nilometer.model.time_forms import TimeForm
-from nilometer.sql.query_text import Statement
+from nilometer.sql.parse.query_text import Statement
 
 
 @dataclass(frozen=True)

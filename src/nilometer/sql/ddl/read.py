@@ -20,8 +20,8 @@ from nilometer.sql.ddl.read_short import (
     read_stop,
 )
 from nilometer.sql.ddl.statement_reader import StatementReader
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.query_text import parser_errors
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.query_text import parser_errors
 
 _READERS: Final[Mapping[str, Callable[[StatementReader], DatabaseStatement]]] = {
     "CREATE": read_create,

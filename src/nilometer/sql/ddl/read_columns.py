@@ -12,9 +12,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from nilometer.errors import AmbiguousNameError, InputError, Place, SqlError, SqlTypeError
 from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenTimes
-from nilometer.sql.cast_types import read_type
 from nilometer.sql.ddl.nodes import ColumnDef
 from nilometer.sql.ddl.statement_reader import StatementReader
+from nilometer.sql.parse.cast_types import read_type
 
 RESERVED: Final = ("_time", "_diff", "_sensor")
 """Names of columns that rows have without being told."""

@@ -22,7 +22,7 @@ from nilometer.sql.ddl.read_delivery import read_delivery
 from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.read_stream import read_stream
 from nilometer.sql.ddl.statement_reader import StatementReader
-from nilometer.sql.query_text import Statement, read_query_tokens
+from nilometer.sql.parse.query_text import Statement, read_query_tokens
 
 Created = (
     CreateStream

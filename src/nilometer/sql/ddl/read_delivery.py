@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 from nilometer.sql.ddl.nodes import CreateDelivery, DeliverTo
 from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.statement_reader import StatementReader
-from nilometer.sql.placed_parser import token_place
+from nilometer.sql.parse.placed_parser import token_place
 
 _HINT: Final = "write CREATE DELIVERY d FROM q TO webhook WITH (url = 'https://…', secret = '…')"
 

@@ -9,10 +9,10 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlError, SqlSyntaxError
-from nilometer.sql.dialect import Nilometer, NilometerParser
-from nilometer.sql.parameters import Parameters
-from nilometer.sql.placed_parser import token_place
-from nilometer.sql.query_text import require_whole
+from nilometer.sql.parse.dialect import Nilometer, NilometerParser
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.placed_parser import token_place
+from nilometer.sql.parse.query_text import require_whole
 
 _SHOWN: Final = 40
 

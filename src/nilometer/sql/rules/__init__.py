@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.rules.bound_times import bound_times
 from nilometer.sql.rules.check_algorithm import check_algorithm
 from nilometer.sql.rules.check_functions import check_functions

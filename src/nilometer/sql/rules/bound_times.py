@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from nilometer.errors import Place
 from nilometer.model.windows import Window
-from nilometer.sql.plan import JoinPlan
-from nilometer.sql.time_bounds import time_window
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.time_bounds import time_window
 
 
 def bound_times(plan: JoinPlan) -> JoinPlan:

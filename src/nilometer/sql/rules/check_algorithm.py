@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nilometer.errors import InputError
-from nilometer.sql.hints import at_hint
-from nilometer.sql.physical import build_join
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.physical.join_places import build_join
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.rewrite.hints import at_hint
 
 
 def check_algorithm(plan: JoinPlan) -> JoinPlan:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nilometer.sql.function_calls import check_calls
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan.function_calls import check_calls
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def check_functions(plan: JoinPlan) -> JoinPlan:

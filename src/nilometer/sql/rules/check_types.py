@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nilometer.sql.plan import JoinPlan
-from nilometer.sql.types import Types
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.types import Types
 
 
 def check_types(plan: JoinPlan) -> JoinPlan:

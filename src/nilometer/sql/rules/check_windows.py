@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from nilometer.errors import ContradictionError, Place, WindowError
 from nilometer.model.windows import Bound
-from nilometer.sql.plan import JoinPlan
-from nilometer.sql.window_hints import window_error
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.window_hints import window_error
 
 
 def check_windows(plan: JoinPlan) -> JoinPlan:

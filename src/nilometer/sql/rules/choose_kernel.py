@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nilometer.kernels.chunk import Kernel
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def choose_kernel(plan: JoinPlan) -> JoinPlan:

@@ -9,8 +9,8 @@ from nilometer.kernels.chunk import Kernel
 from nilometer.model import join_order
 from nilometer.model.join_order import Links, Scan, StreamLoad
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, assume_load
-from nilometer.sql.plan import ChosenAlgorithm, JoinKey, JoinPlan, Source
-from nilometer.sql.scalars import ColumnRef
+from nilometer.sql.expressions.scalars import ColumnRef
+from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinKey, JoinPlan, Source
 
 BUCKETS: Final = (10,)
 """Of the hash tables of Golab's joins, where the user says nothing."""

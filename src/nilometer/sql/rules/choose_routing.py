@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nilometer.kernels.routing import route_by_keys, route_with_rows, route_without_key
-from nilometer.sql.physical import flat_columns, layouts, rows_windows
-from nilometer.sql.plan import JoinPlan
+from nilometer.sql.physical.join_places import flat_columns, layouts, rows_windows
+from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def choose_routing(plan: JoinPlan) -> JoinPlan:

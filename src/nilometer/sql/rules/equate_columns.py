@@ -16,9 +16,16 @@ from sqlglot import exp
 
 from nilometer.errors import PredicateError, SqlTypeError
 from nilometer.kernels.expression_types import common_type, is_integer, type_name
-from nilometer.sql.plan import EqualValues, JoinKey, JoinPlan
-from nilometer.sql.scalars import ComputedRef, Ref, ResolvedColumn, Scalar, spell_own, tree_of
-from nilometer.sql.types import Types, names_of_types
+from nilometer.sql.expressions.scalars import (
+    ComputedRef,
+    Ref,
+    ResolvedColumn,
+    Scalar,
+    spell_own,
+    tree_of,
+)
+from nilometer.sql.plan.join_plan import EqualValues, JoinKey, JoinPlan
+from nilometer.sql.plan.types import Types, names_of_types
 
 _EXACT_IN_DOUBLE = (pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.float64())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nilometer.sql.compile_scalar import NotInSubsetError
-from nilometer.sql.plan import JoinPlan
-from nilometer.sql.types import Types
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.types import Types
 
 
 def place_residuals(plan: JoinPlan) -> JoinPlan:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from nilometer.sql.carried_columns import leaves_as, partition_ref, selected_above
-from nilometer.sql.plan import RESULT_TIME, Carried, JoinPlan, Source
-from nilometer.sql.scalars import ColumnRef, Ref
-from nilometer.sql.types import TIMESTAMP, Types
+from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Ref
+from nilometer.sql.plan.carried_columns import leaves_as, partition_ref, selected_above
+from nilometer.sql.plan.join_plan import Carried, JoinPlan, Source
+from nilometer.sql.plan.types import TIMESTAMP, Types
 
 
 def prune_columns(plan: JoinPlan) -> JoinPlan:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nilometer.sql.plan import JoinPlan, Source
-from nilometer.sql.scalars import Scalar
+from nilometer.sql.expressions.scalars import Scalar
+from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 
 def push_selections(plan: JoinPlan) -> JoinPlan:

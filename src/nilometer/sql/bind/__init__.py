@@ -1,0 +1,1 @@
+"""Trees to plans: every name resolved against the catalog."""

@@ -1,0 +1,411 @@
+"""The entries of FROM: streams, tables, subqueries, and queries named by WITH."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
+from nilometer.mining.registry import Kind
+from nilometer.model.names import nearest
+from nilometer.model.time_windows import WINDOW_COLUMNS, InstantWindows
+from nilometer.sql.bind.derived_entries import appended_entry, derived_entry, windowed_entry
+from nilometer.sql.bind.expand_entries import expand_entry
+from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.from_entry import Deriver, Entry
+from nilometer.sql.bind.inline_rows import values_relation
+from nilometer.sql.bind.refuse_entry import refuse_entry, refuse_extras
+from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.static_entries import names_bare_time, needs_readings
+from nilometer.sql.catalog import Catalog, Relation
+from nilometer.sql.expressions.scalars import ColumnRef, column
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.dialect import StreamWindow
+from nilometer.sql.parse.find_names import find, find_name
+from nilometer.sql.parse.match_parser import MatchCall
+from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.plan.bound_query import BoundQuery
+from nilometer.sql.plan.join_plan import RowsClause, Source
+from nilometer.sql.rewrite.put_expansions import ExpandCall
+
+MOST_STREAMS: Final = 16
+_ALIAS: Final = re.compile(r"[A-Za-z]\d*")
+_VALUES: Final = "values"
+_NOTHING: Final = BoundQuery((), (), (), (), None)
+
+
+@dataclass(frozen=True)
+class FromBinder:
+    """Binds the entries of one FROM; subqueries are bound by `query`."""
+
+    sql: str
+    catalog: Catalog
+    prefix: str | None
+    named: Mapping[str, exp.CTE]
+    query: Callable[[exp.Expr, str | None, Mapping[str, exp.CTE]], BoundQuery]
+    deriver: Deriver | None = None
+    """Where the answer changes: makes nodes of subqueries that cannot be dissolved."""
+
+    def entries(self, tree: exp.Select) -> Iterator[Entry]:
+        """The entries in order."""
+        trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
+        self._require_few(len(trees), trees[-1])
+        taken: set[str] = set()
+        spelled = list(self._spelled_out(trees))
+        static = self._static(tree, spelled)
+        bound: list[Entry] = []
+        for entry in spelled:
+            if isinstance(entry.this, ExpandCall):
+                bound = expand_entry(entry, entry.this, bound, self.catalog, self.sql)
+            else:
+                bound.append(self._entry(entry, len(trees) == 1, id(entry) in static))
+        for one in bound:
+            if one.unit.name.lower() in taken:
+                raise AmbiguousNameError(
+                    f"two entries of FROM are named {one.unit.name}",
+                    place=one.place,
+                    hint=f"give one of them an alias: {one.unit.origin or '(SELECT …)'} AS other",
+                )
+            taken.add(one.unit.name.lower())
+        self._require_few(sum(len(one.bound.sources) for one in bound), trees[-1])
+        self._refuse_rows_inside(bound)
+        self._name_common(tree, bound)
+        self._refuse_windows_of_lasting(bound)
+        return iter(bound)
+
+    def _name_common(self, tree: exp.Select, entries: list[Entry]) -> None:
+        """Write down what NATURAL JOIN is USING: the columns that both sides have."""
+        for number, join in enumerate(tree.args.get("joins") or (), start=1):
+            if str(join.args.get("method") or "").upper() != "NATURAL":
+                continue
+            seen = {name.lower() for one in entries[:number] for name in one.unit.columns}
+            own = entries[number].unit.columns
+            common = [name for name in own if name.lower() in seen]
+            if not common:
+                raise SqlError(
+                    "the sides of a NATURAL JOIN have no column in common",
+                    place=place_of(join, self.sql),
+                    hint="write JOIN … ON, or CROSS JOIN",
+                )
+            join.set("using", [exp.to_identifier(name) for name in common])
+
+    def _refuse_windows_of_lasting(self, entries: list[Entry]) -> None:
+        """A row that says itself until when it counts needs nobody else to say it."""
+        for entry in entries:
+            lasting = [one for one in entry.bound.sources if one.until is not None]
+            if entry.window is not None and lasting:
+                until = lasting[0].until
+                raise SqlError(
+                    f"{entry.unit.name} cannot have a window",
+                    place=place_of(entry.window, self.sql),
+                    detail=f"its rows count from {lasting[0].relation.time_column} to "
+                    f"{until.column if until is not None else ''}",
+                    hint="leave the window out",
+                )
+
+    def _static(self, tree: exp.Select, entries: list[exp.Expr]) -> set[int]:
+        """The entries (by id) that are sensor tables of which only static columns are needed."""
+        static: set[int] = set()
+        streams = 0
+        for entry in entries:
+            relation = self._known(entry)
+            streams += relation is None or not relation.is_table
+            if relation is not None and relation.sensors is not None:
+                assert isinstance(entry, exp.Table)
+                if not needs_readings(tree, entry, relation):
+                    static.add(id(entry))
+        if len(static) == streams and names_bare_time(tree):
+            return set()
+        return static
+
+    def _known(self, entry: exp.Expr) -> Relation | None:
+        """The relation of the catalog that an entry names, if it names one."""
+        if not isinstance(entry, exp.Table) or entry.name.lower() in self.named:
+            return None
+        if not isinstance(entry.this, exp.Identifier):
+            return None
+        return find(entry.this, list(self.catalog.relations.values()))
+
+    def _require_few(self, streams: int, last: exp.Expr) -> None:
+        if streams > MOST_STREAMS:
+            raise SqlError(
+                f"a query joins at most {MOST_STREAMS} streams, got {streams}",
+                place=place_of(last, self.sql),
+                hint="subqueries count with all their streams",
+            )
+
+    def sources(self, entry: Entry, scope: Scope) -> Iterator[Source]:
+        """The streams and tables of an entry, with the ROWS window behind it."""
+        if entry.window is None or not entry.has_rows:
+            yield from entry.bound.sources
+            return
+        window, place = entry.window, place_of(entry.window, self.sql)
+        source = entry.bound.sources[0]
+        if len(entry.bound.sources) > 1 or source.rows is not None:
+            raise NotYetError(
+                "results under a ROWS window over a join cannot be appended yet",
+                place=place,
+                hint="write EMIT CHANGES, or put the window behind the streams inside the subquery",
+            )
+        if source.is_table:
+            raise SqlError(
+                f"the static table {entry.unit.name} cannot have a window",
+                place=place,
+                hint="static tables hold for ever",
+            )
+        if window.args["rows"] < 1:
+            raise SqlError(
+                "a ROWS window holds at least one row", place=place, hint="write [ROWS 1]"
+            )
+        binder = ExpressionBinder(replace(scope, units=(entry.unit,)), "PARTITION BY")
+        partition = tuple(binder.bind(c) for c in window.args.get("expressions") or ())
+        rows = RowsClause(window.args["rows"], place, partition)
+        yield replace(source, rows=rows, below=entry.bound.conditions)
+
+    def _spelled_out(self, trees: list[exp.Expr]) -> Iterator[exp.Expr]:
+        """The entries, each with its table: STEAM writes FROM SensorTables A, B, C."""
+        before: exp.Table | None = None
+        for entry in trees:
+            spelled = entry
+            if before is not None and isinstance(entry, exp.Table):
+                spelled = _aliased(before, entry) if self._is_alias(entry, before) else entry
+            before = spelled if isinstance(spelled, exp.Table) else None
+            yield spelled
+
+    def _is_alias(self, entry: exp.Table, before: exp.Table) -> bool:
+        """Whether an entry is a further alias of the table before it: a letter, with a number."""
+        if not before.alias or entry.alias or entry.args.get("db") or not _is_listed(entry):
+            return False
+        if not isinstance(entry.this, exp.Identifier) or not _ALIAS.fullmatch(entry.name):
+            return False
+        known = [*self.catalog.relations, *self.named]
+        return find_name(entry.this, known) is None and nearest(entry.name, known) is None
+
+    def _refuse_rows_inside(self, entries: list[Entry]) -> None:
+        """A joined subquery's ROWS windows hold what they held at its own time: not yet."""
+        if self.deriver is not None or sum(bool(entry.unit.times) for entry in entries) < 2:
+            return
+        for entry in entries:
+            for source in entry.bound.sources:
+                if source.rows is not None:
+                    raise NotYetError(
+                        "results of a subquery with a ROWS window inside cannot be joined and "
+                        "appended yet",
+                        place=source.rows.place,
+                        hint="write EMIT CHANGES, or put it behind the subquery: … AS S [ROWS 5]",
+                    )
+
+    def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
+        if isinstance(entry.this, TableCall):
+            return self._with_names(self._function(entry, entry.this, alone), entry)
+        if isinstance(entry.this, OverCall):
+            return self._with_names(self._over(entry, entry.this, alone), entry)
+        if isinstance(entry.this, TopCall | TableOverCall):
+            return self._with_names(self._ordered(entry, entry.this, alone), entry)
+        if isinstance(entry.this, MatchCall):
+            return self._with_names(self._matches(entry, entry.this, alone), entry)
+        if isinstance(entry.this, WindowCall):
+            return self._with_names(self._in_windows(entry, entry.this, alone), entry)
+        if isinstance(entry, exp.Values):
+            refuse_extras(entry, self.sql)
+            relation = values_relation(entry, self.sql, self.catalog)
+            name = entry.alias or _VALUES
+            return self._with_names(self._rows_of(relation, entry, name, None, alone), entry)
+        refuse_entry(entry, self.sql)
+        if isinstance(entry, exp.Subquery):
+            bound = self._subquery(entry, entry.this, None, alone, self.named)
+            return self._with_names(bound, entry)
+        assert isinstance(entry, exp.Table)
+        name = entry.name.lower()
+        if name not in self.named:
+            return self._with_names(self._relation(entry, alone, static), entry)
+        query = self.named[name]
+        others = {other: q for other, q in self.named.items() if other != name}
+        bound = self._subquery(entry, query.this, entry.name, alone, others)
+        return self._with_names(bound, query, entry)
+
+    def _function(self, entry: exp.Expr, call: TableCall, alone: bool) -> Entry:
+        refuse_extras(entry, self.sql)
+        assert self.deriver is not None
+        name = entry.alias or call.function.lower()
+        unit = Unit(name, {}, (), {}, call.function)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
+        if node.kind is Kind.ANSWERS:
+            return derived_entry(found, full, node, self.sql)
+        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _over(self, entry: exp.Expr, call: OverCall, alone: bool) -> Entry:
+        assert self.deriver is not None
+        unit = Unit(entry.alias, {}, (), {}, entry.alias)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        node = self.deriver.derive_over(call, self.named)
+        full = self._full_name(entry.alias, alone)
+        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
+        assert self.deriver is not None
+        unit = Unit(entry.alias, {}, (), {}, entry.alias)
+        found = Entry(unit, _NOTHING, None, place_of(entry, self.sql))
+        if isinstance(call, TopCall):
+            node = self.deriver.derive_top(call, self.named)
+        else:
+            node = self.deriver.derive_table_over(call, self.named)
+        return derived_entry(found, self._full_name(entry.alias, alone), node, self.sql)
+
+    def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> Entry:
+        refuse_extras(entry, self.sql)
+        assert self.deriver is not None
+        given = call.args["input"].alias_or_name
+        name = entry.alias or given or "matches"
+        unit = Unit(name, {}, (), {}, f"{given} MATCH_RECOGNIZE ".lstrip())
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        node = self.deriver.derive_match(call, self.named)
+        full = self._full_name(name, alone)
+        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
+        refuse_extras(entry, self.sql)
+        assert self.deriver is not None
+        name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
+        unit = Unit(name, {}, (), {}, call.function)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        clause, node = self.deriver.derive_windows(call, self.named)
+        bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
+        if isinstance(call.windows, InstantWindows):
+            shown = {c: t for c, t in bound.unit.columns.items() if c not in WINDOW_COLUMNS}
+            bound = replace(bound, unit=replace(bound.unit, columns=shown))
+        (source,) = bound.bound.sources
+        sources = (replace(source, in_windows=clause),)
+        return replace(bound, bound=replace(bound.bound, sources=sources))
+
+    def _with_names(self, bound: Entry, *named: exp.Expr) -> Entry:
+        """The entry, its columns under the names that aliases give them."""
+        columns = bound.unit.columns
+        for one in named:
+            columns = _renamed(one, columns, self.sql)
+        hidden = frozenset(named[0].meta.get(HIDDEN, ()))
+        return replace(bound, unit=replace(bound.unit, columns=columns, hidden=hidden))
+
+    def _subquery(
+        self,
+        entry: exp.Expr,
+        query: exp.Expr,
+        origin: str | None,
+        alone: bool,
+        named: Mapping[str, exp.CTE],
+    ) -> Entry:
+        name, place = entry.alias_or_name, place_of(entry, self.sql)
+        window, full = _stream_window(entry), self._full_name(name, alone)
+        if self.deriver is not None:
+            found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
+            if window is not None and query.find(TableCall, OverCall, MatchCall) is not None:
+                node = self.deriver.derive_appended(query, named, name)
+                return appended_entry(found, full, node, self.deriver.appends, self.sql)
+            if not self.deriver.is_plain(query):
+                return derived_entry(found, full, self.deriver.derive(query, named), self.sql)
+        bound = self.query(query, full, named)
+        columns: dict[str, exp.Expr] = {}
+        for item in bound.items:
+            if item.name in columns:
+                raise AmbiguousNameError(
+                    f"the subquery {name} has two columns named {item.name}",
+                    place=item.value.place,
+                    hint="rename one: … AS other",
+                )
+            columns[item.name] = item.value.tree
+        times = tuple(source.time for source in bound.sources if not source.is_table)
+        relations = {source.name: source.relation for source in bound.sources}
+        is_derived = any(source.node is not None for source in bound.sources)
+        unit = Unit(name, columns, times, relations, origin, is_derived)
+        found = Entry(unit, bound, window, place)
+        if self.deriver is None or window is None:
+            return found
+        return windowed_entry(found, None if alone else full, self.deriver, self.sql)
+
+    def _relation(self, entry: exp.Table, alone: bool, static: bool) -> Entry:
+        relation = find(entry.this, list(self.catalog.relations.values()))
+        if relation is None:
+            known = [*self.catalog.relations, *self.catalog.queries]
+            raise UnknownNameError(
+                f"there is no stream or table {entry.name}",
+                place=place_of(entry.this, self.sql),
+                detail=f"there are {', '.join(known) or 'none yet'}",
+                hint=nearest(entry.name, known),
+            )
+        origin = relation.name
+        if static:
+            relation = relation.sensor_rows
+        return self._rows_of(relation, entry, entry.alias_or_name, origin, alone)
+
+    def _rows_of(
+        self, relation: Relation, entry: exp.Expr, name: str, origin: str | None, alone: bool
+    ) -> Entry:
+        place, full = place_of(entry, self.sql), self._full_name(name, alone)
+        columns = {c: column(ColumnRef(full, c)) for c in relation.shown_columns}
+        times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
+        source = Source(full, relation, place, until=self._until(full, relation))
+        bound = BoundQuery((source,), (), (), (), None)
+        unit = Unit(name, columns, times, {full: relation}, origin)
+        return Entry(unit, bound, _stream_window(entry), place)
+
+    def _until(self, name: str, relation: Relation) -> ColumnRef | None:
+        """The column until which rows count, where they come and go; appended rows only come."""
+        if relation.end is None or self.deriver is None or self.deriver.appends:
+            return None
+        first, *fields = relation.end
+        return ColumnRef(name, first, tuple(fields))
+
+    def _full_name(self, name: str, alone: bool) -> str:
+        if self.prefix is None:
+            return name
+        return self.prefix if alone else f"{self.prefix}.{name}"
+
+
+def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapping[str, exp.Expr]:
+    """The columns under the names that an alias gives them: AS S (a, b)."""
+    alias = entry.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    if alias is None or not names:
+        return columns
+    if len(names) != len(columns):
+        raise SqlError(
+            f"{entry.alias} names {len(names)} columns, but has {len(columns)}",
+            place=place_of(alias, sql),
+            detail=f"it has {', '.join(columns)}",
+            hint="name all of them, or none",
+        )
+    renamed = dict(zip((name.name for name in names), columns.values(), strict=True))
+    if len(renamed) != len(columns):
+        raise AmbiguousNameError(
+            f"{entry.alias} names two columns alike", place=place_of(alias, sql)
+        )
+    return renamed
+
+
+def _aliased(table: exp.Table, alias: exp.Table) -> exp.Table:
+    """The same table under another name."""
+    copied = table.copy()
+    own = alias.args.get("alias")
+    name = exp.TableAlias(this=alias.this.copy())
+    if own is not None and own.args.get("stream_window") is not None:
+        name.set("stream_window", own.args["stream_window"])
+    copied.set("alias", name)
+    return copied
+
+
+def _is_listed(entry: exp.Table) -> bool:
+    """Whether an entry stands in a list with commas: not behind JOIN … ON."""
+    join = entry.parent
+    return isinstance(join, exp.Join) and not join.args.get("on") and not join.args.get("using")
+
+
+def _stream_window(entry: exp.Expr) -> StreamWindow | None:
+    alias = entry.args.get("alias")
+    return None if alias is None else alias.args.get("stream_window")

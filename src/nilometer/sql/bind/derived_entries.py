@@ -1,0 +1,170 @@
+"""Subqueries in FROM that nodes hold: their answers change, or a window stands behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nilometer.errors import AmbiguousNameError, SqlError, SqlWindowError, UnknownNameError
+from nilometer.model.names import nearest
+from nilometer.model.windows import RangeWindow
+from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.from_entry import Deriver, Entry
+from nilometer.sql.bind.scope import Scope
+from nilometer.sql.expressions.scalars import ColumnRef, column
+from nilometer.sql.parse.dialect import StreamWindow
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.plan.bound_query import BoundQuery
+from nilometer.sql.plan.changes_plan import Lasting, LastResults, Lifetime, Node
+from nilometer.sql.plan.derived import columns_of_source, derived_source
+from nilometer.sql.plan.join_plan import Item, Source
+
+
+def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
+    """A subquery whose answer changes: what a node holds at each instant."""
+    if entry.window is not None:
+        raise _no_window(entry.unit.name, entry.window, sql)
+    seen: set[str] = set()
+    for one in node.columns:
+        if one.name in seen:
+            raise AmbiguousNameError(
+                f"the subquery {entry.unit.name} has two columns named {one.name}",
+                place=entry.place,
+                hint="rename one: … AS other",
+            )
+        seen.add(one.name)
+    source = derived_source(name, node, entry.place)
+    unit = replace(
+        entry.unit,
+        columns=columns_of_source(source),
+        relations={source.name: source.relation},
+        is_derived=True,
+    )
+    return replace(entry, unit=unit, bound=_held(source))
+
+
+def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str) -> Entry:
+    """What a table function, or a query over one, appends; a window says how long it stays.
+
+    The node's last column is the time of its rows.
+    """
+    names = {one.name: column(ColumnRef(name, one.name)) for one in node.columns[:-1]}
+    found = replace(entry, unit=replace(entry.unit, columns=names))
+    window = entry.window
+    if appends and (window is None or not entry.has_rows):
+        return replace(_timed(found, name, node), window=None)
+    if window is None:
+        raise SqlWindowError(
+            f"{entry.unit.name} has no window: its rows would stay for ever",
+            place=entry.place,
+            detail="where an answer changes, every stream says how long its rows count",
+            hint=f"write {entry.unit.origin}(…) AS {entry.unit.name} [RANGE 10 SECONDS]",
+        )
+    if appends:
+        raise SqlError(
+            "results under a ROWS window over a table function cannot be appended",
+            place=place_of(window, sql),
+            hint="write EMIT CHANGES",
+        )
+    if not entry.has_rows:
+        lasting = Lasting((node,), require_length(window, sql), node.columns)
+        return _timed(found, name, lasting)
+    return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
+
+
+def require_length(window: StreamWindow, sql: str) -> int:
+    """The length of a RANGE window; an error if it is less than nothing."""
+    length = int(window.args["length"])
+    if length < 0:
+        raise SqlWindowError(
+            "a window cannot have a negative length",
+            place=place_of(window, sql),
+            hint="write [RANGE 5 SECONDS]",
+        )
+    return length
+
+
+def _last_of(node: Node, window: StreamWindow, sql: str) -> LastResults:
+    """The last results of a node, of each partition."""
+    count = _require_rows(window, sql)
+    names = [one.name.lower() for one in node.columns[:-1]]
+    partition = []
+    for tree in window.args.get("expressions") or ():
+        if tree.name.lower() not in names:
+            raise UnknownNameError(
+                f"there is no column {tree.name}",
+                place=place_of(tree, sql),
+                hint=nearest(tree.name, names),
+            )
+        partition.append(names.index(tree.name.lower()))
+    return LastResults((node,), count, tuple(partition), node.columns)
+
+
+def _require_rows(window: StreamWindow, sql: str) -> int:
+    count = int(window.args["rows"])
+    if count < 1:
+        place = place_of(window, sql)
+        raise SqlError("a ROWS window holds at least one row", place=place, hint="write [ROWS 1]")
+    return count
+
+
+def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
+    """A subquery with a RANGE window: each result stays for so long after its own time.
+
+    It keeps a name of its own if it is joined with others.
+    """
+    assert entry.window is not None
+    bound, unit = entry.bound, entry.unit
+    if any(source.node is not None for source in bound.sources):
+        raise _no_window(unit.name, entry.window, sql)
+    length = entry.window.args.get("length")
+    timed = [source for source in bound.sources if not source.is_table]
+    has_rows = any(source.rows is not None for source in timed)
+    if entry.has_rows and (len(bound.sources) > 1 or has_rows) and timed:
+        return _last_results(entry, name, deriver, sql)
+    if length is None or length < 0 or not timed:
+        return entry
+    if len(timed) == 1 and not has_rows:
+        windows = tuple(w for w in bound.windows if not isinstance(w, RangeWindow))
+        return replace(entry, bound=replace(bound, windows=windows, lifetimes=()))
+    if name is None and not has_rows:
+        lifetimes = (Lifetime(tuple(source.name for source in timed), length),)
+        return replace(entry, bound=replace(bound, lifetimes=lifetimes))
+    return _timed(entry, name, deriver.derive_unit(bound, length))
+
+
+def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
+    """A subquery with a ROWS window: a result stays until so many later ones have come."""
+    assert entry.window is not None
+    bound, count = entry.bound, _require_rows(entry.window, sql)
+    binder = ExpressionBinder(Scope(sql, (entry.unit,)), "PARTITION BY")
+    by = [binder.bind(c) for c in entry.window.args.get("expressions") or ()]
+    items = (*bound.items, *(Item(str(value), value) for value in by))
+    results = deriver.derive_unit(replace(bound, items=items), None)
+    partition = tuple(range(len(bound.items), len(items)))
+    node = LastResults((results,), count, partition, results.columns)
+    return replace(_timed(entry, name, node), window=None)
+
+
+def _timed(entry: Entry, name: str | None, node: Node) -> Entry:
+    """The entry whose rows a node holds; the node's last column is their time."""
+    source = derived_source(name or entry.unit.name, node, entry.place, timed=True)
+    unit = replace(
+        entry.unit,
+        columns={own: column(ColumnRef(source.name, own)) for own in entry.unit.columns},
+        times=(source.time,),
+        relations={source.name: source.relation},
+    )
+    return replace(entry, unit=unit, bound=_held(source))
+
+
+def _held(source: Source) -> BoundQuery:
+    return BoundQuery((source,), (), (), (), None)
+
+
+def _no_window(name: str, window: StreamWindow, sql: str) -> SqlError:
+    return SqlError(
+        f"{name} cannot have a window: rows of its answer come and go by themselves",
+        place=place_of(window, sql),
+        detail="a window stands behind a stream, or behind a query that is only appended to",
+        hint="put the windows behind the streams inside the subquery",
+    )

@@ -1,0 +1,82 @@
+"""What cannot stand in FROM, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.mining.registry import MODULES
+from nilometer.model.names import nearest
+from nilometer.sql.parse.placed_parser import written
+from nilometer.sql.parse.places import place_of
+
+_KNOWN: Final = ("this", "expressions", "alias", "db", "catalog", "with_")
+SAMPLE: Final = "sample"
+"""Where the parser keeps TABLESAMPLE."""
+_ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is created"
+
+
+def refuse_entry(entry: exp.Expr, sql: str) -> None:
+    """Refuse an entry that is not a stream, table or named subquery."""
+    if isinstance(entry, exp.Subquery):
+        _refuse_subquery(entry, sql)
+    elif not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
+        raise _no_entry(entry, sql)
+    elif entry.args.get("db") or entry.args.get("catalog"):
+        raise SqlError(
+            "streams and tables have names of one part",
+            place=Place(sql, place_of(entry.parts[0], sql).start, place_of(entry.this, sql).end),
+            detail=f"got {'.'.join(part.name for part in entry.parts)}",
+            hint=f"write {entry.name}",
+        )
+    refuse_extras(entry, sql)
+
+
+def _no_entry(entry: exp.Expr, sql: str) -> SqlError:
+    if isinstance(entry.this, exp.Func):
+        name = written(entry.this).upper()
+        return SqlError(
+            f"there is no table function {name}",
+            place=place_of(entry, sql),
+            detail=f"there are {', '.join(MODULES)}",
+            hint=nearest(name, list(MODULES)),
+        )
+    return SqlError(
+        "FROM lists streams, tables and subqueries",
+        place=place_of(entry, sql),
+        hint="write FROM Camera1 A, Camera2 B",
+    )
+
+
+def _refuse_subquery(entry: exp.Subquery, sql: str) -> None:
+    if not entry.alias:
+        raise SqlError(
+            "a subquery in FROM needs a name",
+            place=place_of(entry, sql),
+            hint="write (SELECT …) AS S",
+        )
+
+
+def refuse_extras(entry: exp.Expr, sql: str) -> None:
+    """Refuse TABLESAMPLE, PIVOT and the like, which Spark has behind tables."""
+    for key, value in entry.args.items():
+        if key in _KNOWN or not value:
+            continue
+        name = {"pivots": "PIVOT", "joins": "a join in brackets"}.get(key, key.upper())
+        extra = value[0] if isinstance(value, list) else value
+        place = place_of(extra if isinstance(extra, exp.Expr) else entry, sql)
+        if key == SAMPLE:
+            raise no_sample(place)
+        raise SqlError(f"{name} is not part of this dialect", place=place, hint=_ELSEWHERE)
+
+
+def no_sample(place: Place) -> SqlError:
+    """The refusal of TABLESAMPLE."""
+    return SqlError(
+        "TABLESAMPLE would choose other rows with every run",
+        place=place,
+        hint="write WHERE crc32(CAST(k AS STRING)) % 100 < 10: the rows of about 10 percent of "
+        "the keys, the same ones every time; [ROWS 100] holds the last rows of a stream",
+    )

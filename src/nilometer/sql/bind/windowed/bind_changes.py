@@ -1,0 +1,406 @@
+"""A query whose answer changes, bound: every part of it as a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.model.time_windows import WINDOW_END, WINDOW_START
+from nilometer.operators.change_specs import SetFunction
+from nilometer.sql.bind.bind_select import items_of
+from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.refuse import refuse_query
+from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.windowed.bind_match import MatchBinder, Ordered
+from nilometer.sql.bind.windowed.bind_over import OverBinder
+from nilometer.sql.bind.windowed.bind_rows import RowsBinder
+from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
+from nilometer.sql.bind.windowed.first_rows import first_rows
+from nilometer.sql.bind.windowed.group_keys import GroupKeys, aliases_of, has_time
+from nilometer.sql.bind.windowed.group_rows import Groups
+from nilometer.sql.bind.windowed.order_rows import check_limits, read_ordering
+from nilometer.sql.bind.windowed.refusals import (
+    refuse_added_names,
+    require_comparable,
+    require_comparable_rows,
+    without_time,
+)
+from nilometer.sql.bind.windowed.set_operators import set_operation
+from nilometer.sql.bind.windowed.window_ends import answer_at_ends
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.expressions.aggregate_calls import aggregates_in
+from nilometer.sql.expressions.growth import PARTS_OF_QUERY, grow
+from nilometer.sql.expressions.scalars import RESULT_TIME, Scalar, column
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.match_parser import MatchCall
+from nilometer.sql.parse.named_queries import named_queries
+from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall, refuse_window
+from nilometer.sql.parse.places import conjuncts, place_of, text_of
+from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.plan.bound_query import BoundQuery
+from nilometer.sql.plan.changes_plan import (
+    RESULT_TIME_NAME,
+    ChangesPlan,
+    Counted,
+    Lifetime,
+    Mined,
+    Node,
+    Paced,
+)
+from nilometer.sql.plan.derived import columns_of_source, derived_source
+from nilometer.sql.plan.join_plan import Item, WindowsClause
+from nilometer.sql.plan.types import Types
+from nilometer.sql.plan.unbounded import require_bounded
+from nilometer.sql.rewrite.modes import FOLDED, Mode, Reasons, unwrap
+
+Named = Mapping[str, exp.CTE]
+ANYWHERE = Place("", 0, 0)
+
+
+def bind_changes(
+    tree: exp.Expr, sql: str, catalog: Catalog, buckets: int, mode: Mode
+) -> ChangesPlan:
+    """The plan of a query whose answer changes."""
+    builder = NodeBuilder(
+        sql, catalog, buckets, appends=not mode.changes and not mode.at_ends, at_ends=mode.at_ends
+    )
+    binder = ChangesBinder(sql, catalog, builder, Reasons(sql, catalog.functions))
+    root = binder.relation(tree, {}, is_outermost=True)
+    require_bounded(root, place_of(tree, sql))
+    if mode.at_ends:
+        root = answer_at_ends(root, place_of(tree, sql))
+    if mode.every is not None:
+        root = Paced((root,), mode.every, root.columns)
+    return ChangesPlan(sql, catalog, root, buckets, appends=not mode.changes)
+
+
+@dataclass(frozen=True)
+class ChangesBinder:
+    """Binds queries, and queries in queries; a query of WITH is bound once."""
+
+    sql: str
+    catalog: Catalog
+    builder: NodeBuilder
+    reasons: Reasons
+    _nodes: dict[int, Node] = field(default_factory=dict)
+
+    def relation(self, tree: exp.Expr, named: Named, is_outermost: bool = False) -> Node:
+        """The node of any query."""
+        tree = unwrap(tree)
+        refuse_query(tree, self.sql)
+        check_limits(tree, self.sql)
+        grow(PARTS_OF_QUERY, place_of(tree, self.sql))
+        named = {**named, **named_queries(tree, self.sql)}
+        match tree:
+            case exp.SetOperation():
+                left = self.relation(tree.this, named, is_outermost)
+                right = self.relation(tree.expression, named)
+                return self._ordered(tree, set_operation(tree, left, right, self.sql))
+            case exp.Subquery():
+                return self._ordered(tree, self.relation(tree.this, named, is_outermost))
+        assert isinstance(tree, exp.Select)
+        return self._select(tree, named, is_outermost)
+
+    def is_plain(self, tree: exp.Expr) -> bool:
+        """Whether a query in FROM can be dissolved into the one that reads it."""
+        return self.reasons.is_plain(tree)
+
+    def has_plain_rows(self, tree: exp.Expr) -> bool:
+        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+        return self.reasons.has_plain_rows(tree)
+
+    def derive(self, tree: exp.Expr, named: Named) -> Node:
+        """The node of a query in FROM that cannot be dissolved."""
+        if id(tree) not in self._nodes:
+            self._nodes[id(tree)] = self._derive(tree, named)
+        return self._nodes[id(tree)]
+
+    def _derive(self, tree: exp.Expr, named: Named) -> Node:
+        node = self.relation(tree, named)
+        every = unwrap(tree).meta.get(FOLDED)
+        return Paced((node,), every, node.columns) if every else node
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows only come, so that none needs a window to leave."""
+        return self.builder.appends
+
+    def derive_call(self, call: TableCall, named: Named) -> Mined:
+        """The node of a table function."""
+        appending = self._appending
+        changing = replace(self, builder=replace(self.builder, appends=False))
+
+        def appended(query: exp.Select) -> Node:
+            return appending.derive_appended(query, named, f"the input of {call.function}")
+
+        def relation(tree: exp.Expr) -> Node:
+            return changing.relation(tree, named)
+
+        from nilometer.sql.bind.windowed.bind_call import CallBinder  # noqa: PLC0415  rarely needed
+
+        return CallBinder(self.sql, appended, relation).bind(call)
+
+    def derive_windows(self, call: WindowCall, named: Named) -> tuple[WindowsClause, Node]:
+        """The windows of a query, and the node of all its columns in them."""
+        given = _named_input(call)
+        refuse_window(given, call.function, self.sql)
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
+        binder = self._appending
+        bound, scope = binder._appended(query, named, f"the input of {call.function}")
+        self._require_time(call.args.get("time"), bound, scope)
+        by = ExpressionBinder(scope, "PARTITION BY")
+        partition = tuple(by.bind(one) for one in call.expressions)
+        clause = WindowsClause(replace(bound, lifetimes=()), call.windows, partition)
+        for item in bound.items:
+            if item.name.lower() in (WINDOW_START, WINDOW_END):
+                raise SqlError(
+                    f"{call.function} gives a column {item.name}, and its input has one",
+                    place=place_of(call.args["input"], self.sql),
+                    hint=f"rename it: {call.function}((SELECT {item.name} AS other, … FROM …), …)",
+                )
+        return clause, self.builder.window_rows(clause, bound.items)
+
+    def derive_over(self, call: OverCall, named: Named) -> Node:
+        """The node of rows and what windows say of them; its last column is their time."""
+        binder = OverBinder(self.sql, call)
+        functions = binder.functions()
+        given = _named_input(call)
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
+        asked = (*hidden, *binder.partition, *binder.arguments)
+        items = [exp.Star(), *(one.copy() for one in asked)]
+        query = exp.Select(expressions=items, from_=exp.From(this=given))
+        appending = self._appending
+        bound, scope = appending._appended(query, named, "what stands below OVER")
+        for order in call.meta.get("orders", ()):
+            self._require_ascending(order, bound, scope)
+        node = appending.derive_unit(bound, None)
+        over = binder.node(node, functions, RESULT_TIME_NAME)
+        for place, one in zip(over.keys, binder.partition, strict=True):
+            place_of_key = place_of(one, self.sql)
+            require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
+        return over
+
+    def derive_top(self, call: TopCall, named: Named) -> Node:
+        """The node of the first rows of each partition; its last column is their number."""
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
+        terms, partition = call.args["order"], call.args["partition"]
+        asked = (*hidden, *partition, *(term.this for term in terms))
+        query = exp.Select(
+            expressions=[exp.Star(), *(one.copy() for one in asked)],
+            from_=exp.From(this=_named_input(call)),
+        )
+        query.meta.update(call.meta)
+        node = self.relation(query, named)
+        return first_rows(node, call, self.sql)
+
+    def derive_table_over(self, call: TableOverCall, named: Named) -> Node:
+        """The node of rows of static tables, and what windows say of them."""
+        from nilometer.sql.bind.windowed.bind_table_over import TableOverBinder  # noqa: PLC0415  rarely needed
+
+        hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
+        given = [exp.Star(), *hidden]
+        binder = TableOverBinder(self.sql, call)
+        binder.windows(0)
+        query = exp.Select(
+            expressions=[*given, *(one.copy() for one in binder.asked)],
+            from_=exp.From(this=_named_input(call)),
+        )
+        query.meta.update(call.meta)
+        node = self.relation(query, named)
+        passed = len(node.columns) - len(binder.asked)
+        return binder.node(node, passed, binder.windows(passed))
+
+    def derive_match(self, call: MatchCall, named: Named) -> Node:
+        """The node of the matches of a pattern; its last column is their time."""
+        appending = self._appending
+
+        def below(query: exp.Select) -> tuple[Node, Ordered]:
+            bound, scope = appending._appended(query, named, "what MATCH_RECOGNIZE looks at")
+            node = appending.derive_unit(bound, None)
+            return node, lambda tree: self._require_time(tree, bound, scope)
+
+        return MatchBinder(self.sql, self.catalog, call).bind(below)
+
+    def _require_ascending(self, window: exp.Expr, bound: BoundQuery, scope: Scope) -> None:
+        order = window.args.get("order")
+        keys = [] if order is None else order.expressions
+        if len(keys) != 1 or keys[0].args.get("desc"):
+            raise SqlError(
+                "the rows of OVER are in the order of time",
+                place=place_of(window, self.sql),
+                detail="so that what is said of a row is known when it has come",
+                hint="write OVER (PARTITION BY k ORDER BY ts)",
+            )
+        self._require_time(keys[0].this, bound, scope)
+
+    def _require_time(self, named: exp.Expr | None, bound: BoundQuery, scope: Scope) -> None:
+        """Refuse windows over anything but the time of the rows."""
+        times = [source.time for source in bound.sources if not source.is_table]
+        if named is None:
+            return
+        found = ExpressionBinder(scope, "DESCRIPTOR").bind(named)
+        if len(times) == 1 and found.columns == (times[0],) and found.tree == column(times[0]):
+            return
+        if found.columns == (RESULT_TIME,):
+            return
+        shown = times[0].column if len(times) == 1 else "_time"
+        raise SqlError(
+            f"{text_of(named, self.sql)} is not the time of these rows",
+            place=place_of(named, self.sql),
+            detail="windows cut the time by which a stream is ordered",
+            hint=f"that is {shown}",
+        )
+
+    @property
+    def _appending(self) -> ChangesBinder:
+        return replace(self, builder=replace(self.builder, appends=True))
+
+    def derive_appended(self, query: exp.Expr, named: Named, what: str) -> Node:
+        """The node of a query that is appended to; its last column is the time of a result."""
+        bound, _ = self._appending._appended(query, named, what)
+        return self._appending.derive_unit(bound, None)
+
+    def _appended(self, query: exp.Expr, named: Named, what: str) -> tuple[BoundQuery, Scope]:
+        """A query that must be appended to, and the names in it."""
+        reason = self.reasons.of_query(query, named)
+        if reason is not None:
+            raise SqlError(
+                f"{what} must be appended to; this one also takes rows back",
+                place=reason.place,
+                detail=f"because of {reason.what}",
+                hint="give it a stream, or a query without aggregates and set operators",
+            )
+        bound, scope = self._query(query, None, named)
+        if all(source.is_table for source in bound.sources):
+            raise SqlError(
+                f"{what} is a stream: static tables have no time",
+                place=place_of(query, self.sql),
+                detail="rows in windows of time come when these end, for that instant"
+                if any(source.in_windows is not None for source in bound.sources)
+                else None,
+            )
+        return bound, scope
+
+    def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
+        """The node of a query that is appended to; its last column is the time of a result."""
+        times = [source.time for source in bound.sources if not source.is_table]
+        time = exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
+        item = Item(
+            RESULT_TIME_NAME, Scalar(time if len(times) > 1 else column(times[0]), ANYWHERE)
+        )
+        streams = tuple(source.name for source in bound.sources if not source.is_table)
+        lifetimes = () if length is None else (Lifetime(streams, length),)
+        lasting = replace(bound, lifetimes=lifetimes)
+        if any(source.node is not None for source in bound.sources):
+            return self.builder.build(lasting, [*bound.items, item])
+        return self.builder.block(lasting, [*bound.items, item])
+
+    def query(self, tree: exp.Expr, prefix: str | None, named: Named) -> BoundQuery:
+        """A query that is dissolved into the one that reads it."""
+        return self._query(tree, prefix, named)[0]
+
+    def _query(self, tree: exp.Expr, prefix: str | None, named: Named) -> tuple[BoundQuery, Scope]:
+        tree = unwrap(tree)
+        refuse_query(tree, self.sql)
+        assert isinstance(tree, exp.Select)
+        named = {**named, **named_queries(tree, self.sql)}
+        rows, scope = self._rows.bind(tree, prefix, named)
+        items = tuple(items_of(tree, ExpressionBinder(scope, "SELECT")))
+        return replace(rows, items=items), scope
+
+    @property
+    def _rows(self) -> RowsBinder:
+        return RowsBinder(self.sql, self.builder, self.query, self)
+
+    def _select(self, tree: exp.Select, named: Named, is_outermost: bool) -> Node:
+        rows, scope = self._rows.bind(tree, None, named)
+        if self._is_grouped(tree):
+            return self._grouped(tree, rows, scope, is_outermost)
+        items = list(items_of(tree, ExpressionBinder(scope, "SELECT")))
+        if is_outermost and self.appends:
+            items = without_time(items, scope)
+        if is_outermost:
+            refuse_added_names(items)
+        binder = ExpressionBinder(scope, "ORDER BY", aliases=aliases_of(items, scope))
+        ordering = read_ordering(tree, items, binder.bind, self.sql)
+        hidden = () if ordering is None else ordering.hidden
+        node = self._distinct(tree, self.builder.build(rows, [*items, *hidden]), hidden)
+        return node if ordering is None else ordering.apply(node, self.sql)
+
+    def _is_grouped(self, tree: exp.Select) -> bool:
+        if tree.args.get("group") is not None or tree.args.get("having") is not None:
+            return True
+        return any(
+            True for item in tree.expressions for _ in aggregates_in(item, self.catalog.functions)
+        )
+
+    def _grouped(
+        self, tree: exp.Select, rows: BoundQuery, scope: Scope, is_outermost: bool
+    ) -> Node:
+        binder = ExpressionBinder(scope, "SELECT", self.catalog.functions)
+        items = list(items_of(tree, binder))
+        if is_outermost:
+            refuse_added_names(items)
+        keys, sets = GroupKeys(self.sql, self.catalog.functions, items, scope).read(tree)
+        types = Types(self.catalog, rows.sources)
+        groups = Groups(self.sql, self.catalog, keys, types, has_time=has_time(rows), sets=sets)
+        in_order = replace(binder, clause="ORDER BY", aliases=aliases_of(items, scope))
+        ordering = read_ordering(tree, items, in_order.bind, self.sql)
+        hidden = () if ordering is None else ordering.hidden
+        values = [Item(i.name, groups.rewrite(i.value)) for i in (*items, *hidden)]
+        having = [groups.rewrite(c) for c in self._having(tree, binder, items)]
+        node = groups.node(lambda below: self.builder.build(rows, below), values, having)
+        distinct = self._distinct(tree, node, hidden)
+        return distinct if ordering is None else ordering.apply(distinct, self.sql)
+
+    def _having(
+        self, tree: exp.Select, binder: ExpressionBinder, items: Sequence[Item]
+    ) -> list[Scalar]:
+        having = tree.args.get("having")
+        if having is None:
+            return []
+        bound = replace(binder, clause="HAVING", aliases=aliases_of(items, binder.scope))
+        return [bound.bind(one) for one in conjuncts(having.this)]
+
+    def _distinct(self, tree: exp.Select, node: Node, hidden: Sequence[Item]) -> Node:
+        distinct = tree.args.get("distinct")
+        if distinct is None:
+            return node
+        place = place_of(distinct, self.sql)
+        if distinct.args.get("on"):
+            raise SqlError("DISTINCT ON is not part of this dialect", place=place)
+        if hidden:
+            raise SqlError(
+                "DISTINCT rows can be ordered by columns of the list only",
+                place=hidden[0].value.place,
+                hint="add it to the list",
+            )
+        require_comparable_rows(node.columns, place, "DISTINCT")
+        return Counted(SetFunction.DISTINCT, (node,), node.columns)
+
+    def _ordered(self, tree: exp.Expr, node: Node) -> Node:
+        """The first rows of a set operation, or of a query in brackets."""
+        source = derived_source("", node, place_of(tree, self.sql))
+        columns = columns_of_source(source)
+        unit = Unit("the query", columns, (), {source.name: source.relation})
+        items = [
+            Item(one.name, Scalar(tree, source.place))
+            for one, tree in zip(node.columns, columns.values(), strict=True)
+        ]
+        binder = ExpressionBinder(Scope(self.sql, (unit,), is_outermost=False), "ORDER BY")
+        ordering = read_ordering(tree, items, binder.bind, self.sql)
+        if ordering is None:
+            return node
+        below = self.builder.compute(source, (), [*items, *ordering.hidden])
+        return ordering.apply(below, self.sql)
+
+
+def _named_input(call: exp.Expr) -> exp.Expr:
+    """The input of a table function, under a name."""
+    given: exp.Expr = call.args["input"].copy()
+    if isinstance(given, exp.Subquery) and not given.alias:
+        given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+    return given

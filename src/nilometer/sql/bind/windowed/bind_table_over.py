@@ -1,0 +1,198 @@
+"""OVER of static tables, bound: the columns that its windows take, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.errors import PredicateError, SqlError, SqlTypeError
+from nilometer.kernels.aggregate_types import aggregate_type
+from nilometer.kernels.expression_types import common_type, type_name
+from nilometer.operators.change_specs import AggregateCall
+from nilometer.operators.table_over import (
+    Nth,
+    OrderTerm,
+    Ranked,
+    Shifted,
+    TableFrame,
+    TableFunction,
+    TableWindow,
+)
+from nilometer.sql.bind.windowed.bind_over import FRAMED
+from nilometer.sql.bind.windowed.refusals import require_comparable
+from nilometer.sql.expressions.aggregate_calls import read_aggregate
+from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
+from nilometer.sql.parse.over_calls import TableOverCall
+from nilometer.sql.parse.places import place_of, text_of
+from nilometer.sql.plan.changes_plan import Column, Node, TableOver
+
+_RANKED: Final = {
+    "rownumber": "ROW_NUMBER",
+    "rank": "RANK",
+    "denserank": "DENSE_RANK",
+    "percentrank": "PERCENT_RANK",
+    "cumedist": "CUME_DIST",
+    "ntile": "NTILE",
+}
+_REALS: Final = ("PERCENT_RANK", "CUME_DIST")
+_NTH: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue)
+_HINT: Final = "write ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING"
+
+
+@dataclass
+class TableOverBinder:
+    """Reads the windows of a call; what they take become columns of the rows below."""
+
+    sql: str
+    call: TableOverCall
+    asked: list[exp.Expr] = field(default_factory=list)
+
+    def windows(self, first: int) -> tuple[TableWindow, ...]:
+        """The windows, of which the columns stand behind so many."""
+        return tuple(self._window(one, first) for one in self.call.expressions)
+
+    def node(self, below: Node, passed: int, windows: tuple[TableWindow, ...]) -> TableOver:
+        """The node, given the rows with all that is asked for behind them."""
+        kinds = [one.kind for one in below.columns]
+        for tree, one in zip(self.asked, below.columns[passed:], strict=True):
+            require_comparable(one.kind, place_of(tree, self.sql), "OVER")
+        for one in below.columns[:passed]:
+            require_comparable(one.kind, place_of(self.call, self.sql), "rows that OVER orders")
+        trees: list[exp.Window] = self.call.expressions
+        results = [
+            Column(tree.meta["name"], self._type(window.function, kinds, tree))
+            for window, tree in zip(windows, trees, strict=True)
+        ]
+        texts = tuple(text_of(one, self.sql) for one in trees)
+        return TableOver((below,), windows, passed, (*below.columns[:passed], *results), texts)
+
+    def _window(self, window: exp.Window, first: int) -> TableWindow:
+        partition = [self._place(one, first) for one in window.args.get("partition_by") or ()]
+        order = window.args.get("order")
+        terms = [] if order is None else [self._term(one, first) for one in order.expressions]
+        function = self._function(window, first)
+        needs_order = isinstance(function, Shifted | Ranked)
+        if needs_order and not terms:
+            raise SqlError(
+                f"{text_of(window.this, self.sql)} needs an ORDER BY",
+                place=place_of(window, self.sql),
+                hint="write OVER (PARTITION BY k ORDER BY v DESC)",
+            )
+        return TableWindow(function, tuple(partition), tuple(terms), self._frame(window))
+
+    def _place(self, tree: exp.Expr, first: int) -> int:
+        if tree not in self.asked:
+            self.asked.append(tree)
+        return first + self.asked.index(tree)
+
+    def _term(self, term: exp.Ordered, first: int) -> OrderTerm:
+        place, descending = self._place(term.this, first), bool(term.args.get("desc"))
+        nulls_first = term.args.get("nulls_first")
+        nulls_last = descending if nulls_first is None else not nulls_first
+        return OrderTerm(place, descending, nulls_last)
+
+    def _function(self, window: exp.Window, first: int) -> TableFunction:
+        inner, ignores = window.this, False
+        if isinstance(inner, exp.IgnoreNulls) and isinstance(inner.this, _NTH):
+            inner, ignores = inner.this, True
+        if inner.key in _RANKED:
+            return self._ranked(inner)
+        match inner:
+            case exp.Lag() | exp.Lead():
+                steps = self._count(inner.args.get("offset"), 1)
+                default = inner.args.get("default")
+                other = None if default is None else self._place(default, first)
+                back = steps if isinstance(inner, exp.Lag) else -steps
+                return Shifted(self._place(inner.this, first), back, other)
+            case exp.NthValue():
+                number = self._count(inner.args.get("offset"), 1)
+                return Nth(self._place(inner.this, first), number, ignores)
+            case exp.FirstValue() | exp.First():
+                return Nth(self._place(inner.this, first), 1, ignores)
+            case exp.LastValue() | exp.Last():
+                return Nth(self._place(inner.this, first), -1, ignores)
+        return self._aggregate(inner, window, first)
+
+    def _ranked(self, inner: exp.Expr) -> Ranked:
+        kind = _RANKED[inner.key]
+        if kind != "NTILE":
+            return Ranked(kind)
+        parts = self._count(inner.this, 1)
+        if not parts:
+            raise SqlError("NTILE makes at least one part", place=place_of(inner, self.sql))
+        return Ranked(kind, parts)
+
+    def _aggregate(self, inner: exp.Expr, window: exp.Window, first: int) -> AggregateCall:
+        called = inner.this if isinstance(inner, exp.Filter) else inner
+        if type(called) not in FRAMED or simplify_aggregate(inner, self.sql) is not inner:
+            raise SqlError(
+                f"{text_of(inner, self.sql)} cannot stand before OVER",
+                place=place_of(window, self.sql),
+                hint="compute it in a subquery with GROUP BY, and join that",
+            )
+        read = read_aggregate(inner, self.sql)
+        column = None if read.argument is None else self._place(read.argument, first)
+        return AggregateCall(
+            read.function, column, read.distinct, read.fraction, reverse=read.reverse
+        )
+
+    def _count(self, tree: exp.Expr | None, usual: int) -> int:
+        if tree is None:
+            return usual
+        if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal():
+            return int(tree.name)
+        raise SqlError("expected a whole number", place=place_of(tree, self.sql), hint="write 1")
+
+    def _frame(self, window: exp.Window) -> TableFrame:
+        """As it is written; else all rows, or with an order those until the last equal one."""
+        spec = window.args.get("spec")
+        if spec is None:
+            return TableFrame(last=0 if window.args.get("order") else None)
+        by_rows = spec.args.get("kind") == "ROWS"
+        first = self._bound(spec, "start", window, by_rows)
+        last = self._bound(spec, "end", window, by_rows) if spec.args.get("end") else 0
+        return TableFrame(first, last, by_rows)
+
+    def _bound(self, spec: exp.Expr, name: str, window: exp.Window, by_rows: bool) -> int | None:
+        bound, side = spec.args[name], spec.args.get(f"{name}_side")
+        if bound == "CURRENT ROW":
+            return 0
+        if bound == "UNBOUNDED" and (side == "PRECEDING") is (name == "start"):
+            return None
+        if not by_rows or bound == "UNBOUNDED":
+            raise SqlError(
+                "frames of static tables are counted in rows",
+                place=place_of(window, self.sql),
+                hint=_HINT,
+            )
+        return self._count(bound, 0) * (-1 if side == "PRECEDING" else 1)
+
+    def _type(
+        self, function: TableFunction, kinds: list[pa.DataType], window: exp.Window
+    ) -> pa.DataType:
+        place = place_of(window, self.sql)
+        match function:
+            case Ranked(kind):
+                return pa.float64() if kind in _REALS else pa.int32()
+            case Nth(column):
+                return kinds[column]
+            case Shifted(column, _, default):
+                other = kinds[column if default is None else default]
+                found = common_type(kinds[column], other)
+                if found is None:
+                    raise SqlTypeError(
+                        "what stands where there is no row is of another type than the column",
+                        place=place,
+                        detail=f"{type_name(kinds[column])} and {type_name(other)}",
+                    )
+                return found
+            case AggregateCall():
+                try:
+                    return aggregate_type(function, kinds, text_of(window.this, self.sql))
+                except PredicateError as error:
+                    raise SqlTypeError(
+                        error.message, place=place, detail=error.detail, hint=error.hint
+                    ) from None

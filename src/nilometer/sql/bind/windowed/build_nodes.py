@@ -1,0 +1,298 @@
+"""Joins, selections and lists of a query as nodes: one block where the streams allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import SqlError
+from nilometer.model.expressions import Argument
+from nilometer.model.time_windows import WINDOW_END, WINDOW_START, SessionWindows
+from nilometer.model.windows import RangeWindow
+from nilometer.sql.bind.windowed.lifetimes import require_lifetimes
+from nilometer.sql.bind.windowed.refusals import require_comparable
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError
+from nilometer.sql.expressions.scalars import (
+    ColumnRef,
+    ComputedRef,
+    Scalar,
+    column,
+    spell_own,
+    tree_of,
+)
+from nilometer.sql.plan.below_windows import BelowWindows
+from nilometer.sql.plan.bound_query import BoundQuery
+from nilometer.sql.plan.changes_plan import (
+    Block,
+    Column,
+    Combine,
+    Compute,
+    LastRows,
+    Lifetime,
+    Node,
+    WindowRows,
+)
+from nilometer.sql.plan.derived import derived_source
+from nilometer.sql.plan.join_plan import Carried, Item, JoinPlan, Source, WindowsClause
+from nilometer.sql.plan.row_expressions import RowExpressions, identity
+from nilometer.sql.plan.types import TIMESTAMP, Types
+from nilometer.sql.rules import RULES
+from nilometer.sql.rules.bound_times import bound_times
+from nilometer.sql.rules.check_functions import check_functions
+from nilometer.sql.rules.check_types import check_types
+from nilometer.sql.rules.check_windows import check_windows
+from nilometer.sql.rules.choose_routing import choose_routing
+
+_OF_STREAMS: Final = (bound_times, check_windows, choose_routing)
+"""Rules about times and buckets of streams, which a join of nodes has not."""
+COMBINE_RULES: Final = tuple(rule for rule in RULES if rule not in _OF_STREAMS)
+
+
+@dataclass(frozen=True)
+class NodeBuilder:
+    """Builds nodes whose columns are given expressions over what FROM and WHERE hold."""
+
+    sql: str
+    catalog: Catalog
+    buckets: int
+    appends: bool = False
+    """Whether rows only come: then none needs to leave, and only one source may have times."""
+    at_ends: bool = False
+    """Whether windows of time are answered when they end, once."""
+
+    def build(self, rows: BoundQuery, items: Sequence[Item]) -> Node:
+        """A node with these columns."""
+        if self.appends:
+            _refuse_joined_results(rows)
+        else:
+            require_lifetimes(rows)
+        if all(source.is_block for source in rows.sources):
+            return self.block(rows, items)
+        if len(rows.sources) > 1:
+            return self._combine(rows, items)
+        source = rows.sources[0]
+        if source.until is not None:
+            lifetimes = (Lifetime((source.name,), 0, source.until),)
+            return self.block(replace(rows, lifetimes=lifetimes), items)
+        if source.node is None:
+            plan = self._plan(rows, items, RULES)
+            return LastRows(plan, self._columns(plan))
+        if source.in_windows is not None:
+            return self._in_windows(source, source.in_windows, rows.conditions, items)
+        return self.compute(source, rows.conditions, items)
+
+    def block(self, rows: BoundQuery, items: Sequence[Item]) -> Block:
+        """Streams and tables joined as one."""
+        known = set(rows.windows)
+        ranges = [
+            RangeWindow(one.streams[0], one.length)
+            for one in rows.lifetimes
+            if len(one.streams) == 1 and one.until is None
+        ]
+        windows = (*rows.windows, *(one for one in ranges if one not in known))
+        plan = self._plan(replace(rows, windows=windows), items, RULES)
+        return Block(plan, rows.lifetimes, self._columns(plan))
+
+    def compute(self, source: Source, conditions: Sequence[Scalar], items: Sequence[Item]) -> Node:
+        """A selection of a node's rows, and what is computed of them."""
+        assert source.node is not None
+        rows = RowExpressions(self.sql, self.catalog, source)
+        test = rows.test(conditions)
+        values = [rows.value(item.value) for item in items]
+        columns = tuple(
+            Column(item.name, kind) for item, (_, kind) in zip(items, values, strict=True)
+        )
+        node = source.node
+        expressions = tuple(expression for expression, _ in values)
+        if test is None and expressions == identity(node):
+            return node if node.columns == columns else replace(node, columns=columns)
+        texts = [" AND ".join(map(str, conditions))] if conditions else []
+        texts += [str(item.value) for item in items]
+        return Compute((node,), test, expressions, columns, tuple(texts))
+
+    def window_rows(self, clause: WindowsClause, items: Sequence[Item]) -> WindowRows:
+        """Rows in windows of time: these columns of them, what has sessions, and the windows."""
+        sessions = isinstance(clause.windows, SessionWindows)
+        if sessions and not self.at_ends:
+            raise SqlError(
+                "a session is known when it has ended, so its rows cannot be given before",
+                place=clause.query.sources[0].place,
+                hint="leave EMIT CHANGES out",
+            )
+        by = [Item(str(one), one) for one in clause.partition]
+        appending = replace(self, appends=True)
+        below = appending.build(clause.query, [*items, *by])
+        keys = tuple(range(len(items), len(items) + len(by)))
+        for place, one in zip(keys, clause.partition, strict=True):
+            require_comparable(below.columns[place].kind, one.place, "PARTITION BY")
+        columns = (*below.columns, Column(WINDOW_START, TIMESTAMP), Column(WINDOW_END, TIMESTAMP))
+        return WindowRows((below,), clause.windows, keys, self.at_ends, columns)
+
+    def _in_windows(
+        self,
+        source: Source,
+        clause: WindowsClause,
+        conditions: Sequence[Scalar],
+        items: Sequence[Item],
+    ) -> Node:
+        """What is computed of rows in windows: below them, where it does not ask for windows."""
+        below = BelowWindows(source.name, clause)
+        selections, tests = [], []
+        for one in conditions:
+            if below.can_compute(one.tree) and not isinstance(clause.windows, SessionWindows):
+                selections.append(Scalar(below.inside(one.tree), one.place))
+            else:
+                tests.append(below.split(one))
+        values = [Item(item.name, below.split(item.value)) for item in items]
+        query = replace(clause.query, conditions=(*clause.query.conditions, *selections))
+        node = self.window_rows(replace(clause, query=query), below.items)
+        return self.compute(derived_source(source.name, node, source.place), tests, values)
+
+    def _combine(self, rows: BoundQuery, items: Sequence[Item]) -> Combine:
+        """What nodes hold, joined."""
+        held = tuple(
+            replace(s, rows=None, until=None, below=(), is_held=True) for s in rows.sources
+        )
+        conditions = (*rows.conditions, *_time_conditions(rows))
+        asked = replace(rows, sources=held, windows=(), conditions=conditions)
+        plan = self._plan(asked, items, COMBINE_RULES)
+        inputs = tuple(
+            self._input(rows, source, joined)
+            for source, joined in zip(rows.sources, plan.sources, strict=True)
+        )
+        plan = replace(plan, sources=tuple(replace(s, below=()) for s in plan.sources))
+        return Combine(plan, inputs, self._columns(plan))
+
+    def _input(self, rows: BoundQuery, source: Source, joined: Source) -> Node:
+        """What a join of nodes needs of one of its sources: the columns that it carries."""
+        if _brings_all(source, joined):
+            assert source.node is not None
+            return source.node
+        items = [
+            Item(str(one.ref), Scalar(tree_of(one.ref), source.place)) for one in joined.carried
+        ]
+        own = tuple(one for one in rows.lifetimes if set(one.streams) <= {source.name})
+        alone = BoundQuery((source,), (), joined.below, (), None, own)
+        node = self.build(alone, items)
+        columns = tuple(
+            replace(c, kind=one.kind) for c, one in zip(node.columns, joined.carried, strict=True)
+        )
+        return cast_columns(node, columns)
+
+    def _plan(
+        self,
+        rows: BoundQuery,
+        items: Sequence[Item],
+        rules: Sequence[Callable[[JoinPlan], JoinPlan]],
+    ) -> JoinPlan:
+        plan = JoinPlan(
+            self.sql,
+            self.catalog,
+            rows.sources,
+            rows.windows,
+            rows.conditions,
+            tuple(items),
+            rows.windows_place,
+            buckets=self.buckets,
+        )
+        plan = check_types(check_functions(plan))
+        plan = replace(plan, items=tuple(self._lifted(plan)))
+        for rule in rules:
+            plan = rule(plan)
+        for condition in plan.after:
+            types = Types(self.catalog, plan.sources)
+            types.of_subset(types.lift(condition))
+        return plan
+
+    def _lifted(self, plan: JoinPlan) -> Iterator[Item]:
+        """The items, so that they can be evaluated here of what single streams bring."""
+        types = Types(self.catalog, plan.sources)
+        for item in plan.items:
+            value = item.value
+            if not value.streams:
+                value = _as_constant(value, plan, types)
+            lifted = types.lift(value)
+            types.of_subset(lifted)
+            yield Item(item.name, lifted)
+
+    def _columns(self, plan: JoinPlan) -> tuple[Column, ...]:
+        types = Types(self.catalog, plan.sources)
+        return tuple(Column(item.name, types.of_subset(item.value)) for item in plan.items)
+
+
+def _refuse_joined_results(rows: BoundQuery) -> None:
+    """Results of table functions under windows are joined by their names."""
+    timed = [source for source in rows.sources if not source.is_table]
+    for source in timed:
+        if source.node is not None and len(timed) > 1:
+            raise SqlError(
+                "results of a table function cannot be joined with other streams and appended",
+                place=source.place,
+                hint="give it a name: CREATE QUERY q AS SELECT … FROM …, and read q; "
+                "or write windows behind all of them, and EMIT CHANGES",
+            )
+
+
+def _brings_all(source: Source, joined: Source) -> bool:
+    """Whether a join of nodes needs all that a node holds, as it is."""
+    if source.node is None or joined.below:
+        return False
+    columns = zip(source.relation.columns, source.relation.types, strict=True)
+    own = [Carried(ColumnRef(source.name, name), kind) for name, kind in columns if kind]
+    return list(joined.carried) == own
+
+
+def cast_columns(node: Node, columns: tuple[Column, ...]) -> Node:
+    """The node with columns of other types or names; what is computed anyway is cast there."""
+    if node.columns == columns:
+        return node
+    kinds = [one.kind for one in columns]
+    computes = isinstance(node, Block | LastRows | Combine | Compute)
+    if computes or kinds == [one.kind for one in node.columns]:
+        return replace(node, columns=columns)
+    texts = tuple(one.name for one in columns)
+    return Compute((node,), None, identity(node), columns, texts)
+
+
+def drop_columns(node: Node, count: int) -> Node:
+    """The first columns of a node."""
+    if len(node.columns) == count:
+        return node
+    kept = node.columns[:count]
+    values = tuple(Argument(i) for i in range(count))
+    return Compute((node,), None, values, kept, tuple(one.name for one in kept))
+
+
+def _as_constant(value: Scalar, plan: JoinPlan, types: Types) -> Scalar:
+    """An expression without columns; if only Spark can compute it, a column of some stream."""
+    try:
+        types.of_subset(value)
+    except NotInSubsetError:
+        for source in plan.sources:
+            if source.node is None:
+                ref = ComputedRef(source.name, spell_own(value.tree), value.tree)
+                return Scalar(column(ref), value.place)
+    return value
+
+
+def _time_conditions(rows: BoundQuery) -> Iterator[Scalar]:
+    """The windows between streams as conditions on their times; ranges hold anyway."""
+    timed = {source.name: source for source in rows.sources if not source.is_table}
+    for window in rows.windows:
+        if isinstance(window, RangeWindow):
+            continue
+        for bound in window.bounds(list(timed)):
+            later, earlier = timed[bound.later], timed[bound.earlier]
+            place = rows.windows_place or later.place
+            yield Scalar(at_most(column(later.time), column(earlier.time), bound.limit), place)
+
+
+def at_most(later: exp.Expr, earlier: exp.Expr, limit: int) -> exp.Expr:
+    """later - earlier <= limit, a condition on times."""
+    length = exp.Interval(this=exp.Literal.string(str(limit)), unit=exp.Var(this="MICROSECOND"))
+    difference = exp.Paren(this=exp.Sub(this=later, expression=earlier))
+    return exp.LTE(this=difference, expression=length)

@@ -1,0 +1,132 @@
+"""GROUPING SETS, ROLLUP and CUBE: every row counts once in each set of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.model.expressions import Argument, Constant, Expression
+from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.plan.changes_plan import Column, Compute, Node, UnionAll
+from nilometer.sql.plan.join_plan import Item
+
+MOST_SETS: Final = 64
+SET_NUMBER: Final = "grouping set"
+"""The key that tells the sets of keys apart."""
+Keys = tuple[exp.Expr, ...]
+
+
+def read_sets(group: exp.Expr, sql: str) -> tuple[Keys, ...]:
+    """The sets of keys by which rows are grouped: one, if it is a plain GROUP BY."""
+    plain = [one for one in group.expressions if not isinstance(one, _SETS)]
+    special: list[exp.Expr] = [one for one in group.expressions if isinstance(one, _SETS)]
+    behind = [
+        one
+        for name in ("rollup", "cube", "grouping_sets")
+        for one in group.args.get(name) or ()
+        if isinstance(one, exp.Expr)
+    ]
+    for one in behind:  # GROUP BY a, b WITH ROLLUP | GROUPING SETS (…)
+        if isinstance(one, exp.GroupingSets):
+            special.append(one)
+        else:
+            special.append(type(one)(expressions=plain))
+        plain = []
+    place = place_of(group, sql)
+    found = [tuple(chain(*one)) for one in _product([[tuple(plain)], *map(_sets, special)], place)]
+    return tuple(found)
+
+
+def _sets(tree: exp.Expr) -> list[Keys]:
+    match tree:
+        case exp.Rollup():
+            parts = [_keys(one) for one in tree.expressions]
+            ends = range(len(parts), -1, -1)
+            return [tuple(chain(*parts[:end])) for end in ends]
+        case exp.Cube():
+            parts = [_keys(one) for one in tree.expressions]
+            if 2 ** len(parts) > MOST_SETS:
+                return [()] * (MOST_SETS + 1)
+            sizes = range(len(parts), -1, -1)
+            return [tuple(chain(*one)) for size in sizes for one in combinations(parts, size)]
+        case exp.GroupingSets():
+            return list(chain.from_iterable(map(_sets, tree.expressions)))
+    return [_keys(tree)]
+
+
+def _keys(tree: exp.Expr) -> Keys:
+    if isinstance(tree, exp.Tuple):
+        return tuple(tree.expressions)
+    return (tree.unnest(),)
+
+
+def _product(sets: Sequence[Sequence[Keys]], place: Place) -> Iterator[tuple[Keys, ...]]:
+    total = 1
+    for one in sets:
+        total *= len(one)
+        if total > MOST_SETS:
+            raise SqlError(
+                f"rows are grouped by more than {MOST_SETS} sets of keys",
+                place=place,
+                hint="list those that you need: GROUPING SETS ((a, b), (a), ())",
+            )
+    return product(*sets)
+
+
+@dataclass(frozen=True)
+class GroupingSets:
+    """Sets of keys, by the names of the keys, and how a row comes to count in each of them."""
+
+    sets: tuple[frozenset[str], ...]
+
+    @property
+    def key(self) -> Item:
+        """The key that tells the sets apart."""
+        return Item(SET_NUMBER, Scalar(exp.Literal.number(0), Place("", 0, 0)))
+
+    def expand(self, node: Node, keys: Sequence[Item]) -> Node:
+        """Every row once for each set, with NULL in the keys that are not in it."""
+        names = [one.name for one in keys]
+        if names[-1] != SET_NUMBER:
+            raise SqlError(
+                "what GROUPING SETS, ROLLUP and CUBE leave out cannot be given to this function",
+                place=keys[-1].value.place,
+                hint="compute it of the answer: SELECT f(k) FROM (SELECT … GROUP BY …) a",
+            )
+        columns = tuple(
+            Column(one.name, pa.int32()) if one.name == SET_NUMBER else one for one in node.columns
+        )
+        parts = []
+        for number, kept in enumerate(self.sets):
+            values: list[Expression] = [Argument(place) for place in range(len(columns))]
+            for place, name in enumerate(names):
+                if name == SET_NUMBER:
+                    values[place] = Constant(number)
+                elif name not in kept:
+                    values[place] = Constant(None)
+            texts = tuple(one.name for one in columns)
+            parts.append(Compute((node,), None, tuple(values), columns, texts))
+        return UnionAll(tuple(parts), columns)
+
+    def left_out(self, names: Iterable[str], source: str) -> exp.Expr:
+        """GROUPING(a, b): a number whose bits say which keys a set leaves out."""
+        names = list(names)
+        cases = []
+        for number, kept in enumerate(self.sets):
+            bits = sum(1 << place for place, one in enumerate(reversed(names)) if one not in kept)
+            is_set = exp.EQ(
+                this=column(ColumnRef(source, SET_NUMBER)),
+                expression=exp.Literal.number(number),
+            )
+            cases.append(exp.If(this=is_set, true=exp.Literal.number(bits)))
+        return exp.Case(ifs=cases[:-1], default=cases[-1].args["true"])
+
+
+_SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)

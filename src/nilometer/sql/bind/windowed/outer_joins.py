@@ -1,0 +1,90 @@
+"""LEFT, RIGHT and FULL JOIN: what joins, and what finds no partner, padded with NULLs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nilometer.errors import Place
+from nilometer.model.expressions import Argument, Constant, Expression
+from nilometer.operators.change_specs import SetFunction
+from nilometer.sql.bind.scope import Unit
+from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
+from nilometer.sql.bind.windowed.held_units import Held, Wanted, merge
+from nilometer.sql.bind.windowed.refusals import require_comparable_rows
+from nilometer.sql.expressions.scalars import Scalar
+from nilometer.sql.plan.changes_plan import Compute, Counted, Node, UnionAll
+
+LEFT, RIGHT = "", "on the right"
+"""The names of the sources that stand for the sides where nodes hold them."""
+Conditions = Callable[[Sequence[Unit]], Sequence[Scalar]]
+"""Binds the conditions of a join over units, whatever holds their rows."""
+
+
+@dataclass(frozen=True)
+class OuterJoin:
+    """A join of which one side, or both, keep the rows that have no partner."""
+
+    builder: NodeBuilder
+    wanted: Wanted
+    side: str
+    place: Place
+
+    def join(self, left: Held, right: Held, on: Conditions) -> Held:
+        """Both sides as one."""
+        units = (*left.units, *right.units)
+        items = self.wanted.items(units)
+        count = len(self.wanted.items(left.units))
+        is_block = all(source.is_block for source in (*left.rows.sources, *right.rows.sources))
+        keeps_left, keeps_right = self.side in ("LEFT", "FULL"), self.side in ("RIGHT", "FULL")
+        held_left = self._hold(left) if keeps_left else None
+        held_right = self._hold(right) if keeps_right else None
+        if is_block:
+            joined = self._inner(left, right, on)
+        else:
+            joined = self._inner(
+                self._as_source(left, held_left, LEFT),
+                self._as_source(right, held_right, RIGHT),
+                on,
+            )
+        places = range(len(items))
+        parts = [joined]
+        if held_left is not None:
+            parts.append(self._padded(held_left, joined, places[:count], 0))
+        if held_right is not None:
+            parts.append(self._padded(held_right, joined, places[count:], count))
+        return self.wanted.derive(units, UnionAll(tuple(parts), joined.columns), self.place)
+
+    def _hold(self, side: Held) -> Node:
+        node = self.builder.build(side.rows, self.wanted.items(side.units))
+        require_comparable_rows(node.columns, self.place, f"{self.side} JOIN")
+        return node
+
+    def _as_source(self, side: Held, node: Node | None, name: str) -> Held:
+        """A side that is held anyway as the node that holds it: it is used twice."""
+        if node is None:
+            return side
+        return self.wanted.derive(side.units, node, self.place, name)
+
+    def _inner(self, left: Held, right: Held, on: Conditions) -> Node:
+        units = (*left.units, *right.units)
+        rows = merge(left.rows, right.rows, on(units))
+        return self.builder.build(rows, self.wanted.items(units))
+
+    def _padded(self, held: Node, joined: Node, own: Sequence[int], first: int) -> Node:
+        """Rows of one side without partners, and NULLs for the columns of the other."""
+        columns = tuple(joined.columns[place] for place in own)
+        matched = Compute(
+            (joined,),
+            None,
+            tuple(Argument(place) for place in own),
+            columns,
+            tuple(one.name for one in columns),
+        )
+        alone = Counted(SetFunction.WITHOUT, (held, matched), columns)
+        values: list[Expression] = [
+            Argument(place - first) if place in own else Constant(None)
+            for place in range(len(joined.columns))
+        ]
+        texts = [one.name if place in own else "NULL" for place, one in enumerate(joined.columns)]
+        return Compute((alone,), None, tuple(values), joined.columns, tuple(texts))

@@ -1,0 +1,59 @@
+"""What operators over changes cannot do, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.errors import Place, SqlError, SqlTypeError
+from nilometer.kernels.expression_types import type_name
+from nilometer.sql.bind.scope import Scope
+from nilometer.sql.expressions.scalars import column
+from nilometer.sql.plan.changes_plan import Column
+from nilometer.sql.plan.join_plan import Item
+
+_ADDED = ("_time", "_diff")
+
+
+def require_comparable(kind: pa.DataType, place: Place, what: str) -> None:
+    """Refuse rows of which nobody can say whether they are equal."""
+    if _has_map(kind):
+        raise SqlTypeError(
+            f"{what} cannot be a map: maps cannot be compared",
+            place=place,
+            detail=f"got {type_name(kind)}",
+            hint="use single entries of the map",
+        )
+
+
+def require_comparable_rows(columns: Sequence[Column], place: Place, what: str) -> None:
+    """The same for all columns of rows that are compared as a whole."""
+    for one in columns:
+        require_comparable(one.kind, place, f"column {one.name} of {what}")
+
+
+def refuse_added_names(items: Sequence[Item]) -> None:
+    """Refuse columns named like those that every change has."""
+    for item in items:
+        if item.name.lower() in _ADDED:
+            raise SqlError(
+                f"every change has a {item.name.lower()} of its own",
+                place=item.value.place,
+                detail="where an answer changes, _time is when a change takes effect, "
+                "_diff how many rows come or go",
+                hint="leave it out, or give this column another name: … AS other",
+            )
+
+
+def without_time(items: Sequence[Item], scope: Scope) -> list[Item]:
+    """The items without the time of a result, which every result that is appended has anyway."""
+    times = [column(time) for unit in scope.units for time in unit.times]
+    return [i for i in items if i.name.lower() != _ADDED[0] or i.value.tree not in times]
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pat.is_map(kind):
+        return True
+    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))

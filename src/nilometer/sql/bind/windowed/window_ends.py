@@ -1,0 +1,112 @@
+"""The answers of windows of time, each appended once, when its window ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nilometer.errors import Place, SqlError
+from nilometer.operators.change_specs import SetFunction
+from nilometer.sql.plan.changes_plan import (
+    Aggregate,
+    Block,
+    Combine,
+    Compute,
+    Counted,
+    Lasting,
+    LastRows,
+    Mined,
+    Node,
+    TopRows,
+    UnionAll,
+    WindowEnds,
+    WindowRows,
+    is_static,
+)
+
+_EITHER = (SetFunction.INTERSECT, SetFunction.INTERSECT_ALL)
+_BOTH = (SetFunction.DISTINCT, SetFunction.UNION)
+
+
+def answer_at_ends(root: Node, place: Place) -> Node:
+    """The plan of a query over windows, its answers appended."""
+    _require_windows(root, place)
+    if _only_comes(root):
+        return _settle(root, {}, goes=False)
+    if not _is_momentary(root):
+        raise SqlError(
+            "this answer also holds between the ends of windows",
+            place=place,
+            detail="an answer that is appended when windows end is made of their rows alone",
+            hint="write EMIT CHANGES, or join and group rows of windows only",
+        )
+    return WindowEnds((_settle(root, {}, goes=True),), root.columns)
+
+
+def _require_windows(node: Node, place: Place) -> None:
+    """Refuse rows of streams beside those in windows."""
+    if isinstance(node, WindowRows) or is_static(node):
+        return
+    if not isinstance(node, Block | LastRows | Mined | Lasting):
+        for one in node.inputs:
+            _require_windows(one, place)
+        return
+    found = node.plan.sources[0].place if isinstance(node, Block | LastRows) else place
+    raise SqlError(
+        "rows of this stream come and go at other times than windows end",
+        place=found,
+        hint="write EMIT CHANGES, or put the stream into windows, too: TUMBLE(TABLE S, …)",
+    )
+
+
+def _only_comes(node: Node) -> bool:
+    """Whether rows come for single instants, so that nobody has to be told that they go."""
+    match node:
+        case WindowRows():
+            return True
+        case Compute() | Aggregate() | UnionAll():
+            return all(map(_only_comes, node.inputs))
+    return False
+
+
+def _is_momentary(node: Node) -> bool:
+    """Whether a node holds nothing but at the ends of windows."""
+    match node:
+        case WindowRows():
+            return True
+        case Aggregate():
+            return _is_momentary(node.inputs[0]) and (node.keys > 0 or _only_comes(node))
+        case Compute() | TopRows():
+            return _is_momentary(node.inputs[0])
+        case Combine():
+            return any(map(_is_momentary, node.inputs))
+        case UnionAll():
+            return all(map(_is_momentary, node.inputs))
+        case Counted(function):
+            if function in _EITHER:
+                return any(map(_is_momentary, node.inputs))
+            if function in _BOTH:
+                return all(map(_is_momentary, node.inputs))
+            return _is_momentary(node.inputs[0])
+    return False
+
+
+def _settle(node: Node, done: dict[tuple[int, bool], Node], *, goes: bool) -> Node:
+    """The node with operators that know that rows come for one instant; or told that they go."""
+    known = done.get((id(node), goes))
+    if known is None:
+        known = done[id(node), goes] = _settled(node, done, goes)
+    return known
+
+
+def _settled(node: Node, done: dict[tuple[int, bool], Node], goes: bool) -> Node:
+    if is_static(node):
+        return node
+    if _only_comes(node) and goes:
+        return Lasting((_settle(node, done, goes=False),), 0, node.columns)
+    if isinstance(node, WindowRows):
+        return node
+    below = tuple(_settle(one, done, goes=goes) for one in node.inputs)
+    settled: Node = replace(node, inputs=below)  # type: ignore[arg-type]  # as many as before
+    if isinstance(settled, Aggregate) and not goes:
+        return replace(settled, each_instant=True)
+    return settled

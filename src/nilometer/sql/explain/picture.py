@@ -1,0 +1,117 @@
+"""A plan as data that can be drawn: the constraint graph, the operators, what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nilometer.errors import ContradictionError
+from nilometer.sql.explain.describe_nodes import describe_node
+from nilometer.sql.explain.describe_sources import source_label
+from nilometer.sql.explain.describe_stages import describe_stages
+from nilometer.sql.explain.explain_plan import describe_routing
+from nilometer.sql.explain.picture_graph import (
+    ConstraintGraph,
+    picture_block,
+    picture_cycle,
+    picture_windows,
+)
+from nilometer.sql.explain.picture_join import PlanStep, picture_join
+from nilometer.sql.plan.changes_plan import Block, ChangesPlan, LastRows, Node, Plan, UnionPlan
+from nilometer.sql.plan.join_plan import JoinPlan
+
+
+@dataclass(frozen=True)
+class QueryPicture:
+    """What a statement will do; `dataclasses.asdict` makes plain lists and texts of it."""
+
+    emits: str
+    """"append", "changelog", or "nothing" if its windows contradict each other."""
+    columns: tuple[str, ...]
+    """The columns of the result."""
+    graphs: tuple[ConstraintGraph, ...]
+    """The streams and the windows between them; one graph for each join."""
+    plan: PlanStep | None
+    """The operators, from the answer down."""
+    stages: tuple[str, ...]
+    """Where it runs."""
+    cycle: str | None = None
+    """Why the windows cannot hold together, if they cannot; the graph is that of the cycle."""
+
+
+def picture_plan(plan: Plan) -> QueryPicture:
+    """The picture of a plan."""
+    match plan:
+        case ChangesPlan():
+            return _changes(plan)
+        case UnionPlan():
+            return _union(plan)
+    return _join(plan)
+
+
+def picture_contradiction(error: ContradictionError) -> QueryPicture:
+    """The picture of windows that cannot hold together."""
+    said = ": ".join(filter(None, (error.message, error.detail)))
+    return QueryPicture("nothing", (), (picture_cycle(error),), None, (), said)
+
+
+def _join(plan: JoinPlan) -> QueryPicture:
+    columns = tuple(item.name for item in plan.items)
+    step, stages = picture_join(plan), tuple(describe_routing(plan))
+    return QueryPicture("append", columns, (picture_windows(plan, ""),), step, stages)
+
+
+def _union(plan: UnionPlan) -> QueryPicture:
+    graphs = tuple(
+        picture_windows(one, f"Query {number}") for number, one in enumerate(plan.plans, start=1)
+    )
+    step = PlanStep(
+        f"All results of {len(plan.plans)} queries",
+        ("every result is appended once",),
+        tuple(map(picture_join, plan.plans)),
+    )
+    stages = tuple(
+        f"Query {number}: {line.strip()}"
+        for number, one in enumerate(plan.plans, start=1)
+        for line in describe_routing(one)
+    )
+    columns = tuple(item.name for item in plan.plans[0].items)
+    return QueryPicture("append", columns, graphs, step, stages)
+
+
+def _changes(plan: ChangesPlan) -> QueryPicture:
+    columns = (*(one.name for one in plan.root.columns), *plan.added)
+    emits = "append" if plan.appends else "changelog"
+    leaves = [one for one in _nodes(plan.root, set()) if isinstance(one, Block | LastRows)]
+    graphs = [picture_block(one, describe_node(one)[0]) for one in leaves if _has_streams(one)]
+    step = _step(plan.root, set())
+    return QueryPicture(emits, columns, tuple(graphs), step, tuple(describe_stages(plan)))
+
+
+def _has_streams(leaf: Block | LastRows) -> bool:
+    return any(not source.is_table for source in leaf.plan.sources)
+
+
+def _nodes(node: Node, seen: set[int]) -> Iterator[Node]:
+    """All nodes, each once, from the answer down."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    yield node
+    for one in node.inputs:
+        yield from _nodes(one, seen)
+
+
+def _step(node: Node, told: set[int]) -> PlanStep:
+    """A node and what stands below it; what is used again is only named again."""
+    head, details = describe_node(node)
+    if id(node) in told:
+        return PlanStep(head, ("the same as above",), ())
+    told.add(id(node))
+    inputs = tuple(_step(one, told) for one in node.inputs)
+    if isinstance(node, Block | LastRows) and len(node.plan.sources) > 1:
+        inputs = tuple(
+            PlanStep(f"{'Table' if one.is_table else 'Stream'} {source_label(one)}", (), ())
+            for one in node.plan.sources
+        )
+    return PlanStep(head, tuple(details), inputs)

@@ -1,0 +1,1 @@
+"""Scalar expressions: trees, what they may call, and how they are compiled."""

@@ -1,0 +1,192 @@
+"""Aggregate functions in statements: which there are, and what they are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import NotYetError, Place, SqlError
+from nilometer.operators.change_specs import AggregateFunction
+from nilometer.sql.expressions.compile_scalar import SAID
+from nilometer.sql.expressions.compound_aggregates import pair, read_order, where_known
+from nilometer.sql.expressions.function_kinds import AGGREGATES
+from nilometer.sql.parse.placed_parser import written
+from nilometer.sql.parse.places import place_of, put_at
+
+_BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
+    exp.Count: AggregateFunction.COUNT,
+    exp.Sum: AggregateFunction.SUM,
+    exp.Avg: AggregateFunction.AVG,
+    exp.Min: AggregateFunction.MIN,
+    exp.Max: AggregateFunction.MAX,
+    exp.Variance: AggregateFunction.VAR_SAMP,
+    exp.VariancePop: AggregateFunction.VAR_POP,
+    exp.Stddev: AggregateFunction.STDDEV_SAMP,
+    exp.StddevSamp: AggregateFunction.STDDEV_SAMP,
+    exp.StddevPop: AggregateFunction.STDDEV_POP,
+    exp.Median: AggregateFunction.PERCENTILE,
+    exp.Quantile: AggregateFunction.PERCENTILE,
+    exp.PercentileDisc: AggregateFunction.PERCENTILE_DISC,
+}
+_BY_NAME: Final = {
+    "mean": AggregateFunction.AVG,
+    "var": AggregateFunction.VAR_SAMP,
+    "std": AggregateFunction.STDDEV_SAMP,
+}
+_INSTEAD: Final = dict.fromkeys(
+    ("approx_percentile", "percentile_approx"),
+    "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x) gives such a value, and is exact",
+)
+_PERCENTILES: Final = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
+_OF_DISTINCT: Final = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG)
+_ANYWAY: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
+_COLLECT: Final = "collect the rows, and aggregate them with Spark"
+
+
+@dataclass(frozen=True)
+class AggregateNode:
+    """A call of an aggregate function: its argument is none in COUNT(*)."""
+
+    function: AggregateFunction
+    argument: exp.Expr | None
+    distinct: bool
+    fraction: float | None
+    separator: str = ""
+    reverse: bool = False
+
+
+def is_aggregate(node: exp.Expr, functions: Collection[str]) -> bool:
+    """Whether a node calls an aggregate; `functions` are the users' own, in lower case."""
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        return (name in _BY_NAME or name in AGGREGATES) and name not in functions
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls)
+
+
+def aggregates_in(tree: exp.Expr, functions: Collection[str]) -> Iterator[exp.Expr]:
+    """The outermost calls of aggregates in an expression, from left to right."""
+    if is_aggregate(tree, functions):
+        yield tree
+        return
+    if isinstance(tree, exp.Query | exp.Window):
+        return
+    for child in tree.iter_expressions():
+        yield from aggregates_in(child, functions)
+
+
+def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
+    """What a call computes; an error if it cannot be run."""
+    if isinstance(node, exp.Filter):
+        return _filtered(node, sql)
+    if not isinstance(node, exp.Func):
+        raise NotYetError(
+            f"{written(node.this)} cannot be run yet", place=place_of(node, sql), hint=_COLLECT
+        )
+    name = written(node)
+    place = place_of(node, sql)
+    found = _of_all_values(node, place)
+    if found is not None:
+        return found
+    function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
+    if function is None:
+        hint = _INSTEAD.get(name.lower(), _COLLECT)
+        raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=hint)
+    argument, distinct = _argument(node, name, sql)
+    if argument is None and function is not AggregateFunction.COUNT:
+        raise SqlError(f"{name} needs the values of a column", place=place, hint=f"write {name}(x)")
+    if distinct and function not in (*_OF_DISTINCT, *_ANYWAY):
+        raise NotYetError(f"{name}(DISTINCT …) cannot be run yet", place=place, hint=_COLLECT)
+    if argument is None:
+        return AggregateNode(AggregateFunction.COUNT_ROWS, None, False, None)
+    fraction = _fraction(node, sql) if function in _PERCENTILES else None
+    reverse = bool(node.args.get("reverse"))
+    distinct = distinct and function not in _ANYWAY
+    return AggregateNode(function, argument, distinct, fraction, reverse=reverse)
+
+
+def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
+    """A call that is given an order with its values, or that gives all of them."""
+    match node:
+        case exp.ArgMin() | exp.ArgMax():
+            is_min = isinstance(node, exp.ArgMin)
+            function = AggregateFunction.MIN_BY if is_min else AggregateFunction.MAX_BY
+            chosen = node.expression
+            if not _is_pair(chosen):
+                chosen = where_known(chosen, pair([chosen], node.this, place), place)
+            return AggregateNode(function, chosen, False, None)
+        case exp.ArrayAgg() | exp.GroupConcat():
+            value, order, reverse = read_order(node.this, place)
+            distinct = isinstance(value, exp.Distinct)
+            if distinct:
+                (value,), order = value.expressions, []
+            is_text = isinstance(node, exp.GroupConcat)
+            function = AggregateFunction.TEXT if is_text else AggregateFunction.LIST
+            given = node.args.get("separator")
+            if given is not None and not (isinstance(given, exp.Literal) and given.is_string):
+                raise SqlError(
+                    "what stands between texts is a constant",
+                    place=place,
+                    hint="write string_agg(x, ', ')",
+                )
+            separator = "" if given is None else str(given.name)
+            chosen = where_known(value, pair(order, value, place), place)
+            return AggregateNode(function, chosen, distinct, None, separator, reverse)
+        case exp.ArrayUniqueAgg():
+            return AggregateNode(AggregateFunction.SET, node.this, False, None)
+        case exp.Mode() if not node.args.get("deterministic"):
+            return AggregateNode(AggregateFunction.MODE, node.this, False, None)
+    return None
+
+
+def _is_pair(tree: exp.Expr) -> bool:
+    """Whether an order already has its value with it."""
+    return isinstance(tree, exp.Struct) or (
+        isinstance(tree, exp.Case) and isinstance(tree.args["ifs"][0].args["true"], exp.Struct)
+    )
+
+
+def _argument(node: exp.Func, name: str, sql: str) -> tuple[exp.Expr | None, bool]:
+    """The argument, none if it is a star, and whether DISTINCT stands before it."""
+    given = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
+    given = [one for one in given if one is not None]
+    if not isinstance(node, exp.Anonymous):
+        given += node.expressions
+    distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+    if distinct:
+        given = given[0].expressions
+    if len(given) != 1:
+        raise SqlError(
+            f"{name} takes one argument, got {len(given)}",
+            place=place_of(node, sql),
+            hint=f"write {name}(x)",
+        )
+    return (None if isinstance(given[0], exp.Star) else given[0]), distinct
+
+
+def _fraction(node: exp.Func, sql: str) -> float:
+    given = node.args.get("quantile")
+    if isinstance(node, exp.Median):
+        return 0.5
+    if isinstance(given, exp.Literal) and not given.is_string and 0 <= float(given.name) <= 1:
+        return float(given.name)
+    raise SqlError(
+        f"{written(node)} needs a fraction between 0 and 1 that is a constant",
+        place=place_of(node, sql),
+        hint=f"write {written(node)}(x, 0.95)",
+    )
+
+
+def _filtered(node: exp.Filter, sql: str) -> AggregateNode:
+    """FILTER (WHERE c) as CASE WHEN c THEN x END."""
+    inner = read_aggregate(node.this, sql)
+    value = exp.Literal.number(1) if inner.argument is None else inner.argument
+    condition = node.expression.this
+    branch = exp.If(this=condition.copy(), true=value.copy())
+    case = exp.Case(ifs=[put_at(branch, place_of(condition, sql))])
+    case.meta[SAID] = "FILTER"
+    is_rows = inner.function is AggregateFunction.COUNT_ROWS
+    function = AggregateFunction.COUNT if is_rows else inner.function
+    return replace(inner, function=function, argument=case)

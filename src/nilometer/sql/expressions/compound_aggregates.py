@@ -1,0 +1,187 @@
+"""Aggregates that are made of others: bool_and is MIN, corr is made of variances.
+
+What is left are the functions that operators know. Those that need an order, and those that
+give all values, get them as structs of what orders a value (o) and the value (v).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.sql.expressions.scalars import RESULT_TIME, column, rebuild
+from nilometer.sql.parse.placed_parser import written
+from nilometer.sql.parse.places import place_of, put_at
+
+ORDER, VALUE = "o", "v"
+_ALL: Final = ("bool_and", "every")
+_SOME: Final = ("bool_or", "some", "any")
+_FIRSTS: Final = (exp.First, exp.FirstValue, exp.AnyValue)
+_LASTS: Final = (exp.Last, exp.LastValue)
+_OF_TWO: Final = (exp.ArgMax, exp.ArgMin, exp.Corr, exp.CovarPop, exp.CovarSamp)
+_OF_PAIRS: Final = {exp.CovarPop: exp.VariancePop, exp.CovarSamp: exp.Variance}
+
+
+def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
+    """The same in terms of simpler aggregates; the tree itself if it is simple."""
+    if isinstance(tree, exp.Filter):
+        simpler = simplify_aggregate(tree.this, sql)
+        return tree if simpler is tree.this else _filtered(simpler, tree.expression)
+    require_arguments(tree, sql)
+    found = _simplify(tree, place_of(tree, sql))
+    return tree if found is None else found
+
+
+def require_arguments(tree: exp.Expr, sql: str) -> None:
+    """Refuse max_by(x) and corr(): the parser leaves open what is not there."""
+    needed = ("this", "expression") if isinstance(tree, _OF_TWO) else ("this",)
+    inner = tree.this if isinstance(tree, exp.WithinGroup | exp.IgnoreNulls) else tree
+    if isinstance(inner, exp.Anonymous | exp.Count) or not isinstance(inner, exp.AggFunc):
+        return
+    too_many = isinstance(inner, exp.ArgMax | exp.ArgMin) and inner.args.get("count")
+    if too_many or any(inner.args.get(name) is None for name in needed):
+        takes = "two arguments" if len(needed) == 2 else "an argument"
+        raise SqlError(f"{written(inner)} takes {takes}", place=place_of(tree, sql))
+
+
+def _filtered(tree: exp.Expr, where: exp.Expr) -> exp.Expr:
+    """Every aggregate of an expression over the rows that pass a test."""
+    if isinstance(tree, exp.AggFunc):
+        return exp.Filter(this=tree, expression=where.copy())
+    return rebuild(tree, lambda child: _filtered(child, where))
+
+
+def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
+    name = tree.name.lower() if isinstance(tree, exp.Anonymous) else ""
+    match tree:
+        case exp.LogicalAnd():
+            return exp.Min(this=_truth(tree.this, place))
+        case exp.LogicalOr():
+            return exp.Max(this=_truth(tree.this, place))
+        case exp.Anonymous() if name in (*_ALL, *_SOME) and len(tree.expressions) == 1:
+            make = exp.Min if name in _ALL else exp.Max
+            return make(this=_truth(tree.expressions[0], place))
+        case exp.CountIf() if not isinstance(tree.this, exp.Distinct):
+            return exp.Count(this=_where(tree.this, exp.Literal.number(1), place))
+        case exp.ApproxDistinct():
+            return exp.Count(this=exp.Distinct(expressions=[tree.this.copy()]))
+        case exp.Count() if isinstance(tree.this, exp.Distinct) and tree.this.expressions[1:]:
+            return exp.Count(this=_distinct_rows(tree.this, place))
+        case exp.WithinGroup() if isinstance(tree.this, exp.PercentileCont | exp.PercentileDisc):
+            return _percentile(tree, place)
+        case exp.CovarPop() | exp.CovarSamp():
+            return _covariance(tree, _OF_PAIRS[type(tree)], place)
+        case exp.Corr():
+            return _correlation(tree, place)
+        case exp.IgnoreNulls() if isinstance(tree.this, (*_FIRSTS, *_LASTS)):
+            return _by_order(tree.this, place, nulls=False)
+        case exp.First() | exp.FirstValue() | exp.AnyValue() | exp.Last() | exp.LastValue():
+            return _by_order(tree, place, nulls=True)
+    return None
+
+
+def pair(order: list[exp.Expr], value: exp.Expr, place: Place) -> exp.Expr:
+    """What orders a value, and the value."""
+    names = [f"{ORDER}{number}" for number in range(len(order))]
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(name), expression=one.copy())
+        for name, one in zip((*names, VALUE), (*order, value), strict=True)
+    ]
+    return put_at(exp.Struct(expressions=fields), place)
+
+
+def where_known(test: exp.Expr, value: exp.Expr, place: Place) -> exp.Expr:
+    """A value where another is not NULL."""
+    known = exp.Not(this=exp.Is(this=test.copy(), expression=exp.Null()))
+    return _where(put_at(known, place), value, place)
+
+
+def _where(test: exp.Expr, value: exp.Expr, place: Place) -> exp.Expr:
+    branch = put_at(exp.If(this=test.copy(), true=value.copy()), place)
+    return put_at(exp.Case(ifs=[branch]), place)
+
+
+def _truth(tree: exp.Expr, place: Place) -> exp.Expr:
+    """The same, which must be true or false."""
+    return put_at(exp.And(this=tree.copy(), expression=exp.true()), place)
+
+
+def _distinct_rows(distinct: exp.Distinct, place: Place) -> exp.Expr:
+    """Several values as one, which is NULL if one of them is."""
+    *others, last = distinct.expressions
+    value = pair(others, last, place)
+    for one in distinct.expressions:
+        value = where_known(one, value, place)
+    return exp.Distinct(expressions=[value])
+
+
+def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
+    ordered, *others = tree.expression.expressions
+    if others:
+        raise SqlError("a percentile is taken in the order of one column", place=place)
+    fraction, reverse = tree.this.this.copy(), bool(ordered.args.get("desc"))
+    if isinstance(tree.this, exp.PercentileDisc):
+        value = ordered.this.copy()
+        return put_at(exp.PercentileDisc(this=value, quantile=fraction, reverse=reverse), place)
+    if reverse:
+        fraction = exp.Literal.number(1 - float(fraction.name))
+    return put_at(exp.Quantile(this=ordered.this.copy(), quantile=fraction), place)
+
+
+def _double(tree: exp.Expr, place: Place) -> exp.Expr:
+    return put_at(exp.cast(tree.copy(), exp.DType.DOUBLE), place)
+
+
+def _covariance(tree: exp.Expr, variance: type[exp.Expr], place: Place) -> exp.Expr:
+    """var(x + y) and var(x - y) differ by four times the covariance."""
+    x, y = _double(tree.this, place), _double(tree.expression, place)
+    both = variance(this=put_at(exp.Add(this=x, expression=y), place))
+    apart = variance(this=put_at(exp.Sub(this=x.copy(), expression=y.copy()), place))
+    difference = exp.Paren(this=exp.Sub(this=both, expression=apart))
+    return put_at(exp.Div(this=difference, expression=_number(4)), place)
+
+
+def _correlation(tree: exp.Expr, place: Place) -> exp.Expr:
+    x, y = tree.this, tree.expression
+    own = exp.StddevPop(this=where_known(y, _double(x, place), place))
+    other = exp.StddevPop(this=where_known(x, _double(y, place), place))
+    product = exp.Nullif(this=exp.Mul(this=own, expression=other), expression=_number(0))
+    covariance = exp.Paren(this=_covariance(tree, exp.VariancePop, place))
+    found = exp.Paren(this=exp.Div(this=covariance, expression=product))
+    above = exp.If(this=exp.GT(this=found, expression=_number(1)), true=_number(1))
+    below = exp.If(
+        this=exp.LT(this=found.copy(), expression=exp.Neg(this=_number(1))),
+        true=exp.Neg(this=_number(1)),
+    )
+    return put_at(exp.Case(ifs=[above, below], default=found.copy()), place)
+
+
+def _number(value: int) -> exp.Expr:
+    return exp.cast(exp.Literal.number(value), exp.DType.DOUBLE)
+
+
+def _by_order(tree: exp.Expr, place: Place, *, nulls: bool) -> exp.Expr:
+    """The value of the first or of the last row, in the order of time or as told."""
+    value, order, reverse = read_order(tree.this, place)
+    is_first = isinstance(tree, _FIRSTS) is not reverse
+    chosen = pair(order, value, place)
+    if not nulls:
+        chosen = where_known(value, chosen, place)
+    make = exp.ArgMin if is_first else exp.ArgMax
+    return put_at(make(this=value.copy(), expression=chosen), place)
+
+
+def read_order(tree: exp.Expr, place: Place) -> tuple[exp.Expr, list[exp.Expr], bool]:
+    """A value, what it is ordered by, and whether the last comes first."""
+    if not isinstance(tree, exp.Order):
+        return tree, [column(RESULT_TIME)], False
+    down = {bool(one.args.get("desc")) for one in tree.expressions}
+    if len(down) > 1:
+        raise SqlError(
+            "inside an aggregate ORDER BY goes one way",
+            place=place,
+            hint="write all of its columns with DESC, or none",
+        )
+    return tree.this, [one.this for one in tree.expressions], True in down

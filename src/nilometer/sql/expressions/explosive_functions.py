@@ -1,0 +1,406 @@
+"""A bound on what one row is made into, and on how long that takes.
+
+A single call can make gigabytes of a row, or not come back for years, and Spark does not end it:
+it looks whether it was cancelled between rows only. So how often something is repeated, how long a
+text becomes and what a pattern looks for has to be seen in the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from datetime import date
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place, SqlError
+from nilometer.sql.expressions.growth import copy_of
+from nilometer.sql.expressions.patterns import has_many_wildcards, slow_part
+from nilometer.sql.expressions.scalars import ComputedRef, ResolvedColumn
+
+MOST: Final = 1_000_000
+"""Values, or characters, that a statement may make of one that it reads."""
+_DATA: Final = 100
+"""How many elements an array of the data is taken for."""
+_LENGTH: Final = 1_000
+"""How large a length of the data is taken for."""
+_TOO_MANY: Final = 10**15
+_MOST_DECIMALS: Final = 400
+_MOST_WIDTH: Final = 1_000
+_REPEATED_GROUP: Final = "[)][*+{]"
+_TOLD: Final = "a pattern of the data repeats a group, which may take years to look for"
+
+_COUNTS: Final = {
+    exp.Repeat: ("repeat", 1),
+    exp.Pad: ("lpad", 1),
+    exp.Space: ("space", 0),
+    exp.Randstr: ("randstr", 0),
+    exp.ArrayInsert: ("array_insert", 1),
+    "array_repeat": ("array_repeat", 1),
+    "repeat": ("repeat", 1),
+    "lpad": ("lpad", 1),
+    "rpad": ("rpad", 1),
+    "space": ("space", 0),
+    "randstr": ("randstr", 0),
+    "array_insert": ("array_insert", 1),
+}
+"""Functions, by class or by name, with the argument that says how often or how long."""
+_DECIMALS: Final = (
+    *(exp.Round, exp.Ceil, exp.Floor),
+    *("round", "ceil", "ceiling", "floor", "bround", "format_number"),
+)
+_PATTERNS: Final[dict[type[exp.Expr] | str, tuple[str, tuple[int, ...]]]] = {
+    exp.RegexpLike: ("rlike", (1,)),
+    exp.RegexpILike: ("rlike", (1,)),
+    exp.RegexpExtract: ("regexp_extract", (1,)),
+    exp.RegexpExtractAll: ("regexp_extract_all", (1,)),
+    exp.RegexpReplace: ("regexp_replace", (1,)),
+    exp.RegexpSubstr: ("regexp_substr", (1,)),
+    exp.RegexpCount: ("regexp_count", (1,)),
+    exp.RegexpInstr: ("regexp_instr", (1,)),
+    exp.RegexpSplit: ("split", (1,)),
+    exp.Split: ("split", (1,)),
+    exp.StrToMap: ("str_to_map", (1, 2)),
+    **{
+        name: (name, (1,))
+        for name in (
+            *("regexp", "rlike", "split", "regexp_like", "regexp_extract", "regexp_extract_all"),
+            *("regexp_replace", "regexp_substr", "regexp_count", "regexp_instr"),
+        )
+    },
+    "str_to_map": ("str_to_map", (1, 2)),
+}
+_FORMATS: Final = {
+    exp.Format: "format_string",
+    "format_string": "format_string",
+    "printf": "printf",
+}
+_LENGTHS: Final = ("length", "len", "char_length", "character_length", "size", "cardinality")
+_WIDTHS: Final = re.compile(r"%[^a-zA-Z%]*?(\d{1,20})")
+_PRECISIONS: Final = re.compile(r"%[^a-zA-Z%]*?\.(\d{1,20})")
+_CHOOSING: Final = (
+    *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Paren, exp.Cast),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Not, exp.And, exp.Or),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ, exp.Length),
+)
+"""What makes no more of two values than there is in one of them."""
+
+
+def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = ()) -> None:
+    """Refuse an expression that makes too much of one row, or might take too long for it.
+
+    All its names are expanded; `functions` are the users', in lower case.
+    """
+    for node in tree.walk():
+        found = None if _kind(node) in functions else _refusal(node, _kind(node))
+        if found is not None:
+            message, detail, hint = found
+            raise SqlError(message, place=place, detail=detail, hint=hint)
+    made = _size(tree)
+    if made > MOST:
+        shown = f"{made:,}" if made < _TOO_MANY else "countless"
+        raise SqlError(
+            f"this can make {shown} values of one row",
+            place=place,
+            detail=f"at most {MOST:,} are made; what is repeated within something repeated is "
+            "multiplied, and an array of the data counts as a hundred elements",
+            hint="repeat less, or fewer things within one another",
+        )
+
+
+def guard_patterns(tree: exp.Expr, place: Place) -> exp.Expr:
+    """The same expression, in which patterns of the data are looked at before they are used."""
+    for node in list(tree.walk()):
+        if _kind(node) not in _PATTERNS:
+            continue
+        arguments = list(_arguments(node))
+        for at in _PATTERNS[_kind(node)][1]:
+            if at < len(arguments) and _text(arguments[at]) is None:
+                arguments[at].replace(_guarded(arguments[at], place))
+    return tree
+
+
+def _guarded(pattern: exp.Expr, place: Place) -> exp.Expr:
+    """A pattern that cannot be computed if it repeats a group."""
+    group = exp.Literal.string(_REPEATED_GROUP)
+    told = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(_TOLD)])
+    guarded = exp.If(
+        this=exp.RegexpLike(this=copy_of(pattern, place), expression=group),
+        true=exp.Cast(this=told, to=exp.DataType.build("string")),
+        false=pattern.copy(),
+    )
+    guarded.meta[GUARD] = True
+    return guarded
+
+
+GUARD: Final = "guard"
+"""Where an expression notes that it only looks at a pattern of the data, for Spark."""
+_Refusal = tuple[str, str | None, str]
+
+
+def _kind(node: exp.Expr) -> type[exp.Expr] | str:
+    """By what a call is known: its class, or the name of one that the parser does not know."""
+    return node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+
+
+def _refusal(node: exp.Expr, kind: type[exp.Expr] | str) -> _Refusal | None:
+    arguments = list(_arguments(node))
+    if kind in _COUNTS:
+        return _refuse_count(*_COUNTS[kind], arguments)
+    if _is_series(node) and _length(node) is None:
+        return (
+            "how long this sequence becomes cannot be told from the statement",
+            None,
+            "write numbers for both ends, or sequence(1, least(n, 1000)), sequence(n, n + 10)",
+        )
+    if kind in _DECIMALS and len(arguments) > 1:
+        return _refuse_decimals(arguments[1])
+    if kind in _PATTERNS:
+        return _refuse_patterns(*_PATTERNS[kind], arguments)
+    if isinstance(node, exp.Like | exp.ILike):
+        return _refuse_like(node)
+    if kind in _FORMATS and arguments:
+        return _refuse_format(_FORMATS[kind], arguments[0])
+    if isinstance(node, exp.Reduce):
+        return _refuse_merge(node)
+    return None
+
+
+def _refuse_count(name: str, place: int, arguments: list[exp.Expr]) -> _Refusal | None:
+    if place >= len(arguments) or _most(arguments[place]) is not None:
+        return None
+    return (
+        f"how often or how long {name} repeats cannot be told from the statement",
+        None,
+        "write a number, or one that bounds another: least(n, 1000)",
+    )
+
+
+def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
+    most = _most(decimals)
+    if _text(decimals) is not None or (most is not None and most <= _MOST_DECIMALS):
+        return None
+    return (
+        f"numbers are rounded to at most {_MOST_DECIMALS} places",
+        None,
+        "write how many as a number",
+    )
+
+
+def _refuse_patterns(
+    name: str, places: tuple[int, ...], arguments: list[exp.Expr]
+) -> _Refusal | None:
+    for place in places:
+        pattern = _text(arguments[place]) if place < len(arguments) else None
+        slow = None if pattern is None else slow_part(pattern)
+        if slow is not None:
+            return (
+                f"a pattern of {name} with {slow[:60]} may take years to look for",
+                "what is repeated inside something repeated is tried in every way",
+                "let parts take what they find: (a++)+, (?>a|b)+, or repeat the group {0,3} times",
+            )
+    return None
+
+
+def _refuse_like(node: exp.Like | exp.ILike) -> _Refusal | None:
+    given = node.expression
+    patterns = [given] if not isinstance(given, exp.Any | exp.All) else given.find_all(exp.Literal)
+    for one in patterns:
+        text = _text(one)
+        if text is None and not isinstance(one, exp.Escape):
+            continue  # columns: a pattern of LIKE has no groups, and texts of data are short
+        if text is not None and has_many_wildcards(text):
+            return (
+                "a pattern of LIKE with so many % may take years to look for",
+                f"got {text[:60]!r}",
+                "join fewer parts: s LIKE '%a%' AND s LIKE '%b%'",
+            )
+    return None
+
+
+def _refuse_format(name: str, given: exp.Expr) -> _Refusal | None:
+    text = _text(given)
+    hint = f"write {name}('%5.2f', v), with widths of at most {_MOST_WIDTH}"
+    if text is None:
+        return f"the format of {name} must be a text in the statement", None, hint
+    widths = [int(one) for one in _WIDTHS.findall(text)]
+    widths += [int(one) for one in _PRECISIONS.findall(text)]
+    if any(one > _MOST_WIDTH for one in widths):
+        return f"{name} writes at most {_MOST_WIDTH} characters for a value", None, hint
+    return None
+
+
+def _refuse_merge(node: exp.Reduce) -> _Refusal | None:
+    """What is gathered must not stand twice in what is made of it, or it doubles every time."""
+    merge = node.args.get("merge")
+    if not isinstance(merge, exp.Lambda) or not merge.expressions:
+        return None
+    gathered = merge.expressions[0].name.lower()
+    uses = [one for one in merge.this.find_all(exp.Identifier) if one.name.lower() == gathered]
+    for place, one in enumerate(uses):
+        for other in uses[place + 1 :]:
+            if not isinstance(_around_both(one, other, merge), _CHOOSING):
+                return (
+                    f"what is gathered, {gathered}, stands twice in what is made of it",
+                    "it would double with every element",
+                    "use it once: (a, x) -> concat(a, x)",
+                )
+    return None
+
+
+def _around_both(one: exp.Expr, other: exp.Expr, root: exp.Lambda) -> exp.Expr:
+    """The smallest part of a lambda in which both stand."""
+    above = set()
+    node: exp.Expr | None = one
+    while node is not None and node is not root:
+        above.add(id(node))
+        node = node.parent
+    node = other
+    while node is not None and node is not root:
+        if id(node) in above:
+            return node
+        node = node.parent
+    return root
+
+
+# How much is made
+
+
+def _size(tree: exp.Expr) -> int:
+    """How many values, or characters, are made of one that is read, about."""
+    if isinstance(tree, ResolvedColumn):
+        return _size(tree.ref.tree) if isinstance(tree.ref, ComputedRef) else 1
+    arguments = list(_arguments(tree))
+    kind = _kind(tree)
+    inside = [_size(one) for one in arguments]
+    if kind in _COUNTS:
+        place = _COUNTS[kind][1]
+        times = (_most(arguments[place]) or 1) if place < len(arguments) else 1
+        return max(1, times) * max(1, *(one for at, one in enumerate(inside) if at != place), 1)
+    if _is_series(tree):
+        return max(1, _length(tree) or 1)
+    lambdas = [at for at, one in enumerate(arguments) if isinstance(one, exp.Lambda)]
+    if lambdas:
+        return _elements(arguments, inside, lambdas) * max(inside[at] for at in lambdas)
+    return sum(one for one in inside if one > 1) or 1  # how many parts there are is bounded
+
+
+def max_items(array: exp.Expr) -> int:
+    """How many items an array has, about; one of the data is taken for a hundred."""
+    texts = [len(one.name) if one.is_string else 1 for one in array.find_all(exp.Literal)]
+    of_data = _DATA if array.find(ResolvedColumn) is not None else 1
+    return max(_size(array), sum(texts), of_data)
+
+
+def _elements(arguments: list[exp.Expr], inside: list[int], lambdas: list[int]) -> int:
+    """Over how many elements a function goes that is given lambdas."""
+    arrays = [at for at in range(len(arguments)) if at not in lambdas]
+    of_data = any(
+        arguments[at].find(exp.Column, exp.Identifier, ResolvedColumn) is not None for at in arrays
+    )
+    return max(_DATA if of_data else 1, sum(inside[at] for at in arrays))
+
+
+def _is_series(node: exp.Expr) -> bool:
+    return _kind(node) in (exp.GenerateSeries, "sequence")
+
+
+def _length(series: exp.Expr) -> int | None:
+    """How many values a sequence has at most; None: that cannot be told."""
+    given: list[exp.Expr | None] = [*_arguments(series), None, None, None]
+    start, end, step = given[:3]
+    if start is None or end is None:
+        return None
+    if isinstance(end, exp.Add | exp.Sub) and end.this == start:
+        return _steps(_most(end.expression), step)
+    low, high = _number(start), _number(end)
+    if low is not None and high is not None:
+        return _steps(abs(high - low), step)
+    if (days := _days(start, end)) is not None:
+        return None if isinstance(step, exp.Interval) and _is_short(step) else days + 1
+    least, most = _most(start), _most(end)
+    return None if least is None or most is None else _steps(least + most, step)
+
+
+def _steps(distance: int | None, step: exp.Expr | None) -> int | None:
+    if distance is None:
+        return None
+    size = 1 if step is None else _number(step)
+    return None if not size else distance // abs(size) + 1
+
+
+def _days(start: exp.Expr, end: exp.Expr) -> int | None:
+    """The days between two dates that are written as such."""
+    found = []
+    for one in (start, end):
+        text = _text(one.this) if isinstance(one, exp.Cast) and one.is_type("date") else None
+        try:
+            found.append(date.fromisoformat(text or ""))
+        except ValueError:
+            return None
+    return abs((found[1] - found[0]).days)
+
+
+def _is_short(step: exp.Interval) -> bool:
+    unit = step.args.get("unit")
+    return unit is None or unit.name.lower().rstrip("s") not in ("day", "week", "month", "year")
+
+
+def _most(tree: exp.Expr) -> int | None:
+    """The largest that a whole number can be, without its sign; None: that cannot be told."""
+    number = _number(tree)
+    if number is not None:
+        return abs(number)
+    match tree:
+        case exp.Paren() | exp.Cast() | exp.Neg() | exp.Abs():
+            return _most(tree.this)
+        case exp.Least():
+            known = [_number(one) for one in _arguments(tree)]
+            return min((abs(one) for one in known if one is not None), default=None)
+        case exp.Length() | exp.ArraySize():
+            return max(_LENGTH, _size(tree.this))
+        case exp.Anonymous() if tree.name.lower() in _LENGTHS and tree.expressions:
+            return max(_LENGTH, _size(tree.expressions[0]))
+        case exp.Add() | exp.Sub():
+            return _sum(_most(tree.this), _most(tree.expression))
+        case exp.Mod():
+            return _most(tree.expression)
+        case exp.IntDiv():
+            return _most(tree.this)
+        case exp.Greatest() | exp.Coalesce():
+            parts = [_most(one) for one in _arguments(tree)]
+            known_parts = [one for one in parts if one is not None]
+            return max(known_parts) if parts and len(known_parts) == len(parts) else None
+    return None
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _number(tree: exp.Expr) -> int | None:
+    """A whole number that is written as such."""
+    if isinstance(tree, exp.Paren):
+        return _number(tree.this)
+    if isinstance(tree, exp.Neg):
+        found = _number(tree.this)
+        return None if found is None else -found
+    if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdecimal():
+        return int(tree.this)
+    return None
+
+
+def _text(tree: exp.Expr) -> str | None:
+    if isinstance(tree, exp.Paren):
+        return _text(tree.this)
+    return str(tree.this) if isinstance(tree, exp.Literal) and tree.is_string else None
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What stands in a call, from left to right."""
+    for value in node.args.values():
+        if isinstance(value, exp.Expr):
+            yield value
+        elif isinstance(value, list):
+            yield from (one for one in value if isinstance(one, exp.Expr))

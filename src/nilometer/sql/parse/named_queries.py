@@ -1,0 +1,30 @@
+"""The queries that WITH names."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from nilometer.errors import AmbiguousNameError, SqlError
+from nilometer.sql.parse.places import place_of
+
+
+def named_queries(tree: exp.Expr, sql: str) -> dict[str, exp.CTE]:
+    """The queries by their names in lower case; a name stands for one query."""
+    clause = tree.args.get("with_")
+    if clause is None:
+        return {}
+    if clause.args.get("recursive"):
+        raise SqlError(
+            "recursive queries are not part of this dialect", place=place_of(clause, sql)
+        )
+    found: dict[str, exp.CTE] = {}
+    for query in clause.expressions:
+        name = query.alias.lower()
+        if name in found:
+            raise AmbiguousNameError(
+                f"two queries of WITH are named {query.alias}",
+                place=place_of(query.args["alias"], sql),
+                hint="rename one of them",
+            )
+        found[name] = query
+    return found

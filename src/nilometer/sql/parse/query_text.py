@@ -1,0 +1,297 @@
+"""SQL text to queries: cut into words, parsed, every failure told with its place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from nilometer.errors import Place, SqlSyntaxError
+from nilometer.sql.parse.dialect import FromStart, Nilometer, NilometerParser
+from nilometer.sql.parse.parameters import Parameters
+from nilometer.sql.parse.placed_parser import token_place
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.put_rows import put_rows
+
+DATABASE_WORDS: Final = frozenset(
+    [
+        "CREATE",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "DROP",
+        "SHOW",
+        "DESCRIBE",
+        "DESC",
+        "START",
+        "STOP",
+        "ALTER",
+    ]
+)
+"""With which statements of the database begin, see `sql.ddl.read`."""
+MOST_CHARACTERS: Final = 65_536
+_LENGTH_TOKENS: Final = (
+    *(TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER),
+    TokenType.COLON,  # of a parameter
+)
+_OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In, exp.Paren)
+
+
+class ExplainFormat(StrEnum):
+    """What EXPLAIN answers with."""
+
+    TEXT = "TEXT"
+    DOT = "DOT"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A query, to be run or explained."""
+
+    sql: str
+    """The whole text from which it was read: places count in it."""
+    tree: exp.Query
+    explain: ExplainFormat | None = None
+    from_start: bool = False
+    """FROM START: it begins at the oldest kept rows of what it reads, not at the newest."""
+
+
+LAST_CLAUSES: Final = ("order", "limit", "offset")
+"""What can stand at the end of a query, for its answer as a whole."""
+
+
+def has_last_clauses(statement: Statement) -> bool:
+    """Whether ORDER BY, LIMIT or OFFSET stands at the end of a query."""
+    tree: exp.Expr = statement.tree
+    while isinstance(tree, exp.Subquery) and tree.is_wrapper:
+        tree = tree.this
+    return any(tree.args.get(clause) for clause in LAST_CLAUSES)
+
+
+def names_read(statement: Statement) -> set[str]:
+    """What a query reads, in lower case, without the names that its own WITH gives."""
+    mine = {one.alias.lower() for one in statement.tree.find_all(exp.CTE)}
+    read = {one.name.lower() for one in statement.tree.find_all(exp.Table)}
+    return read - mine - {""}  # a table function has no name of its own
+
+
+def tokenize(sql: str) -> list[Token]:
+    """The words of a text."""
+    tokenizer = Nilometer().tokenizer()
+    try:
+        tokens = tokenizer.tokenize(sql)
+    except TokenError:
+        start = tokenizer._core._start
+        if sql[start : start + 2].upper() == "X'":
+            place = Place(sql, start, len(sql))
+            raise SqlSyntaxError(
+                "cannot read the bytes", place=place, hint="write X'0AFF'"
+            ) from None
+        what, end = ("comment", "*/") if sql[start : start + 2] == "/*" else ("quote", sql[start])
+        raise SqlSyntaxError(
+            f"a {what} is left open",
+            place=Place(sql, start, len(sql)),
+            hint=f"close it with {end}",
+        ) from None
+    except Exception as error:  # sqlglot on bytes that are no SQL
+        raise SqlSyntaxError("cannot read the text", detail=type(error).__name__) from None
+    for number, token in enumerate(tokens):
+        if token.token_type == TokenType.WINDOW and _is_function(tokens, number):
+            token.token_type = TokenType.VAR
+    return tokens
+
+
+def _is_function(tokens: list[Token], first: int) -> bool:
+    """Whether WINDOW is the function window(ts, '1 minute'), and not a window of two streams."""
+    depth = 0
+    for number in range(first + 1, len(tokens) - 1):
+        kind = tokens[number].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth == 0:
+            return False
+        if depth == 1 and kind == TokenType.COMMA:
+            after = tokens[number + 1].token_type
+            return after in _LENGTH_TOKENS
+    return False
+
+
+def is_database_statement(tokens: Sequence[Token]) -> bool:
+    """Whether the words of a statement begin one of the database; also behind EXPLAIN."""
+    explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
+    return tokens[1 if explained else 0].text.upper() in DATABASE_WORDS
+
+
+def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The words of one statement after the other."""
+    part: list[Token] = []
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            if part:
+                yield part
+            part = []
+        else:
+            part.append(token)
+    if part:
+        yield part
+
+
+def read_query_tokens(
+    sql: str, tokens: list[Token], parameters: Parameters | None = None
+) -> Statement:
+    """The query that these words of a text are."""
+    explain = None
+    if tokens[0].text.upper() == "EXPLAIN":
+        explain, tokens = _explain(sql, tokens)
+    if tokens[0].token_type == TokenType.VAR:
+        raise no_query(sql, tokens[0])
+    given = parameters or Parameters()
+    with parser_errors(sql, tokens):
+        tree = _parse(sql, tokens, given)
+        require_whole(tree, sql)
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise no_query(sql, tokens[0])
+    given.bind(tree, sql)
+    tree = put_rows(tree, sql)
+    assert isinstance(tree, exp.Query)
+    from_start = _take_from_start(tree, sql)
+    return Statement(sql, tree, explain, from_start)
+
+
+def _take_from_start(tree: exp.Expr, sql: str) -> bool:
+    """Whether FROM START stands behind the outermost query; it is taken out of the tree."""
+    outermost, found = tree, tree.args.get("from_start")
+    while found is None and isinstance(outermost, exp.Subquery):
+        outermost = outermost.this
+        found = outermost.args.get("from_start")
+    outermost.set("from_start", None)
+    for other in tree.find_all(FromStart):
+        raise SqlSyntaxError(
+            "FROM START belongs to the outermost query",
+            place=place_of(other, sql),
+            hint="put it at the end of the statement",
+        )
+    return found is not None
+
+
+def require_whole(tree: exp.Expr | None, sql: str) -> None:
+    """Refuse expressions of which the parser has lost a part: CASE WHEN a > -1.b THEN …"""
+    for node in tree.walk() if tree is not None else ():
+        if isinstance(node, _OF_PARTS) and any(
+            needed and node.args.get(name) is None for name, needed in node.arg_types.items()
+        ):
+            raise SqlSyntaxError(
+                "cannot read the statement",
+                place=place_of(node, sql),
+                detail="something is missing",
+            )
+
+
+def no_query(sql: str, first: Token) -> SqlSyntaxError:
+    """The refusal of a statement that is not known."""
+    return SqlSyntaxError(
+        f"this statement cannot be run: {first.text.upper()[:40]}",
+        place=token_place(sql, first),
+        hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
+    )
+
+
+def _parse(sql: str, tokens: list[Token], parameters: Parameters) -> exp.Expr | None:
+    parser = NilometerParser(error_level=ErrorLevel.IMMEDIATE, dialect=Nilometer)
+    parser.parameters = parameters
+    return parser.parse(tokens, sql)[0]
+
+
+def _explain(sql: str, tokens: list[Token]) -> tuple[ExplainFormat, list[Token]]:
+    """EXPLAIN [(FORMAT TEXT | DOT)] and the tokens of the query."""
+    words = [token.text.upper() for token in tokens[1:5]]
+    if words[:1] != ["("] or words[1:2] != ["FORMAT"]:
+        rest, chosen = tokens[1:], ExplainFormat.TEXT
+    elif len(words) == 4 and words[3] == ")" and words[2] in list(ExplainFormat):
+        rest, chosen = tokens[5:], ExplainFormat(words[2])
+    else:
+        raise SqlSyntaxError(
+            "EXPLAIN has no such format",
+            place=token_place(sql, tokens[min(3, len(tokens) - 1)]),
+            hint="write EXPLAIN SELECT … or EXPLAIN (FORMAT DOT) SELECT …",
+        )
+    if not rest:
+        raise SqlSyntaxError(
+            "EXPLAIN needs a query",
+            place=token_place(sql, tokens[0]),
+            hint="write EXPLAIN SELECT …",
+        )
+    return chosen, rest
+
+
+@contextmanager
+def parser_errors(sql: str, tokens: list[Token]) -> Iterator[None]:
+    """Let the parser's failures be ours, and keep it from logging."""
+    log = logging.getLogger("sqlglot")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    except SqlSyntaxError:
+        raise
+    except ParseError as error:
+        raise _syntax_error(sql, error) from None
+    except RecursionError:
+        raise SqlSyntaxError(
+            "the statement is nested too deeply",
+            place=token_place(sql, tokens[0]),
+            hint="take parts of it into subqueries or columns of their own",
+        ) from None
+    except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise SqlSyntaxError(  # the parser gave up on what is no SQL at all
+            "cannot read the statement",
+            place=token_place(sql, tokens[0]),
+            detail=type(error).__name__,
+        ) from None
+    finally:
+        log.setLevel(level)
+
+
+def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
+    found = error.errors[0] if error.errors else {}
+    text = str(found.get("description") or "it is not SQL").rstrip(".")
+    is_name = text[:2].isupper()
+    message, detail = "cannot read the statement", text if is_name else text[:1].lower() + text[1:]
+    if "Required keyword" in text:
+        detail = "something is missing"
+    elif text.startswith("Invalid expression"):
+        detail = "this was not expected here"
+    elif " but got <Token" in text:
+        detail = detail.split(" but got <Token")[0]
+    place = _highlighted(sql, found)
+    return SqlSyntaxError(message, place=place, detail=detail)
+
+
+def _highlighted(sql: str, found: dict[str, object]) -> Place:
+    """The place that sqlglot tells by line and the column of a token's last character."""
+    line, column = int(str(found.get("line") or 1)), int(str(found.get("col") or 1))
+    starts = [0]
+    for _ in range(line - 1):
+        starts.append(sql.find("\n", starts[-1]) + 1)
+    end = min(starts[-1] + column, len(sql))
+    size = len(str(found.get("highlight") or "x"))
+    return Place(sql, max(0, end - size), end)
+
+
+def read_expression(sql: str) -> exp.Expr:
+    """A condition, or another expression, that stands alone."""
+    tokens = tokenize(sql[:MOST_CHARACTERS])
+    if not tokens:
+        raise SqlSyntaxError("expected a condition, got nothing")
+    with parser_errors(sql, tokens):
+        tree = _parse(sql, tokens, Parameters())
+        require_whole(tree, sql)
+    if not isinstance(tree, exp.Expr) or isinstance(tree, exp.Query | exp.Command):
+        raise SqlSyntaxError("expected a condition", place=token_place(sql, tokens[0]))
+    return tree

@@ -1,0 +1,308 @@
+"""The nodes of a windowed plan in the terms of the operators that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.mining.registry import Kind
+from nilometer.model.expressions import Argument, Expression
+from nilometer.operators.aggregate import AggregateSpec
+from nilometer.operators.block import BlockSpec
+from nilometer.operators.change_join import ChangeJoinSpec
+from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.change_specs import AggregateCall
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.last_results import LastResultsSpec
+from nilometer.operators.last_rows import LastRowsSpec
+from nilometer.operators.lasting import LastingSpec
+from nilometer.operators.match_rows import MatchSpec
+from nilometer.operators.over_rows import OverSpec
+from nilometer.operators.paced import PacedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.table_over import TableOverSpec
+from nilometer.operators.top_rows import TopRowsSpec
+from nilometer.operators.window_ends import WindowEndsSpec
+from nilometer.operators.window_rows import WindowRowsSpec
+from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.expressions.scalars import (
+    RESULT_TIME,
+    ColumnRef,
+    ComputedRef,
+    Ref,
+    ResolvedColumn,
+    column,
+    rebuild,
+    spell_own,
+)
+from nilometer.sql.physical.join_places import (
+    build_join,
+    carried_schema,
+    layouts,
+    residual,
+    rows_window,
+)
+from nilometer.sql.plan.carried_columns import leaves_as, output_names
+from nilometer.sql.plan.changes_plan import (
+    Aggregate,
+    Block,
+    Column,
+    Combine,
+    Compute,
+    Counted,
+    Lasting,
+    LastResults,
+    LastRows,
+    Match,
+    Mined,
+    Node,
+    Over,
+    Paced,
+    TableOver,
+    TopRows,
+    UnionAll,
+    WindowEnds,
+    WindowRows,
+    is_static,
+)
+from nilometer.sql.plan.join_plan import Carried, Item, JoinPlan, Source
+from nilometer.sql.plan.types import TIMESTAMP, Types
+from nilometer.sql.plan.unbounded import only_grows
+
+
+@dataclass(frozen=True)
+class StreamLeaf:
+    """A leaf, the plan whose sources are its streams, and where rows have the node's columns."""
+
+    plan: JoinPlan
+    spec: BlockSpec | LastRowsSpec
+    places: tuple[int, ...] | None
+    """Of a single stream: which of its columns travel as the columns of the node."""
+
+
+def types_of(columns: tuple[Column, ...]) -> tuple[pa.DataType, ...]:
+    return tuple(one.kind for one in columns)
+
+
+def build_single(node: Block) -> StreamLeaf:
+    """A block of one stream: all its columns are computed before rows are routed."""
+    source = node.plan.sources[0]
+    kinds = types_of(node.columns)
+    items = [
+        Carried(_own_ref(item, source), kind)
+        for item, kind in zip(node.plan.items, kinds, strict=True)
+    ]
+    time = Carried(source.time, TIMESTAMP)
+    ends = [Carried(one.until, TIMESTAMP) for one in node.lifetimes if one.until is not None]
+    wanted = dict.fromkeys([*items, time, *ends])
+    carried = _in_order(source, wanted, Types(node.plan.catalog, (source,)))
+    source = replace(source, carried=carried)
+    plan = replace(node.plan, sources=(source,), output=carried)
+    places = tuple(carried.index(item) for item in items)
+    lengths = [one.length for one in node.lifetimes if one.until is None]
+    lifetimes = tuple(((1 + carried.index(time),), length) for length in lengths)
+    until = 1 + carried.index(ends[0]) if ends else None
+    values = tuple(Argument(1 + place) for place in places)
+    names = _argument_names(plan, 1)
+    spec = BlockSpec(build_join(plan), values, kinds, lifetimes, names, until)
+    return StreamLeaf(plan, spec, places)
+
+
+def build_block(node: Block) -> StreamLeaf:
+    """A block of several streams: what is computed of results is computed by the join."""
+    times = [Carried(s.time, TIMESTAMP) for s in node.plan.sources if not s.is_table]
+    output = tuple(dict.fromkeys([*node.plan.output, *times]))
+    plan = replace(node.plan, output=output)
+    lifetimes = tuple(
+        (
+            tuple(1 + output.index(Carried(plan.by_name[s].time, TIMESTAMP)) for s in one.streams),
+            one.length,
+        )
+        for one in node.lifetimes
+    )
+    spec = BlockSpec(
+        build_join(plan),
+        _item_values(plan, 1),
+        types_of(node.columns),
+        lifetimes,
+        _argument_names(plan, 1),
+    )
+    return StreamLeaf(plan, spec, None)
+
+
+def build_last_rows(node: LastRows) -> StreamLeaf:
+    """The last rows of a stream; all columns are computed before, so that all rows count alike."""
+    source = node.plan.sources[0]
+    kinds = types_of(node.columns)
+    items = [
+        Carried(_own_ref(item, source), kind)
+        for item, kind in zip(node.plan.items, kinds, strict=True)
+    ]
+    needed = dict.fromkeys([*source.carried, *items])
+    carried = _in_order(source, needed, Types(node.plan.catalog, (source,)))
+    source = replace(source, carried=carried)
+    plan = replace(node.plan, sources=(source,), output=carried)
+    window = rows_window(source)
+    assert window is not None
+    values = tuple(Argument(carried.index(item)) for item in items)
+    spec = LastRowsSpec(carried_schema(source), layouts(plan)[0], window, values, kinds)
+    return StreamLeaf(plan, spec, None)
+
+
+def build_combine(node: Combine) -> ChangeJoinSpec:
+    """A join of changelogs."""
+    plan = node.plan
+    timed = [number for number, one in enumerate(node.inputs) if not is_static(one)]
+    return ChangeJoinSpec(
+        tuple(types_of(one.columns) for one in node.inputs),
+        tuple(
+            tuple(
+                tuple(source.carried.index(equal.of(source.name)) for equal in key.classes)
+                if source.name in key.streams
+                else None
+                for key in plan.keys
+            )
+            for source in plan.sources
+        ),
+        tuple(residual(plan, condition) for condition in plan.residuals),
+        tuple(
+            (number, plan.sources[number].carried.index(one))
+            for one in plan.output
+            for number in (plan.number(one.ref.stream),)
+        ),
+        _item_values(plan, 0),
+        types_of(node.columns),
+        timed[0] if len(timed) == 1 else None,
+        _argument_names(plan, 0),
+    )
+
+
+def build_step(node: Node) -> ChangeSpec:
+    """The operator of a node that takes changes."""
+    kinds = types_of(node.columns)
+    match node:
+        case Combine():
+            return build_combine(node)
+        case Compute(inputs, test, values):
+            return ComputeSpec(test, values, kinds, _names_of(inputs[0]))
+        case LastResults(_, count, partition):
+            return LastResultsSpec(count, partition, kinds)
+        case Counted(function):
+            return SetCountsSpec(function, kinds)
+        case UnionAll():
+            return UnionAllSpec(kinds)
+        case Aggregate(inputs, keys, calls, test, values):
+            names = _names_of(inputs[0])
+            said = tuple(_said(call, names) for call in calls)
+            given = types_of(inputs[0].columns)
+            said = (*names[:keys], *said)
+            grows = only_grows(inputs[0])
+            return AggregateSpec(
+                keys, given, calls, test, values, kinds, said, node.each_instant, grows
+            )
+        case TopRows(_, order, limit, offset):
+            return TopRowsSpec(order, limit, offset, kinds)
+        case Paced(_, every):
+            return PacedSpec(every, kinds)
+        case Lasting(_, length):
+            return LastingSpec(length, kinds)
+        case Mined():
+            return _build_mined(node)
+        case Over(inputs, functions, keys, passed):
+            return OverSpec(functions, keys, passed, types_of(inputs[0].columns), kinds)
+        case TableOver(_, windows, passed):
+            return TableOverSpec(windows, passed, kinds)
+        case Match(inputs, matching, keys, passed):
+            given = types_of(inputs[0].columns)
+            return MatchSpec(matching, keys, passed, given, kinds, node.arguments)
+        case WindowRows(_, windows, sessions, at_ends):
+            return WindowRowsSpec(windows, sessions, at_ends, kinds)
+        case WindowEnds():
+            return WindowEndsSpec(kinds)
+    raise AssertionError("a leaf takes no changes")
+
+
+def _build_mined(node: Mined) -> ChangeSpec:
+    from nilometer.mining.hosted_answers import AnswersSpec  # noqa: PLC0415  rarely needed
+    from nilometer.mining.hosted_follow import FollowSpec  # noqa: PLC0415
+    from nilometer.mining.hosted_rows import RowsSpec  # noqa: PLC0415
+
+    kinds = types_of(node.columns)
+    match node.kind:
+        case Kind.ROWS:
+            return RowsSpec(node.function, node.passed, kinds)
+        case Kind.FOLLOWS:
+            return FollowSpec(node.function, node.passed, kinds)
+        case Kind.ANSWERS:
+            return AnswersSpec(node.function, node.every, kinds)
+
+
+def item_ref(plan: JoinPlan, number: int) -> Ref | None:
+    """The column that an item is, as it leaves the join; None if it is computed."""
+    tree = plan.items[number].value.tree
+    if not isinstance(tree, ResolvedColumn) or tree.ref == RESULT_TIME:
+        return None
+    return leaves_as(tree.ref, plan, Types(plan.catalog, plan.sources))
+
+
+def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
+    """The items over the join's output, whose first column is an argument of this number."""
+    types = Types(plan.catalog, plan.sources)
+    output = [one.ref for one in plan.output]
+
+    def argument(ref: Ref) -> Argument:
+        if ref == RESULT_TIME:
+            return Argument(0 if first else output.index(plan.sources[0].time))
+        return Argument(first + output.index(leaves_as(ref, plan, types)))
+
+    subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
+    return tuple(subset.compile(item.value.tree) for item in plan.items)
+
+
+def _argument_names(plan: JoinPlan, first: int) -> tuple[str, ...]:
+    """What the arguments of `_item_values` are called."""
+    return ((str(RESULT_TIME),) if first else ()) + output_names(plan)
+
+
+def _names_of(node: Node) -> tuple[str, ...]:
+    return tuple(one.name for one in node.columns)
+
+
+def _said(call: AggregateCall, names: Sequence[str]) -> str:
+    """A call as its user would write it."""
+    if call.column is None:
+        return str(call.function)
+    distinct = "DISTINCT " if call.distinct else ""
+    return f"{call.function}({distinct}{names[call.column]})"
+
+
+def _own_ref(item: Item, source: Source) -> Ref:
+    """An item of one stream as a column that is there before the rows travel."""
+
+    def own(tree: exp.Expr) -> exp.Expr:
+        if isinstance(tree, ResolvedColumn):
+            ref = source.time if tree.ref == RESULT_TIME else tree.ref
+            return column(ref) if isinstance(ref, ColumnRef) else own(ref.tree)
+        return rebuild(tree, own)
+
+    tree = own(item.value.tree)
+    if isinstance(tree, ResolvedColumn):
+        return tree.ref
+    return ComputedRef(source.name, spell_own(tree), tree)
+
+
+def _in_order(source: Source, needed: dict[Carried, None], types: Types) -> tuple[Carried, ...]:
+    """The columns as the stream declares them, then what is computed."""
+    names = {name: place for place, name in enumerate(source.relation.columns)}
+
+    def place(one: Carried) -> tuple[int, int]:
+        plain = isinstance(one.ref, ColumnRef) and not one.ref.fields and one.ref.column in names
+        if not plain or one.kind != types.of_ref(one.ref):
+            return 1, 0
+        assert isinstance(one.ref, ColumnRef)
+        return 0, names[one.ref.column]
+
+    return tuple(sorted(needed, key=place))

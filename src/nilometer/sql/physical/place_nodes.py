@@ -1,0 +1,346 @@
+"""Where the nodes of a windowed plan run, so that the rows that they compare are together.
+
+A node wants its input's rows together by some of their columns (a group's keys, all columns of a
+set operator, the keys of a join). If they already are, or if they come straight from a stream,
+which can be routed by any columns, the node runs in the same stage; otherwise the plan is cut
+there, and rows travel on. Zero columns mean one place for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nilometer.kernels.routing import Routing
+from nilometer.mining.registry import Kind
+from nilometer.model.time_windows import SessionWindows
+from nilometer.operators.block import BlockSpec
+from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.last_rows import LastRowsSpec
+from nilometer.operators.leaves import LeafSpec
+from nilometer.operators.received import ReceivedSpec
+from nilometer.sql.physical.change_places import (
+    StreamLeaf,
+    build_block,
+    build_last_rows,
+    build_single,
+    build_step,
+    types_of,
+)
+from nilometer.sql.physical.rows_together import (
+    Places,
+    above,
+    all_columns,
+    is_free,
+    key_places,
+    short_columns,
+    shown,
+    through,
+)
+from nilometer.sql.plan.changes_plan import (
+    Aggregate,
+    Block,
+    Combine,
+    Compute,
+    Counted,
+    Lasting,
+    LastResults,
+    LastRows,
+    Match,
+    Mined,
+    Node,
+    Over,
+    Paced,
+    TableOver,
+    TopRows,
+    UnionAll,
+    WindowEnds,
+    WindowRows,
+)
+from nilometer.sql.plan.join_plan import JoinPlan
+
+
+@dataclass(eq=False)
+class Group:
+    """A stage under construction."""
+
+    routing: Routing | None
+    """As a join wants it; None: by key, or everything in one place."""
+    buckets: int
+    merged: Group | None = None
+    is_closed: bool = False
+    """Whether it sends already, and can take nothing in any more."""
+
+    @property
+    def root(self) -> Group:
+        return self if self.merged is None else self.merged.root
+
+
+@dataclass(eq=False)
+class Task:
+    """A leaf or a step of a stage."""
+
+    spec: LeafSpec | ChangeSpec
+    inputs: list[Task]
+    group_at_first: Group
+    streams: list[tuple[JoinPlan, int]] = field(default_factory=list)
+    """The streams of a leaf."""
+    feed: Task | None = None
+    """What sends to a leaf that receives."""
+    places: list[Places | None] = field(default_factory=list)
+    """By which columns the rows of each of a leaf's streams are routed."""
+
+    @property
+    def group(self) -> Group:
+        return self.group_at_first.root
+
+    @property
+    def leaf(self) -> LeafSpec:
+        assert isinstance(self.spec, BlockSpec | LastRowsSpec | ReceivedSpec)
+        return self.spec
+
+    @property
+    def step(self) -> ChangeSpec:
+        assert not isinstance(self.spec, BlockSpec | LastRowsSpec | ReceivedSpec)
+        return self.spec
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A task, and how its rows are together."""
+
+    task: Task
+    together: Places | None
+    """The columns by which rows are together; None: by none that are left."""
+
+
+class Placer:
+    """Finds a place for every node."""
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+        self._placed: dict[int, Placed] = {}
+
+    def place(self, node: Node, wanted: Places | None) -> Placed:
+        """A place for a node, if possible with its rows together by the wanted columns."""
+        known = self._placed.get(id(node))
+        if known is not None and not known.task.group.is_closed:
+            fits = wanted is None or known.together == wanted
+            if fits or not is_free(node):
+                return known
+        placed = self._place(node, wanted)
+        self._placed[id(node)] = placed
+        return placed
+
+    def _place(self, node: Node, wanted: Places | None) -> Placed:
+        match node:
+            case Block() if len(node.plan.sources) == 1:
+                return self._single(node, all_columns(node) if wanted is None else wanted)
+            case Block():
+                return self._block(node)
+            case LastRows():
+                return self._last_rows(node)
+            case Compute():
+                return self._compute(node, wanted)
+            case Aggregate():
+                return self._aggregate(node, wanted)
+            case TopRows() | TableOver():
+                return self._alone(node, ())
+            case LastResults():
+                return self._alone(node, node.partition)
+            case Paced() | WindowEnds():
+                return self._alone(node, None)
+            case WindowRows():
+                return self._window_rows(node, wanted)
+            case Over():
+                below = self._together_by(node.inputs[0], node.keys, node.keys)
+                return Placed(Task(build_step(node), [below.task], below.task.group), None)
+            case Match():
+                return self._match(node)
+            case Lasting():
+                return self._lasting(node, wanted)
+            case Mined():
+                return self._mined(node, wanted)
+            case Counted() | UnionAll():
+                return self._counted(node, wanted)
+            case Combine():
+                return self._combine(node)
+
+    def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
+        """The same rows in a new stage, together by the wanted columns."""
+        if placed.task.group.is_closed:  # a stage sends to one other only
+            return self._again(node, wanted)
+        group = Group(None, self._buckets if wanted else 1)
+        placed.task.group.is_closed = True
+        leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
+        task = Task(leaf, [], group, feed=placed.task, places=[wanted or None])
+        return Placed(task, wanted)
+
+    def _single(self, node: Block, wanted: Places) -> Placed:
+        leaf = build_single(node)
+        assert leaf.places is not None
+        group = Group(None, self._buckets if wanted else 1)
+        columns = tuple(leaf.places[place] for place in wanted) or None
+        return Placed(_leaf_task(leaf, group, [columns]), wanted)
+
+    def _block(self, node: Block) -> Placed:
+        leaf = build_block(node)
+        routing = node.plan.routing
+        assert routing is not None
+        own = [places[0] for places in routing.places]
+        if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
+            group = Group(None, routing.buckets)
+            together = key_places(leaf.plan, node)
+            return Placed(_leaf_task(leaf, group, own), together)
+        group = Group(routing, routing.buckets)
+        return Placed(_leaf_task(leaf, group, [None] * len(own)), None)
+
+    def _last_rows(self, node: LastRows) -> Placed:
+        leaf = build_last_rows(node)
+        source = leaf.plan.sources[0]
+        assert source.rows is not None
+        assert isinstance(leaf.spec, LastRowsSpec)
+        columns = leaf.spec.window.partition
+        refs = [source.carried[c].ref for c in columns]
+        if not refs:
+            return Placed(_leaf_task(leaf, Group(None, 1), [None]), ())
+        task = _leaf_task(leaf, Group(None, self._buckets), [columns])
+        kinds = [source.carried[c].kind for c in columns]
+        return Placed(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
+
+    def _compute(self, node: Compute, wanted: Places | None) -> Placed:
+        below = self.place(node.inputs[0], through(wanted, node))
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, above(below.together, node))
+
+    def _aggregate(self, node: Aggregate, wanted: Places | None) -> Placed:
+        keys, child = tuple(range(node.keys)), node.inputs[0]
+        asked = through(wanted, node)
+        asked = asked if asked and set(asked) <= set(keys) else keys
+        below = self._together_by(child, asked, keys)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, above(below.together, node))
+
+    def _window_rows(self, node: WindowRows, wanted: Places | None) -> Placed:
+        """Rows as the input has them together; those of a session in one place."""
+        child = node.inputs[0]
+        own = tuple(place for place in wanted or () if place < len(child.columns))
+        if isinstance(node.windows, SessionWindows):
+            asked = own if own and set(own) <= set(node.keys) else node.keys
+            below = self._together_by(child, asked, node.keys)
+        else:
+            below = self.place(child, None if wanted is None else own)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, below.together)
+
+    def _alone(
+        self, node: TopRows | TableOver | Paced | LastResults | WindowEnds, wanted: Places | None
+    ) -> Placed:
+        child = node.inputs[0]
+        within = all_columns(child) if wanted is None else wanted
+        below = self._together_by(child, within, within)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, below.together)
+
+    def _match(self, node: Match) -> Placed:
+        """The rows of a partition in one place; its matches show the columns it is made of."""
+        below = self._together_by(node.inputs[0], node.keys, node.keys)
+        task = Task(build_step(node), [below.task], below.task.group)
+        shown = node.matching.before
+        return Placed(task, tuple(shown.index(place) for place in below.together or ()))
+
+    def _lasting(self, node: Lasting, wanted: Places | None) -> Placed:
+        below = self.place(node.inputs[0], wanted)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, below.together)
+
+    def _mined(self, node: Mined, wanted: Places | None) -> Placed:
+        """Rows of a key together, and all rows of static tables beside them in every bucket."""
+        child, keys = node.inputs[0], node.function.keys
+        if node.kind is Kind.ROWS:
+            own = wanted if wanted and max(wanted) < node.passed else short_columns(child)
+            below = self.place(child, own)
+        else:
+            below = self._together_by(child, keys, keys)
+        if below.task.group.is_closed or (node.inputs[1:] and below.task.group.routing):
+            below = self.cut(below, child, below.together or keys)
+        tables = [self._copied(one, below.task.group) for one in node.inputs[1:]]
+        task = Task(build_step(node), [below.task, *tables], below.task.group)
+        return Placed(task, self._left(node, below.together))
+
+    def _left(self, node: Mined, together: Places | None) -> Places | None:
+        """The columns that those of the input are, by which rows are together."""
+        if together is None or node.kind is not Kind.ANSWERS:
+            return None if together is None or max((0, *together)) >= node.passed else together
+        keys = node.function.keys
+        return (
+            tuple(keys.index(place) for place in together) if set(together) <= set(keys) else None
+        )
+
+    def _copied(self, node: Node, group: Group) -> Task:
+        """All rows of a static table, in every bucket of a stage."""
+        placed = self.place(node, ())
+        if placed.task.inputs or placed.together != () or placed.task.group.is_closed:
+            placed = self.cut(placed, node, ())
+        placed.task.group.merged = group
+        return placed.task
+
+    def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
+        """A place in which rows are together by some of these columns."""
+        below = self.place(node, wanted)
+        if below.together is None or not set(below.together) <= set(within):
+            return self.cut(below, node, wanted)
+        return below
+
+    def _counted(self, node: Counted | UnionAll, wanted: Places | None) -> Placed:
+        asked = all_columns(node) if wanted is None else wanted
+        placed: dict[int, Placed] = {}
+        for number in sorted(range(len(node.inputs)), key=lambda n: is_free(node.inputs[n])):
+            placed[number] = self.place(node.inputs[number], asked)
+            if placed[number].together is not None:
+                asked = placed[number].together or ()
+        return self._join_groups(node, placed, [asked] * len(node.inputs), asked)
+
+    def _combine(self, node: Combine) -> Placed:
+        sources = node.plan.sources
+        shared = next((k for k in node.plan.keys if len(k.streams) == len(sources)), None)
+        wanted: list[Places] = [
+            ()
+            if shared is None
+            else tuple(source.carried.index(equal.of(source.name)) for equal in shared.classes)
+            for source in sources
+        ]
+        placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
+        together = () if shared is None else key_places(node.plan, node)
+        return self._join_groups(node, placed, wanted, together)
+
+    def _join_groups(
+        self,
+        node: Node,
+        placed: dict[int, Placed],
+        wanted: Sequence[Places],
+        together: Places | None,
+    ) -> Placed:
+        """One stage for all inputs, each cut off where it is not as wanted."""
+        for number, child in enumerate(node.inputs):
+            if placed[number].together != wanted[number]:
+                placed[number] = self.cut(placed[number], child, wanted[number])
+        for number, child in enumerate(node.inputs):
+            if placed[number].task.group.is_closed:  # it sends to one of the others
+                placed[number] = self._again(child, wanted[number])
+        tasks = [placed[number].task for number in range(len(node.inputs))]
+        group = Group(None, self._buckets if wanted[0] else 1)
+        for own in dict.fromkeys(task.group for task in tasks):
+            own.merged = group
+        return Placed(Task(build_step(node), tasks, group), together)
+
+    def _again(self, node: Node, wanted: Places) -> Placed:
+        """A second copy of a node, in stages of its own."""
+        fresh = Placer(self._buckets)
+        below = fresh.place(node, wanted)
+        return below if below.together == wanted else fresh.cut(below, node, wanted)
+
+
+def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) -> Task:
+    streams = [(leaf.plan, number) for number in range(len(leaf.plan.sources))]
+    return Task(leaf.spec, [], group, streams, places=list(places))

@@ -1,0 +1,135 @@
+"""By which columns the rows of a node are together: as seen from above, and from below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.mining.registry import Kind
+from nilometer.model.expressions import Argument
+from nilometer.sql.expressions.scalars import Ref
+from nilometer.sql.physical.change_places import (
+    item_ref,
+)
+from nilometer.sql.plan.changes_plan import (
+    Aggregate,
+    Block,
+    Compute,
+    Counted,
+    Mined,
+    Node,
+    Paced,
+    TopRows,
+    UnionAll,
+)
+from nilometer.sql.plan.join_plan import JoinPlan
+
+Places: TypeAlias = tuple[int, ...]
+"""Columns of a node by which its rows are together; none: all rows are in one place."""
+
+
+def all_columns(node: Node) -> Places:
+    """All columns by which rows can be routed; of a node without any, none."""
+    return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
+
+
+def short_columns(node: Node) -> Places | None:
+    """The columns of single values, by which rows are spread at little cost; None: none."""
+    kinds = [(place, node.columns[place].kind) for place in all_columns(node)]
+    return tuple(place for place, kind in kinds if not pat.is_nested(kind)) or None
+
+
+def through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
+    """The columns below that wanted columns are, if all of them are columns."""
+    if wanted is None:
+        return None
+    columns = _columns_below(node)
+    below = [columns[place] for place in wanted]
+    return None if None in below else tuple(place for place in below if place is not None)
+
+
+def above(together: Places | None, node: Compute | Aggregate) -> Places | None:
+    """The columns that columns below have become, if all are left."""
+    if together is None:
+        return None
+    left = _columns_below(node)
+    return tuple(left.index(place) for place in together) if set(together) <= set(left) else None
+
+
+def _columns_below(node: Compute | Aggregate) -> list[int | None]:
+    """For each column which one below it is, if it is one: of values that meet in one place."""
+    below = node.inputs[0].columns
+    known = len(below) if isinstance(node, Compute) else node.keys
+    return [
+        value.number
+        if isinstance(value, Argument)
+        and not value.fields
+        and value.number < known
+        and _meet(below[value.number].kind, one.kind)
+        else None
+        for value, one in zip(node.values, node.columns, strict=True)
+    ]
+
+
+def _meet(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether equal values of two types are routed to the same place, and others stay apart."""
+    if left == right:
+        return True
+    families = (pat.is_integer, pat.is_floating)
+    return any(family(left) and family(right) for family in families)
+
+
+def key_places(plan: JoinPlan, node: Node) -> Places | None:
+    """The items that are the columns of a join's first key, if all of them are there."""
+    classes = plan.keys[0].classes
+    members = [equal.members for equal in classes]
+    return shown(node, plan, members, [equal.kind for equal in classes])
+
+
+def shown(
+    node: Node,
+    plan: JoinPlan,
+    wanted: Sequence[tuple[Ref, ...]],
+    kinds: Sequence[pa.DataType],
+) -> Places | None:
+    """The columns of a node that show columns of these types, one of several each."""
+    items = [item_ref(plan, number) for number in range(len(plan.items))]
+    found = []
+    for refs, kind in zip(wanted, kinds, strict=True):
+        same = [
+            place
+            for place, (ref, one) in enumerate(zip(items, node.columns, strict=True))
+            if ref is not None and ref in refs and _meet(kind, one.kind)
+        ]
+        if not same:
+            return None
+        found.append(same[0])
+    return tuple(found)
+
+
+def is_free(node: Node) -> bool:
+    """Whether the rows of a node can be routed by any of their columns."""
+    match node:
+        case Block():
+            return len(node.plan.sources) == 1
+        case Compute() | UnionAll():
+            return all(map(is_free, node.inputs))
+    return False
+
+
+def is_net(node: Node) -> bool:
+    """Whether a node gives at most one change of a row at an instant."""
+    match node:
+        case Counted() | TopRows() | Paced():
+            return True
+        case Mined():
+            return node.kind is Kind.ANSWERS
+        case Aggregate():
+            return set(range(node.keys)) <= set(_columns_below(node))
+        case Compute():
+            every = set(range(len(node.inputs[0].columns)))
+            return every <= set(_columns_below(node)) and is_net(node.inputs[0])
+    return False

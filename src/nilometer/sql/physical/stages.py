@@ -1,0 +1,217 @@
+"""A windowed plan as stages: what runs where, what it reads, and to whom it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nilometer.kernels.routing import Routing
+from nilometer.operators.block import BlockSpec
+from nilometer.operators.compute import NetSpec
+from nilometer.operators.leaves import LeafSpec
+from nilometer.operators.program import Program, Step
+from nilometer.operators.received import ReceivedSpec
+from nilometer.operators.stage import Execution, Stage
+from nilometer.operators.watermarks import StreamClock
+from nilometer.sql.physical.change_places import types_of
+from nilometer.sql.physical.place_nodes import Group, Placed, Placer, Task
+from nilometer.sql.physical.rows_together import all_columns, is_net
+from nilometer.sql.plan.changes_plan import ChangesPlan, Column
+from nilometer.sql.plan.join_plan import JoinPlan
+
+BEST: Final = Execution.TPA
+"""Rows travel once, with their periods: what measurement has shown to be best."""
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """The rows of a source."""
+
+    plan: JoinPlan
+    source: int
+
+
+@dataclass(frozen=True)
+class StageInput:
+    """What another stage sends."""
+
+    stage: int
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage, where its streams come from, and to which stream of which stage it sends."""
+
+    stage: Stage
+    inputs: tuple[StreamInput | StageInput, ...]
+    to_stage: int | None = None
+    to_stream: int = 0
+    overhears: tuple[StreamInput, ...] = ()
+    """Sources of other stages whose times are told here, too."""
+
+    @property
+    def streams(self) -> Iterator[StreamInput]:
+        """The sources that are read."""
+        return (given for given in self.inputs if isinstance(given, StreamInput))
+
+
+@dataclass(frozen=True)
+class StagedPlan:
+    """All stages, each after those that send to it; the answer leaves the last."""
+
+    plan: ChangesPlan
+    stages: tuple[PlannedStage, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.plan.root.columns
+
+    @property
+    def streams(self) -> Iterator[tuple[int, int, StreamInput]]:
+        """(stage, stream in it, source) of every stream that is read."""
+        for number, one in enumerate(self.stages):
+            for stream, given in enumerate(one.inputs):
+                if isinstance(given, StreamInput):
+                    yield number, stream, given
+
+
+def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> StagedPlan:
+    """The stages of a plan.
+
+    Execution says in which form rows travel between them, unless the plan's own hint does.
+    """
+    execution = plan.execution or execution or BEST
+    placer = Placer(plan.buckets)
+    root = placer.place(plan.root, None)
+    if not plan.appends and not is_net(plan.root):
+        everything = all_columns(plan.root)
+        if root.together is None:
+            root = placer.cut(root, plan.root, everything)
+        net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.group)
+        root = Placed(net, root.together)
+    return StagedPlan(plan, _overhearing(_finish(root.task, execution)))
+
+
+def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
+    """The stages, told of each other's streams if one may be idle: it follows all that speak."""
+    every = {_relation(given): given for one in stages for given in one.streams}
+    if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
+        return tuple(stages)
+    told = []
+    for one in stages:
+        own = {_relation(given) for given in one.streams}
+        others = [given for name, given in every.items() if name not in own]
+        others = [given for given in others if not _is_table(given)]
+        clocks = tuple(_clock(given, {}) for given in others)
+        stage = replace(one.stage, overheard=clocks)
+        told.append(replace(one, stage=stage, overhears=tuple(others)))
+    return tuple(told)
+
+
+def _relation(given: StreamInput) -> str:
+    return given.plan.sources[given.source].relation.name
+
+
+def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
+    """The stages that lead to a task."""
+    outputs: dict[Group, Task] = {}
+    _collect(last, outputs)
+    order = list(outputs)
+    stages: dict[Group, PlannedStage] = {}
+    for group in order:
+        stages[group] = _stage(group, outputs[group], stages, execution, group is not order[-1])
+        for stream, given in enumerate(stages[group].inputs):
+            if isinstance(given, StageInput):
+                sender = order[given.stage]
+                stages[sender] = replace(
+                    stages[sender], to_stage=order.index(group), to_stream=stream
+                )
+    return tuple(stages[group] for group in order)
+
+
+def _stage(
+    group: Group,
+    output: Task,
+    before: dict[Group, PlannedStage],
+    execution: Execution,
+    sends: bool,
+) -> PlannedStage:
+    tasks: list[Task] = []
+    _collect_tasks(output, tasks)
+    leaves = [task for task in tasks if not task.inputs]
+    steps = [task for task in tasks if task.inputs]
+    numbers = {task: number for number, task in enumerate([*leaves, *steps])}
+    inputs = [one for leaf in leaves for one in _inputs(leaf, list(before))]
+    senders = dict(enumerate(before.values()))
+    program = Program(
+        tuple(_distinct([_name(one) for one in inputs])),
+        frozenset(i for i, one in enumerate(inputs) if _is_table(one)),
+        tuple(_leaf(leaf, before) for leaf in leaves),
+        tuple(Step(task.step, tuple(numbers[one] for one in task.inputs)) for task in steps),
+        sends and not steps and execution is not Execution.NTA and _is_block(leaves[0]),
+    )
+    clocks = tuple(_clock(one, senders) for one in inputs)
+    places = tuple((own,) for leaf in leaves for own in leaf.places)
+    routing = group.routing or Routing((group.buckets,), places, with_nulls=True)
+    return PlannedStage(Stage(program, clocks, routing, execution), tuple(inputs))
+
+
+def _inputs(leaf: Task, groups: Sequence[Group]) -> list[StreamInput | StageInput]:
+    if leaf.feed is not None:
+        return [StageInput(groups.index(leaf.feed.group))]
+    return [StreamInput(plan, source) for plan, source in leaf.streams]
+
+
+def _leaf(leaf: Task, before: dict[Group, PlannedStage]) -> LeafSpec:
+    if leaf.feed is None:
+        return leaf.leaf
+    sender = before[leaf.feed.group].stage.operator
+    assert isinstance(sender, Program)
+    return ReceivedSpec(leaf.spec.types, sender.sends_periods)
+
+
+def _is_block(leaf: Task) -> bool:
+    return isinstance(leaf.spec, BlockSpec)
+
+
+def _name(given: StreamInput | StageInput) -> str:
+    if isinstance(given, StageInput):
+        return f"stage {given.stage + 1}"
+    return given.plan.sources[given.source].name
+
+
+def _is_table(given: StreamInput | StageInput) -> bool:
+    return isinstance(given, StreamInput) and given.plan.sources[given.source].is_table
+
+
+def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) -> StreamClock:
+    if isinstance(given, StageInput):
+        return StreamClock(senders=senders[given.stage].stage.routing.buckets)
+    source = given.plan.sources[given.source]
+    return StreamClock(ended=True) if source.is_table else source.relation.clock
+
+
+def _collect(output: Task, outputs: dict[Group, Task]) -> None:
+    """The groups that lead to a task, each after those that send to it, and what they send."""
+    tasks: list[Task] = []
+    _collect_tasks(output, tasks)
+    for task in tasks:
+        if task.feed is not None and task.feed.group not in outputs:
+            _collect(task.feed, outputs)
+    outputs[output.group] = output
+
+
+def _collect_tasks(task: Task, tasks: list[Task]) -> None:
+    for one in task.inputs:
+        if one not in tasks:
+            _collect_tasks(one, tasks)
+    tasks.append(task)
+
+
+def _distinct(names: Sequence[str]) -> Iterator[str]:
+    """The names, numbered where one comes again."""
+    seen: dict[str, int] = {}
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        yield name if seen[name] == 1 else f"{name} ({seen[name]})"

@@ -1,0 +1,1 @@
+"""Plans: their nodes, and the types of the expressions in them."""

@@ -1,0 +1,212 @@
+"""The plan of a query: one N-way window join, filled in by one rule after the other.
+
+Every select-project-join query of the dialect, however its subqueries nest, is one such join:
+all combinations of one row of each source that satisfy the windows, the keys and the rest of
+the conditions. `sql.rules` says in which order the fields below are filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from nilometer.algorithms.parameters import Parameters
+from nilometer.errors import Place
+from nilometer.kernels.chunk import Kernel
+from nilometer.kernels.routing import Routing
+from nilometer.model.join_order import StreamLoad
+from nilometer.model.network import TimeNetwork
+from nilometer.model.time_windows import TimeWindows
+from nilometer.model.windows import Window
+from nilometer.sql.catalog import Catalog, Relation
+from nilometer.sql.expressions.scalars import ColumnRef, Ref, Scalar
+
+if TYPE_CHECKING:
+    from nilometer.sql.plan.bound_query import BoundQuery
+    from nilometer.sql.plan.changes_plan import Node
+
+
+@dataclass(frozen=True)
+class RowsClause:
+    """``[PARTITION BY … ROWS n]``: the last n rows of a stream, or of each of its partitions."""
+
+    count: int
+    place: Place
+    partition: tuple[Scalar, ...] = ()
+
+    def __str__(self) -> str:
+        by = f"PARTITION BY {', '.join(map(str, self.partition))} " if self.partition else ""
+        return f"[{by}ROWS {self.count}]"
+
+
+@dataclass(frozen=True)
+class WindowsClause:
+    """Windows of time over a query that is appended to."""
+
+    query: BoundQuery
+    windows: TimeWindows
+    partition: tuple[Scalar, ...] = ()
+    """What has sessions of its own."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column that travels to the join, as the type in which it is kept there."""
+
+    ref: Ref
+    kind: pa.DataType
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream or a static table under the name that it has in the query."""
+
+    name: str
+    relation: Relation
+    place: Place
+    rows: RowsClause | None = None
+    below: tuple[Scalar, ...] = ()
+    """Selections that rows must pass before anything else; their times count nevertheless."""
+    above: tuple[Scalar, ...] = ()
+    """Selections of what a ROWS window holds."""
+    carried: tuple[Carried, ...] = ()
+    """The columns that travel to the join and are kept in its state."""
+    node: Node | None = None
+    """What holds the rows, if this is a query in FROM that runs as a node of its own."""
+    in_windows: WindowsClause | None = None
+    """What the node is made of, if it puts rows into windows of time."""
+    until: ColumnRef | None = None
+    """Where the answer changes: the column that says until when a row counts, if one does."""
+    expansions: tuple[Expansion, ...] = ()
+    """Arrays of which each item makes a row; items are further columns of the relation."""
+    is_held: bool = False
+    """Its rows come and go as changes of a node: they have no time by which they are kept."""
+
+    @property
+    def is_table(self) -> bool:
+        return self.relation.is_table
+
+    @property
+    def time(self) -> ColumnRef:
+        return ColumnRef(self.name, self.relation.time_column)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it can be part of a block; else a node of its own holds its rows."""
+        return self.node is None and self.rows is None and self.until is None
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """An array, or a map, of which each item makes a row; one that is empty makes a row without."""
+
+    array: Scalar
+    kind: pa.DataType
+    columns: tuple[str, ...]
+    """The number of the item, which is NULL where there is none, and the item: the key and the
+    value of a map."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A column of the result."""
+
+    name: str
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class EqualValues:
+    """Columns of different streams that must have the same value."""
+
+    members: tuple[Ref, ...]
+    kind: pa.DataType
+
+    @property
+    def streams(self) -> frozenset[str]:
+        return frozenset(member.stream for member in self.members)
+
+    def of(self, stream: str) -> Carried:
+        """The stream's column, in the type in which it is compared."""
+        ref = next(member for member in self.members if member.stream == stream)
+        return Carried(ref, self.kind)
+
+
+@dataclass(frozen=True)
+class JoinKey:
+    """Values that the same streams must have in common: what their rows are looked up by."""
+
+    classes: tuple[EqualValues, ...]
+
+    @property
+    def streams(self) -> frozenset[str]:
+        return self.classes[0].streams
+
+
+@dataclass(frozen=True)
+class ChosenAlgorithm:
+    """An algorithm of the papers that the user chose for a join."""
+
+    name: str
+    place: Place | None = None
+    """Where the hint stands, if it was chosen by one."""
+    parameters: Parameters = field(default_factory=Parameters)
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """A window join."""
+
+    sql: str
+    catalog: Catalog
+    sources: tuple[Source, ...]
+    windows: tuple[Window, ...]
+    conditions: tuple[Scalar, ...]
+    """What no rule has found a better place for yet."""
+    items: tuple[Item, ...]
+    windows_place: Place | None
+    """Where the WINDOW clause stands, if there is one."""
+    time_conditions: tuple[tuple[Window, Place], ...] = ()
+    """The windows that were written as conditions on times, and where these stand."""
+    keys: tuple[JoinKey, ...] = ()
+    residuals: tuple[Scalar, ...] = ()
+    """Conditions that the join itself asks."""
+    after: tuple[Scalar, ...] = ()
+    """Conditions that only Spark can ask, of results."""
+    output: tuple[Carried, ...] = ()
+    """The columns that leave the join, beside the time of the result."""
+    wanted_kernel: Kernel | None = None
+    """The kernel that the user chose, if any."""
+    kernel: Kernel = Kernel.MERGE
+    algorithm: ChosenAlgorithm | None = None
+    """What runs in the place of the columnar join, if anything does."""
+    buckets: int = 1
+    routing: Routing | None = None
+    routing_reason: str = ""
+    loads: tuple[StreamLoad, ...] = ()
+    """Rates, windows and distinct values, as declared or assumed."""
+    orders: tuple[tuple[int, ...], ...] = ()
+    """For new rows of each source, the order in which the others are looked up."""
+    costs: tuple[float, ...] = ()
+    """What each of these orders costs, in candidates looked at per second."""
+
+    @cached_property
+    def network(self) -> TimeNetwork:
+        """The windows, closed; a WindowError if they cannot hold."""
+        return TimeNetwork(
+            tuple(source.name for source in self.sources),
+            self.windows,
+            static=frozenset(s.name for s in self.sources if s.is_table or s.is_held),
+            rows=frozenset(s.name for s in self.sources if s.rows is not None),
+        )
+
+    @property
+    def by_name(self) -> Mapping[str, Source]:
+        return {source.name: source for source in self.sources}
+
+    def number(self, stream: str) -> int:
+        return [source.name for source in self.sources].index(stream)

@@ -1,0 +1,92 @@
+"""[UNBOUNDED]: rows that count for ever, where what is kept of them is bounded by groups."""
+
+from __future__ import annotations
+
+from nilometer.errors import Place, SqlWindowError
+from nilometer.kernels.order_keys import has_order_keys
+from nilometer.model.time import FOREVER
+from nilometer.operators.aggregate import EXTREMES
+from nilometer.operators.aggregate_orders import ORDERED
+from nilometer.operators.change_specs import AggregateCall, SetFunction
+from nilometer.sql.plan.changes_plan import (
+    Aggregate,
+    Block,
+    Combine,
+    Compute,
+    Counted,
+    Lasting,
+    Node,
+    Paced,
+    UnionAll,
+    is_static,
+)
+
+_OF_ROWS = (SetFunction.WITH, SetFunction.WITHOUT)
+
+
+def require_bounded(node: Node, place: Place) -> None:
+    """Refuse a plan that would keep ever more rows."""
+    for one in node.inputs:
+        require_bounded(one, place)
+    if not any(map(_is_unbounded, node.inputs)):
+        return
+    match node:
+        case Aggregate():
+            for call in node.calls:
+                if not _is_kept_short(call, node.inputs[0]):
+                    raise _grows(f"{call.function} keeps all values", place)
+        case Compute() | UnionAll() | Paced():
+            pass
+        case Counted(function) if function not in _OF_ROWS:
+            pass
+        case Combine() if sum(not is_static(one) for one in node.inputs) == 1:
+            pass
+        case _:
+            raise _grows("rows would be kept", place)
+
+
+def _is_kept_short(call: AggregateCall, given: Node) -> bool:
+    """Whether a few numbers for each group are enough."""
+    if call.function in EXTREMES and call.column is not None and not call.distinct:
+        return only_grows(given) and has_order_keys(given.columns[call.column].kind)
+    return call.function not in ORDERED and not call.distinct
+
+
+def only_grows(node: Node) -> bool:
+    """Whether rows come, but none of them ever goes."""
+    match node:
+        case Block():
+            timed = [one.name for one in node.plan.sources if not one.is_table]
+            for_ever = {name for one in node.lifetimes for name in one.streams}
+            return (
+                bool(timed)
+                and for_ever.issuperset(timed)
+                and all(one.length >= FOREVER for one in node.lifetimes)
+            )
+        case Lasting():
+            return node.length >= FOREVER
+        case Compute() | UnionAll():
+            return all(map(only_grows, node.inputs))
+    return False
+
+
+def _is_unbounded(node: Node) -> bool:
+    """Whether ever more rows hold."""
+    match node:
+        case Block():
+            return any(one.length >= FOREVER for one in node.lifetimes)
+        case Lasting():
+            return node.length >= FOREVER
+        case Compute() | UnionAll() | Combine() | Paced():
+            return any(map(_is_unbounded, node.inputs))
+    return False
+
+
+def _grows(what: str, place: Place) -> SqlWindowError:
+    return SqlWindowError(
+        f"{what} of a stream that is [UNBOUNDED], and would grow for ever",
+        place=place,
+        detail="COUNT, SUM, AVG, variances, DISTINCT, and MIN and MAX of numbers and times keep a "
+        "few numbers for each group",
+        hint="write [RANGE 1 DAY], or windows of time: TUMBLE(TABLE S, …)",
+    )

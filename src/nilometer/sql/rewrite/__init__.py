@@ -1,0 +1,1 @@
+"""Trees to trees, before names are resolved: many ways to write a thing become one."""

@@ -1,0 +1,100 @@
+"""The hint of a statement: an algorithm for its join, or how its changing answer is executed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.algorithms.parameters import Parameters
+from nilometer.errors import InputError, Place, SqlError
+from nilometer.operators.stage import Execution
+from nilometer.sql.parse.places import place_of
+from nilometer.sql.plan.join_plan import ChosenAlgorithm
+from nilometer.sql.rewrite.modes import unwrap
+
+_EXECUTIONS: Final = ", ".join(f"/*+ {one.upper()} */" for one in Execution)
+
+
+def take_hint(
+    tree: exp.Query, sql: str
+) -> tuple[exp.Query, Execution | ChosenAlgorithm | None, Place | None]:
+    """A query without the hint of its first SELECT, what that says, and where it stands."""
+    hint = _first_select(tree).args.get("hint")
+    if hint is None:
+        return tree, None, None
+    place = place_of(hint, sql)
+    chosen = _read(hint, place)
+    bare = tree.copy()
+    _first_select(bare).set("hint", None)
+    return bare, chosen, place
+
+
+def _first_select(tree: exp.Query) -> exp.Expr:
+    first: exp.Expr = unwrap(tree)
+    while isinstance(first, exp.SetOperation):
+        first = unwrap(first.this)
+    return first
+
+
+def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
+    one = hint.expressions[0] if len(hint.expressions) == 1 else None
+    if not isinstance(one, exp.Var | exp.Anonymous):
+        raise SqlError(
+            "a hint is one name: of an algorithm, or of how an answer that changes is executed",
+            place=place,
+            hint=f"write one such as /*+ BEW */ or {_EXECUTIONS}, or leave it out",
+        )
+    name, given = one.name, _parameters(one, place)
+    if not given and name.lower() in [str(one) for one in Execution]:
+        return Execution(name.lower())
+    from nilometer.algorithms.registry import find_algorithm  # noqa: PLC0415  rarely needed
+
+    try:
+        return ChosenAlgorithm(find_algorithm(name).name, place, Parameters.read(given))
+    except InputError as error:
+        raise at_hint(error, place) from None
+
+
+def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
+    """The parameters of a hint as they are written: NAME(tau = '2 s', buckets = 10)."""
+    given: dict[str, str] = {}
+    for one in hint.expressions:
+        if not (
+            isinstance(one, exp.EQ)
+            and isinstance(one.this, exp.Column)
+            and isinstance(one.expression, exp.Literal)
+        ):
+            raise SqlError(
+                "a parameter of a hint is a name, = and a text or a number",
+                place=place,
+                detail=f"got {one.sql()}",
+                hint="write one such as /*+ LAZY(tau = '2 s', order = 'A, B') */",
+            )
+        if one.this.name in given:
+            raise SqlError(f"the parameter {one.this.name} is there twice", place=place)
+        given[one.this.name] = one.expression.name
+    return given
+
+
+def at_hint(error: InputError, place: Place) -> SqlError:
+    """The error about an algorithm at the hint that names it."""
+    return SqlError(error.message, place=place, detail=error.detail, hint=error.hint)
+
+
+def refuse_execution(place: Place | None) -> SqlError:
+    """What is said to an execution where there is nothing to execute again."""
+    return SqlError(
+        "the answer of this query does not change, so there is no execution to choose",
+        place=place,
+        hint="leave the hint out",
+    )
+
+
+def refuse_algorithm(chosen: ChosenAlgorithm) -> SqlError:
+    """What is said to an algorithm where there is no join whose results are appended."""
+    return SqlError(
+        f"the answer of this query changes, and {chosen.name} only appends results",
+        place=chosen.place,
+        hint=f"leave the hint out, or write one of {_EXECUTIONS}",
+    )

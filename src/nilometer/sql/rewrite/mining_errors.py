@@ -1,0 +1,29 @@
+"""What table functions refuse, at its place in the statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlglot import exp
+
+from nilometer.errors import InstallationError, SqlError
+from nilometer.mining.table_function import MiningError
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.places import place_of
+
+
+@contextmanager
+def blamed(call: TableCall, sql: str) -> Iterator[None]:
+    """Let the refusals of a function be those of its call, or of the argument to blame."""
+    try:
+        yield
+    except MiningError as error:
+        guilty: exp.Expr = next(
+            (one for one in call.expressions if one.this == error.argument), call
+        )
+        raise SqlError(
+            error.message, place=place_of(guilty, sql), detail=error.detail, hint=error.hint
+        ) from None
+    except InstallationError as error:
+        raise SqlError(error.message, place=place_of(call, sql)) from None

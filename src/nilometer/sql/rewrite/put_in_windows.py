@@ -1,0 +1,397 @@
+"""Other ways to write windows of time, as table functions: what follows knows those alone.
+
+`S [RANGE 1 HOUR SLIDE 5 MINUTES]` is HOP. `GROUP BY window(ts, '1 minute')`, `session_window(…)`
+and, over a stream without a window, `GROUP BY date_trunc('minute', ts)` put the stream of FROM
+into windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import DurationError, SqlError
+from nilometer.model.time import parse_duration
+from nilometer.model.time_windows import (
+    MOST_OVERLAPS,
+    RESOLUTION,
+    CalendarUnit,
+    CalendarWindows,
+    HoppingWindows,
+    InstantWindows,
+    SessionWindows,
+    TimeWindows,
+)
+from nilometer.sql.catalog import UTC, Catalog
+from nilometer.sql.parse.dialect import Emit, StreamWindow
+from nilometer.sql.parse.find_names import find
+from nilometer.sql.parse.match_parser import MatchCall
+from nilometer.sql.parse.places import place_of, text_of
+from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.rewrite.modes import Reasons, unwrap
+from nilometer.sql.rewrite.name_windows import NamedWindows
+from nilometer.sql.rewrite.subqueries import subquery_columns
+
+_SECOND: Final = 1_000_000
+_LENGTHS: Final = {
+    "SECOND": _SECOND,
+    "MINUTE": 60 * _SECOND,
+    "HOUR": 3600 * _SECOND,
+    "DAY": 86_400 * _SECOND,
+    "DD": 86_400 * _SECOND,
+}
+_CALENDAR: Final = {
+    "WEEK": CalendarUnit.WEEK,
+    **dict.fromkeys(("MONTH", "MON", "MM"), CalendarUnit.MONTH),
+    "QUARTER": CalendarUnit.QUARTER,
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), CalendarUnit.YEAR),
+}
+_ANYWHERE: Final = ("SECOND", "MINUTE")
+"""Units that begin at the same instants in all time zones."""
+_CHANGING: Final = ("distinct", "group", "having", "order", "limit", "offset", "windows")
+"""Clauses with which an answer changes, or which say how rows of streams meet."""
+
+
+def put_in_windows(tree: exp.Query, sql: str, catalog: Catalog) -> exp.Query:
+    """The query with all its windows of time as table functions."""
+    copied = tree.copy()
+    changed = False
+    for entry in list(copied.find_all(exp.Table, exp.Subquery)):
+        changed |= _put_sliding(entry)
+    for select in list(copied.find_all(exp.Select)):
+        changed |= _GroupedWindows(select, sql, catalog).put()
+    changed |= _put_instants(copied, catalog, Reasons(sql, catalog.functions))
+    return copied if changed else tree
+
+
+def _comes_and_goes(entry: exp.Expr, reasons: Reasons) -> bool:
+    """Whether a query in FROM takes rows back, or would if it stood alone."""
+    if not isinstance(entry, exp.Subquery):
+        return False
+    alone = [one for one in entry.find_all(exp.Select) if not one.args.get("joins")]
+    windows = (one.args["from_"].find(StreamWindow) for one in alone if one.args.get("from_"))
+    return reasons.of_query(entry.this, {}) is not None or any(windows)
+
+
+def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
+    """Put a stream into windows of an instant, if it meets static tables alone.
+
+    Then outer joins, EXISTS and IN say something of each row by itself: results are appended.
+    """
+    select = unwrap(tree)
+    if not isinstance(select, exp.Select) or select.args.get("from_") is None:
+        return False
+    if any(select.args.get(clause) for clause in _CHANGING) or tree.find(WindowCall, Emit):
+        return False
+    joins = select.args.get("joins") or []
+    entries = [select.args["from_"].this, *(join.this for join in joins)]
+    named = {query.alias.lower() for query in tree.find_all(exp.CTE)}
+    streams = [entry for entry in entries if not _is_static(entry, catalog, named)]
+    where = select.args.get("where")
+    asked = [*([] if where is None else [where]), *subquery_columns(select)]
+    queries = [query for one in asked for query in one.find_all(exp.Select)]
+    has_others = any(_is_answer(entry, reasons) for entry in entries if entry not in streams)
+    if len(streams) != 1 or not (queries or has_others or any(join.side for join in joins)):
+        return False
+    kept = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
+    for join in joins:  # rows of the stream are kept by outer joins, those of tables are not
+        wanted = kept.get(str(join.side).upper())
+        if wanted is None or (join.side and wanted is not (join.this is streams[0])):
+            return False
+    if not all(_is_static(query, catalog, named) for query in queries):
+        return False
+    entry = streams[0]
+    alias = entry.args.get("alias")
+    if alias is not None and alias.args.get("stream_window"):
+        return False
+    is_other = isinstance(entry.this, exp.Func) or entry.name.lower() in named
+    if not isinstance(entry.this, MatchCall) and (is_other or _comes_and_goes(entry, reasons)):
+        return False
+    _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
+    return True
+
+
+def _is_answer(entry: exp.Expr, reasons: Reasons) -> bool:
+    """Whether a query in FROM says something of several rows, such as groups, or OVER."""
+    if not isinstance(entry, exp.Subquery):
+        return False
+    return entry.find(exp.Window) is not None or reasons.of_query(entry.this, {}) is not None
+
+
+def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
+    """Whether an entry of FROM, or the query of WITH that it names, reads static tables alone."""
+    around: exp.Expr | None = entry
+    named: dict[str, exp.Expr] = {}
+    while around is not None:
+        given = around.args.get("with_")
+        found = () if given is None else given.expressions
+        named = {**{one.alias.lower(): one.this for one in found}, **named}
+        around = around.parent
+    is_named = isinstance(entry, exp.Table) and entry.name.lower() in named
+    asked = named[entry.name.lower()] if is_named else entry
+    return _is_static(asked, catalog, set(named))
+
+
+def _is_static(tree: exp.Expr, catalog: Catalog, named: set[str]) -> bool:
+    """Whether all that a query or an entry of FROM reads are static tables."""
+    relations = list(catalog.relations.values())
+    tables = [tree] if isinstance(tree, exp.Table) else list(tree.find_all(exp.Table))
+    for table in tables:
+        if not isinstance(table.this, exp.Identifier) or table.name.lower() in named:
+            return False
+        found = find(table.this, relations)
+        if found is None or not found.is_table:
+            return False
+    return bool(tables) or tree.find(exp.Values) is not None
+
+
+def _put_sliding(entry: exp.Expr) -> bool:
+    """Put an entry with a sliding window behind it into windows."""
+    alias = entry.args.get("alias")
+    window = None if alias is None else alias.args.get("stream_window")
+    if window is None or window.args.get("windows") is None:
+        return False
+    inner = entry.copy()
+    inner.args["alias"].set("stream_window", None)
+    if not inner.alias and isinstance(entry, exp.Table):
+        inner.set("alias", None)
+    _replace(entry, WindowCall(this="HOP", input=inner, windows=window.args["windows"]))
+    return True
+
+
+def _replace(entry: exp.Expr, call: WindowCall) -> None:
+    """Put a call in the place of an entry, under the same name."""
+    name = exp.to_identifier(entry.alias_or_name or call.function.lower())
+    call.meta.update(entry.meta)
+    table = exp.Table(this=call, alias=exp.TableAlias(this=name))
+    table.meta.update(entry.meta)
+    entry.replace(table)
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """A key of GROUP BY that cuts time."""
+
+    key: exp.Expr
+    """Where it stands in GROUP BY, or what stands there for it."""
+    call: exp.Expr
+    time: exp.Expr
+    windows: TimeWindows
+    is_value: bool
+    """Whether it is also a value that can be computed of a row: date_trunc."""
+
+
+@dataclass(frozen=True)
+class _GroupedWindows:
+    """A query whose GROUP BY may cut time."""
+
+    select: exp.Select
+    sql: str
+    catalog: Catalog
+
+    def put(self) -> bool:
+        """Put the stream of FROM into windows, if the groups say so."""
+        if self.select.args.get("group") is None or self.select.args.get("from_") is None:
+            return False
+        found = list(self._groupings())
+        chosen = [one for one in found if not one.is_value] or self._finest(found)
+        if not chosen:
+            return False
+        first = chosen[0]
+        if any(other.windows != first.windows for other in chosen[1:]):
+            raise SqlError(
+                "a query has windows of one kind",
+                place=place_of(chosen[1].call, self.sql),
+                hint="write a query for each, and put them together with UNION ALL",
+            )
+        self._put(first, [one for one in chosen if not one.is_value])
+        return True
+
+    def _groupings(self) -> Iterator[_Grouping]:
+        for key in self.select.args["group"].expressions:
+            call = self._meant(key)
+            if isinstance(call, exp.Dot) and call.name.lower() in ("start", "end"):
+                call = call.this
+            if isinstance(call, exp.Anonymous) and call.name.upper() in _FUNCTIONS:
+                yield _Grouping(key, call, *self._read_call(call), is_value=False)
+            elif isinstance(call, exp.TimestampTrunc | exp.DateTrunc):
+                windows = self._truncated(call)
+                if windows is not None:
+                    yield _Grouping(key, call, call.this, windows, is_value=True)
+
+    def _meant(self, key: exp.Expr) -> exp.Expr:
+        """A key, or the column of the list that it names or numbers."""
+        items = self.select.expressions
+        if isinstance(key, exp.Literal) and not key.is_string and key.this.isdecimal():
+            place = int(key.this) - 1
+            return items[place].unalias() if 0 <= place < len(items) else key
+        if isinstance(key, exp.Column) and not key.table:
+            for item in items:
+                if isinstance(item, exp.Alias) and item.alias.lower() == key.name.lower():
+                    return item.unalias()
+        return key
+
+    def _read_call(self, call: exp.Anonymous) -> tuple[exp.Expr, TimeWindows]:
+        """The time and the windows of window(ts, '1 minute') and the like."""
+        name, (time, *rest) = call.name.upper(), call.expressions or [exp.Null()]
+        least, most = _FUNCTIONS[name]
+        if not least <= len(rest) <= most:
+            raise SqlError(
+                f"{call.name} takes a time and {'a length' if most == 1 else 'lengths'}",
+                place=place_of(call, self.sql),
+                hint=f"write {_EXAMPLES[name]}",
+            )
+        lengths = [self._length(one, call) for one in rest]
+        if name in ("SESSION_WINDOW", "SESSION"):
+            return time, SessionWindows(lengths[0])
+        slide, size, offset = lengths[-1], lengths[0], 0
+        if name == "HOP":
+            slide, size = lengths
+        elif len(lengths) > 1:
+            slide, offset = lengths[1], sum(lengths[2:])
+        if size // slide >= MOST_OVERLAPS:
+            raise SqlError(
+                f"a row may be in at most {MOST_OVERLAPS:,} windows",
+                place=place_of(call, self.sql),
+                hint="hop further",
+            )
+        return time, HoppingWindows(size, slide, offset % slide)
+
+    def _length(self, tree: exp.Expr, call: exp.Anonymous) -> int:
+        is_text = isinstance(tree, exp.Literal) and tree.is_string
+        text = str(tree.this) if is_text else text_of(tree, self.sql)
+        if isinstance(tree, exp.Interval) and tree.this is not None:
+            text = f"{tree.this.name} {tree.unit.name if tree.unit is not None else ''}"
+        try:
+            length = parse_duration(text)
+        except DurationError as error:
+            raise SqlError(
+                error.message,
+                place=place_of(tree if not is_text else call, self.sql),
+                detail=error.detail,
+                hint=f"write {_EXAMPLES[call.name.upper()]}",
+            ) from None
+        if length % RESOLUTION or length <= 0:
+            raise SqlError(
+                "lengths of windows are whole milliseconds, at least one",
+                place=place_of(call, self.sql),
+            )
+        return length
+
+    def _truncated(self, call: exp.TimestampTrunc | exp.DateTrunc) -> TimeWindows | None:
+        """The windows of date_trunc over the time of a stream that has no window."""
+        entry = self._entry
+        if not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
+            return None
+        alias = entry.args.get("alias")
+        if self.select.args.get("joins") or (alias and alias.args.get("stream_window")):
+            return None
+        relation = find(entry.this, list(self.catalog.relations.values()))
+        time = call.this
+        if relation is None or relation.is_table or relation.time is None:
+            return None
+        if not isinstance(time, exp.Column) or time.name.lower() != relation.time.lower():
+            return None
+        unit = call.args["unit"].name.upper()
+        if unit not in _ANYWHERE and self.catalog.zone != UTC:
+            return None
+        if unit in _LENGTHS:
+            return HoppingWindows(_LENGTHS[unit], _LENGTHS[unit])
+        return CalendarWindows(_CALENDAR[unit]) if unit in _CALENDAR else None
+
+    def _finest(self, found: list[_Grouping]) -> list[_Grouping]:
+        """The key with the shortest windows: those of the others are made of them."""
+        order = [*_LENGTHS.values(), *CalendarUnit]
+
+        def rank(one: _Grouping) -> int:
+            windows = one.windows
+            if isinstance(windows, CalendarWindows):
+                return order.index(windows.unit)
+            assert isinstance(windows, HoppingWindows)
+            return order.index(windows.size)
+
+        return sorted(found, key=rank)[:1]
+
+    @property
+    def _entry(self) -> exp.Expr:
+        entry: exp.Expr = self.select.args["from_"].this
+        return entry
+
+    def _put(self, first: _Grouping, calls: list[_Grouping]) -> None:
+        entry = self._entry
+        if self.select.args.get("joins"):
+            raise SqlError(
+                "the rows of a join are put into windows by a subquery",
+                place=place_of(first.call, self.sql),
+                hint="write … FROM TUMBLE((SELECT … FROM A, B WINDOW = 5 SECONDS), 1 MINUTE) "
+                "GROUP BY window_end",
+            )
+        alias = entry.args.get("alias")
+        window = alias.args.get("stream_window") if alias is not None else None
+        if window is not None or isinstance(entry.this, WindowCall):
+            raise SqlError(
+                f"{entry.alias_or_name} has two windows",
+                place=place_of(first.call, self.sql),
+                hint="leave the one in FROM out",
+            )
+        others = [
+            self._meant(key).copy()
+            for key in self.select.args["group"].expressions
+            if not any(key is one.key for one in calls)
+        ]
+        inner = entry.copy()
+        is_session = isinstance(first.windows, SessionWindows)
+        if is_session and self.select.args.get("where") is not None:
+            inner = self._filtered(entry)
+        call = WindowCall(
+            this="SESSION" if is_session else "TUMBLE",
+            input=inner,
+            windows=first.windows,
+            time=first.time.copy(),
+            expressions=others if is_session else [],
+        )
+        self._name_windows(calls)
+        _replace(entry, call)
+
+    def _filtered(self, entry: exp.Expr) -> exp.Subquery:
+        """The entry with the conditions of WHERE: sessions are made of what is left."""
+        where = self.select.args["where"]
+        self.select.set("where", None)
+        query = exp.Select(
+            expressions=[exp.Star()], from_=exp.From(this=entry.copy()), where=where.copy()
+        )
+        name = exp.TableAlias(this=exp.to_identifier(entry.alias_or_name))
+        subquery = exp.Subquery(this=query, alias=name)
+        subquery.meta.update(entry.meta)
+        return subquery
+
+    def _name_windows(self, calls: list[_Grouping]) -> None:
+        """Put the columns of windows where GROUP BY and the list name a window."""
+        if not calls:
+            return
+        group = self.select.args["group"]
+        keys = [key for key in group.expressions if not any(key is one.key for one in calls)]
+        named = NamedWindows.of(self.select, [one.call for one in calls], self.sql)
+        bounds = named.bounds()
+        named.put()
+        group.set("expressions", [*bounds, *keys])
+
+
+_FUNCTIONS: Final = {
+    "WINDOW": (1, 3),
+    "SESSION_WINDOW": (1, 1),
+    "TUMBLE": (1, 1),
+    "HOP": (2, 2),
+    "SESSION": (1, 1),
+}
+"""Functions in GROUP BY, and how many lengths they take."""
+_EXAMPLES: Final = {
+    "WINDOW": "window(ts, '1 minute') or window(ts, '10 minutes', '1 minute')",
+    "SESSION_WINDOW": "session_window(ts, '5 minutes')",
+    "TUMBLE": "TUMBLE(ts, INTERVAL '1' MINUTE)",
+    "HOP": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTES)",
+    "SESSION": "SESSION(ts, INTERVAL '5' MINUTES)",
+}
