@@ -155,7 +155,7 @@ def test_there_is_no_log_before_all_of_it_is_there(
             except (OSError, LogError):
                 assert read_layout(storage_at(places[to])) is None
                 steps += 1
-    assert steps > (20 if kind is RemoteStorage else 1)
+    assert steps > (5 if kind is RemoteStorage else 1)
     assert all_of(places[to]) == before
 
 

@@ -6,14 +6,14 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from nilometer.errors import LimitError
+from nilometer.errors import ClosedError, LimitError
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
 from nilometer.log.reader import LogReader
@@ -88,7 +88,7 @@ def test_what_waits_when_it_closes_is_told(gate: threading.Event) -> None:
     wait_for(lambda: threads._running["a"] == 1)
     waiting = submit(threads, "a", lambda: 1)
     threads.close()
-    with pytest.raises(CancelledError):
+    with pytest.raises(ClosedError, match="the server is stopping"):
         waiting.result(LONG)
 
 

@@ -96,6 +96,7 @@ class GuardedSandbox:
         """
         limits = limits or AnswerLimits()
         with self._process(limits.seconds) as one:
+            one.is_usable = False  # from here on, to cancel is to end it
             if cancelling is not None:
                 cancelling(one.cancel)
             given = [limits.rows, limits.bytes, limits.seconds]

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
-from nilometer.errors import LimitError
+from nilometer.errors import ClosedError, LimitError
 
 _Result = TypeVar("_Result")
 _asking: ContextVar[str] = ContextVar("who asks", default="")
@@ -59,13 +59,14 @@ class FairThreads:
         return done
 
     def close(self) -> None:
-        """Take no more work; what waits is not done."""
+        """Take no more work; what waits is not done, and whoever waits for it is told."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             left = [done for waiting in self._waiting.values() for done, _ in waiting]
             self._waiting.clear()
         for done in left:
-            done.cancel()
+            if done.set_running_or_notify_cancel():
+                done.set_exception(ClosedError("the server is stopping"))
 
     def _work(self) -> None:
         """Do what may be done by now; what may not yet is done by who makes room for it."""
