@@ -58,7 +58,11 @@ def receiver() -> Iterator[Receiver]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # who sent it was killed on the way
+                self.close_connection = True
+                return
             post = Post(dict(self.headers.items()), body)
             made.posts.append(post)
             status, headers, text = made.answer(post)
