@@ -200,7 +200,10 @@ def test_tombstones_may_be_ignored(cluster: KafkaCluster) -> None:
     stream.close_stream()
 
 
-def test_how_many_messages_wait_is_told(cluster: KafkaCluster) -> None:
+def test_how_many_messages_wait_is_told(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_consumer, "_COUNT_EVERY", 0.0)
     cluster.send("waiting", *range(5000))
     stream = opened(at(f"{cluster.url}/waiting", start="start"))
     found = take(stream, 1)

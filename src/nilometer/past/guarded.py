@@ -187,9 +187,11 @@ class _Process:
             found = self._converse(words, tables)
         except (EOFError, OSError, ValueError):
             raise self._why_gone() from None
-        self.is_usable = True
         if isinstance(found, NilometerError):
+            # What has no memory left may never get it back: another process answers the next one.
+            self.is_usable = found.message != too_much_memory().message
             raise found
+        self.is_usable = True
         return found
 
     @contextmanager

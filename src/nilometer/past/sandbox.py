@@ -102,7 +102,10 @@ class Sandbox:
             found = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
         parsed: dict[str, Any] = json.loads(found[0][0])
         if parsed["error"]:
-            raise SqlError("cannot read the query", detail=str(parsed.get("error_message")))
+            said = str(parsed.get("error_message"))
+            if _is_about_memory(said):
+                raise too_much_memory()
+            raise SqlError("cannot read the query", detail=said)
         if len(parsed["statements"]) != 1:
             raise SqlError("expected one query")
         check = _Check(self._functions)
@@ -274,7 +277,14 @@ def _errors() -> Iterator[None]:
     except (duckdb.ConversionException, duckdb.BinderException, duckdb.OutOfRangeException) as one:
         raise SqlTypeError(_sentence(one)) from None
     except duckdb.Error as error:
+        if _is_about_memory(str(error)):
+            raise too_much_memory() from None
         raise SqlError(_sentence(error)) from None
+
+
+def _is_about_memory(said: str) -> bool:
+    """Whether DuckDB was refused memory by the system, which is another error each time."""
+    return "Failed to allocate" in said or "bad_alloc" in said or "bad allocation" in said
 
 
 def _sentence(error: Exception) -> str:

@@ -118,10 +118,13 @@ class TopicConsumer:
         return good
 
     def behind(self, positions: Mapping[Place, int]) -> int | None:
-        """How many messages have not been read yet, as far as the cluster has told."""
+        """How many messages have not been read yet; None: the cluster has not told."""
         if time.monotonic() >= self._count_after:
-            self._count_after = time.monotonic() + _COUNT_EVERY
-            self._behind = sum(self._wait_at(place, at) for place, at in positions.items())
+            waiting = [self._wait_at(place, at) for place, at in positions.items()]
+            known = [one for one in waiting if one is not None]
+            if len(known) == len(waiting):
+                self._count_after = time.monotonic() + _COUNT_EVERY
+                self._behind = sum(known)
         return self._behind
 
     def close(self) -> None:
@@ -133,10 +136,10 @@ class TopicConsumer:
         check_brokers(((one.host, one.port) for one in found.brokers.values()), self._reach)
         return found
 
-    def _wait_at(self, place: Place, position: int) -> int:
+    def _wait_at(self, place: Place, position: int) -> int | None:
         of = TopicPartition(place.topic, place.partition)
         told = self._consumer.get_watermark_offsets(of, cached=True)
-        return 0 if told is None else max(0, int(told[1]) - position)
+        return None if told is None or told[1] < 0 else max(0, int(told[1]) - position)
 
     def _note(self, error: KafkaError) -> None:
         if error.code() in _ENDED or error.fatal():
