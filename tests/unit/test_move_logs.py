@@ -111,6 +111,7 @@ def test_nothing_that_is_there_is_replaced(plant: Path, tmp_path: Path) -> None:
         move_logs(plant, f"{plant}/logs/")
     with pytest.raises(InputError, match="there is no catalog"):
         move_logs(tmp_path / "nothing", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
     home = opened(plant)
     with pytest.raises(InUseError, match="is open"):
         move_logs(plant, str(tmp_path / "new"))

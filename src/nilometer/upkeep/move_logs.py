@@ -57,13 +57,13 @@ def move_logs(
                 detail=f"{holder} has it",
                 hint="stop it first; its queries go on afterwards where they were",
             )
-        before = logs_of(folder)
+        names, before = _logs(folder, catalog), logs_of(folder)
         _require_place(folder, before, wanted)
         marker = storage_at(wanted)
         marker.make()
         marker.write(_MOVING, [json_bytes({"database": read_identity(folder)})])
         sizes = {}
-        for name in _logs(folder, catalog):
+        for name in names:
             size = copy_log(inside(before, name), inside(wanted, name))
             if size is not None:
                 sizes[name] = size
