@@ -18,8 +18,10 @@ from nilometer.log.published import read_layout
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register, registrations
 from nilometer.log.remote_storage import RemoteStorage
+from nilometer.log.segment_format import read_header
 from nilometer.log.writer import LogWriter
 from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, ObjectStore, numbers_in, rows_from
+from tests.unit.test_log_base import Changelog
 from tests.unit.test_log_packing import fill, pack_all, told
 
 
@@ -39,8 +41,14 @@ class Store(ObjectStore):
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> dict[str, str]:
-    register_file_system("copies", fs.PyFileSystem(Store()))
+def store() -> Store:
+    store = Store()
+    register_file_system("copies", fs.PyFileSystem(store))
+    return store
+
+
+@pytest.fixture
+def places(tmp_path: Path, store: Store) -> dict[str, str]:
     return {
         "local": str(tmp_path / "a"),
         "remote": "copies://things/a",
@@ -124,6 +132,42 @@ def test_a_torn_end_is_left_behind(places: dict[str, str], tmp_path: Path) -> No
         writer.append(rows_from(10, 1))
     reader = LogReader.open(places["remote"])
     assert numbers_in(reader.read(reader.start)) == list(range(11))
+
+
+@pytest.mark.parametrize("to", ["other local", "other remote"])
+@pytest.mark.parametrize("source", ["local", "remote"])
+def test_the_base_of_a_changelog_is_copied(places: dict[str, str], source: str, to: str) -> None:
+    log = Changelog(places[source], seed=5)
+    for _ in range(400):
+        log.append()
+    pack_all(log.writer)
+    assert LogReader.open(places[source]).base is not None
+    log.writer.close()
+    copy_log(places[source], places[to])
+    log.location = places[to]
+    log.check()
+    log.open()
+    for _ in range(50):
+        log.append()
+    log.check()
+    log.writer.close()
+
+
+def test_a_copied_object_says_how_long_it_is(places: dict[str, str], store: Store) -> None:
+    """So that one that is not whole is found out; a segment that grows does not say it."""
+    with LogWriter.open(places["local"], LAYOUT) as writer:
+        for number in range(3):
+            writer.append(rows_from(number * 10, 10))
+    copy_log(places["local"], places["remote"])
+    [name] = [one for one in store.objects if one.endswith(".seg")]
+    header = read_header(store.objects[name])
+    assert header is not None
+    assert header.length == len(store.objects[name])
+    copy_log(places["remote"], places["other local"])
+    [file] = Path(places["other local"]).glob("*.seg")
+    header = read_header(file.read_bytes())
+    assert header is not None
+    assert header.length == 0
 
 
 @pytest.mark.parametrize("to", ["other local", "remote"])
