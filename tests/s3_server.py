@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -47,6 +48,7 @@ class _Store(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     objects: Final[dict[str, bytes]] = {}
     uploads: Final[dict[str, dict[int, bytes]]] = {}
+    upload_numbers: Final = count()
 
     def do_HEAD(self) -> None:
         self._give(with_body=False)
@@ -69,7 +71,7 @@ class _Store(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self._body()
         if "uploads" in self._options:
-            name = f"upload{len(self.uploads)}"
+            name = f"upload{next(self.upload_numbers)}"
             self.uploads[name] = {}
             self._xml("InitiateMultipartUploadResult", f"<UploadId>{name}</UploadId>")
         elif "uploadId" in self._options:

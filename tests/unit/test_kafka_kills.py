@@ -30,9 +30,9 @@ class Plant:
     def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
         self._ends = threading.Event()
+        self.sent = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.sent = 0
 
     def _run(self) -> None:
         chance = random.Random(3)

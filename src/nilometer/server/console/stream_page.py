@@ -89,6 +89,7 @@ class StreamView:
         self._declared = declared
         self._name = declared.name
         self._content = content
+        self._is_gone = False
         with ui.element("section").classes("nm-card nm-query"):
             with ui.element("div").classes("nm-query-head"):
                 self._head = Drawing(shape("div"))
@@ -126,13 +127,19 @@ class StreamView:
 
     async def refresh(self) -> None:
         """Show how it is doing now."""
+        if self._is_gone:
+            return
         try:
             network = await self._look.network()
+            if find_stream(network, self._name) is None:  # it may be newer than that look
+                self._look.forget()
+                network = await self._look.network()
             alerts = await self._console.service.alerts()
         except NilometerError:  # the server is stopping
             return
         stream = find_stream(network, self._name)
         if stream is None:
+            self._is_gone = True
             self._content.clear()
             with self._content:
                 draw_missing(NotFoundError(f"there is no stream {self._name}"))
