@@ -33,6 +33,7 @@ def connect(
     limits: QueryLimits | None = None,
     max_queries: int | None = None,
     delivery_folders: Sequence[str | Path] = (),
+    in_process_bytes: int = ...,
 ) -> Database: ...
 def connect(
     spark: SparkSession | None = None, *, execution: str = "auto", **options: Any

@@ -168,3 +168,16 @@ def test_a_question_that_runs_when_it_is_closed_is_told() -> None:
     threading.Timer(0.3, made.close).start()
     with pytest.raises(ClosedError):
         made.run(HUNGRY["distances of long texts"], {})
+
+
+def test_it_says_of_queries_what_duckdb_says(sandbox: GuardedSandbox) -> None:
+    assert sandbox.is_by_row("SELECT abs(n) FROM t WHERE n > 1")
+    assert sandbox.is_by_row("SELECT sum(n) FROM t", ["sum"])
+    for other in ("sum(n)", "random()", "now()", "localtimestamp", "row_number() OVER ()"):
+        assert not sandbox.is_by_row(f"SELECT {other} FROM t"), other
+    empty = {"t": pa.table({"n": pa.array([], pa.int64())})}
+    assert sandbox.types("SELECT n, sum(n), n / 2 FROM t GROUP BY n", empty) == [
+        "BIGINT",
+        "HUGEINT",
+        "DOUBLE",
+    ]

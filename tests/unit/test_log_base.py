@@ -271,7 +271,7 @@ def test_the_past_before_the_base_is_refused(tmp_path: Path) -> None:
         pass
     reader = LogReader.open(log.location)
     assert reader.base is not None
-    table, first = ChangingTable(reader), reader.base.watermark - 1
+    table, first = ChangingTable(log.location, reader), reader.base.watermark - 1
     found = Counter((one["k"], one["n"]) for one in rows_of(table, first))
     assert found == answer_at(log.all, first)
     with pytest.raises(InputError, match="not kept any more"):

@@ -222,7 +222,7 @@ def test_an_answer_is_known_as_it_was(sandbox: Sandbox, tmp_path: Path) -> None:
         {"k": 2, TIME: BEGIN + 3 * SECOND, DIFF: 1},
     ]
     tables: dict[str, StoredTable] = {
-        "Q": ChangingTable(written(tmp_path / "q", changes, CHANGES, 1))
+        "Q": ChangingTable(str(tmp_path / "q"), written(tmp_path / "q", changes, CHANGES, 1))
     }
 
     def answer(sql: str) -> list[int]:

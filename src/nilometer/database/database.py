@@ -28,6 +28,7 @@ from nilometer.database.lifecycle import RunSettings
 from nilometer.database.limits import filled, owner_of
 from nilometer.database.measures import Measures, measure
 from nilometer.database.past import Past
+from nilometer.database.past_engine import IN_PROCESS_BYTES
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
@@ -127,6 +128,7 @@ class Database:
         max_queries: int | None = None,
         delivery_folders: Sequence[str | Path] = (),
         stream_defaults: StreamDefaults | None = None,
+        in_process_bytes: int = IN_PROCESS_BYTES,
     ) -> None:
         self.spark = spark
         self.lost: NilometerError | None = None
@@ -140,6 +142,7 @@ class Database:
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
         self._past: Past | None = None
+        self._in_process_bytes = in_process_bytes
         self._is_closed = False
         self._changing = threading.RLock()
 
@@ -381,7 +384,8 @@ class Database:
         self, statement: str, *, parameters: Mapping[str, Any] | None = None, **values: Any
     ) -> pa.Table:
         """The answer to a query over what is stored now: streams and results of queries are
-        tables of their rows, so no window is needed. It is answered in this process.
+        tables of their rows, so no window is needed. It is answered in this process, or, where
+        much is read, by Spark.
 
         `FROM q FOR SYSTEM_TIME AS OF '…'` is the answer of a query as it was at an instant.
 
@@ -607,7 +611,7 @@ class Database:
         self._queries = RunningQueries(
             self._home, self._compiler.plan, self._beats, self._run_settings
         )
-        self._past = Past(self._home)
+        self._past = Past(self._home, self.spark, self._in_process_bytes)
         close_at_exit(self)
         if self.lost is not None:  # already, while it was being opened
             raise self.lost
@@ -709,7 +713,7 @@ def _change_to(limits: QueryLimits, *, fill: bool) -> LimitChange:
     return partial(filled, limits) if fill else lambda _: limits
 
 
-def connect(
+def connect(  # noqa: PLR0913  one argument for each option
     spark: SparkSession,
     *,
     path: str | Path | None = None,
@@ -721,6 +725,7 @@ def connect(
     max_queries: int | None = None,
     delivery_folders: Sequence[str | Path] = (),
     stream_defaults: StreamDefaults | None = None,
+    in_process_bytes: int = IN_PROCESS_BYTES,
 ) -> Database:
     """A Database on a Spark session, classic or Spark Connect.
 
@@ -736,12 +741,21 @@ def connect(
     max_queries  how many named queries may run at one time; None: any number.
     delivery_folders  below which deliveries may write files, instead of `deliveries` in the folder.
     stream_defaults  how long, and how much, streams keep that say nothing of it.
+    in_process_bytes  how much a question about the past may read to be answered in this process;
+               what reads more is answered by Spark, where it can.
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
     require_supported(spark.version)
     database = Database(
-        spark, execution, heartbeat, limits, max_queries, delivery_folders, stream_defaults
+        spark,
+        execution,
+        heartbeat,
+        limits,
+        max_queries,
+        delivery_folders,
+        stream_defaults,
+        in_process_bytes,
     )
     if path is not None or catalog is not None or logs is not None:
         database._open(None if path is None else Path(path), catalog, logs)

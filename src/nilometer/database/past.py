@@ -11,10 +11,12 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 import sqlglot
+from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from nilometer.database.home import Home
 from nilometer.database.known import CHANGELOG
+from nilometer.database.past_engine import IN_PROCESS_BYTES, PastEngine
 from nilometer.errors import (
     NilometerError,
     NotFoundError,
@@ -26,7 +28,7 @@ from nilometer.kernels.json_values import unique_names
 from nilometer.log.reader import LogReader
 from nilometer.model.names import nearest
 from nilometer.model.time import format_instant
-from nilometer.past.ask import ask, prepare_question
+from nilometer.past.ask import prepare_question
 from nilometer.past.downsample import RowSource
 from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import Bounds, TableUse, goes_on
@@ -70,10 +72,18 @@ class StoredSource:
 class Past:
     """Asks queries about what is stored; for any number of threads."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(
+        self,
+        home: Home,
+        spark: SparkSession | None = None,
+        in_process_bytes: int = IN_PROCESS_BYTES,
+    ) -> None:
+        """What reads more bytes than these is answered by Spark, if there is one."""
         self._home = home
+        self._spark = spark
+        self._in_process_bytes = in_process_bytes
         self._lock = threading.Lock()
-        self._sandbox: GuardedSandbox | None = None
+        self._made: PastEngine | None = None
 
     def is_asked(self, statement: Statement) -> bool:
         """Whether a statement asks for rows that are stored, and does not go on."""
@@ -126,14 +136,16 @@ class Past:
         tables = StoredTables(self._home, changes)
         question = prepare_question(self.sandbox, self._with_views(tree), sql, tables)
         limits = AnswerLimits(max_rows, max_bytes, seconds)
-        return ask(self.sandbox, question, tables, limits, cancelling)
+        return self._engine.ask(question, tables, limits, cancelling)
 
     def explain(self, sql: str, values: Mapping[str, object] | None = None) -> str:
         """What would be read for the answer."""
         tables = StoredTables(self._home)
         tree = self._with_views(parse_past(sql, values))
         question = prepare_question(self.sandbox, tree, sql, tables)
-        lines = ["asked once, it is answered from what is stored, in this process:"]
+        chosen = self._engine.choose(question, tables, is_exact=True)
+        who = "in this process" if chosen.parted is None else "in parts by Spark"
+        lines = [f"asked once, it is answered from what is stored, {who}:", f"  {chosen.why}"]
         for use in question.tables.values():
             low, high = (None if one is None else format_instant(one) for one in use.bounds)
             times = f", from {low or 'the beginning'} to {high or 'now'}" if low or high else ""
@@ -194,16 +206,22 @@ class Past:
 
     @property
     def sandbox(self) -> GuardedSandbox:
-        """Where questions are answered; made when the first comes."""
+        """Where questions are answered."""
+        return self._engine.sandbox
+
+    @property
+    def _engine(self) -> PastEngine:
+        """Who answers them; made when the first comes."""
         with self._lock:
-            if self._sandbox is None:
-                self._sandbox = GuardedSandbox(MEMORY)
-            return self._sandbox
+            if self._made is None:
+                sandbox = GuardedSandbox(MEMORY)
+                self._made = PastEngine(sandbox, self._spark, self._in_process_bytes)
+            return self._made
 
     def close(self) -> None:
         with self._lock:
-            if self._sandbox is not None:
-                self._sandbox.close()
+            if self._made is not None:
+                self._made.sandbox.close()
 
     def _with_views(self, tree: exp.Query) -> exp.Query:
         """The query with the texts of views in their places."""
@@ -260,7 +278,7 @@ class StoredTables(Mapping[str, StoredTable]):
         query = catalog.query(name) if self._names[name] is Kind.QUERY else None
         is_answer = query is not None and query.kind == CHANGELOG
         if is_answer and name.lower() not in self._changes:
-            return ChangingTable(reader)
+            return ChangingTable(location, reader)
         return LogTable(location, reader)
 
 

@@ -140,13 +140,24 @@ class PackedFile:
 
     def batches(self, earliest: int | None, latest: int | None) -> Iterator[pa.RecordBatch]:
         """The rows of all blocks that may hold some of the closed range of times."""
+        for number in self._blocks_within(earliest, latest):
+            key = (self._location, self.described.name, self._footer_bytes, number)
+            yield _decoded.get(key, partial(self._decode, number))
+
+    def bytes_within(self, earliest: int | None, latest: int | None) -> int:
+        """The bytes of all blocks that may hold rows of the closed range of times."""
+        if not self.footer.overlaps(earliest, latest):
+            return 0
+        stored = self.index.blocks["rows_stored"]
+        return sum(int(stored[one]) for one in self._blocks_within(earliest, latest))
+
+    def _blocks_within(self, earliest: int | None, latest: int | None) -> Iterator[int]:
         index = self.index
         for number, (first, last) in enumerate(pairwise(index.block_frames.tolist())):
             begins, ends = index.earliest[first:last], index.latest[first:last]
             is_before = earliest is not None and int(ends.max()) < earliest
             if not is_before and (latest is None or int(begins.min()) <= latest):
-                key = (self._location, self.described.name, self._footer_bytes, number)
-                yield _decoded.get(key, partial(self._decode, number))
+                yield number
 
     @property
     def counts_whole(self) -> bool:

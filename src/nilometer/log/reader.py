@@ -146,17 +146,21 @@ class LogReader:
             rows = decoder.rows(byte, header)
             yield _cut(whole_frame(segment.number, byte, header, rows), header, start, end)
 
-    def batches(self, times: tuple[int | None, int | None] = _ANY_TIME) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self,
+        times: tuple[int | None, int | None] = _ANY_TIME,
+        span: tuple[Position, Position] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """All rows that are kept, in batches as large as they are stored, and not as frames.
 
         Batches without rows in the closed range of times are left out; of the others all come.
+        `span` are the places between which rows are wanted; it begins with a segment.
         """
-        start, end, tries = self.start, self.end, 0
-        place = start
+        (place, end), tries = span or (self.start, self.end), 0
         while place < end:
             files = segment_files(self._storage)
             file = next((one for one in files if one.last >= place.segment), None)
-            if file is None:
+            if file is None or Position(file.first, 0) >= end:
                 return
             after = Position(file.last + 1, 0)
             try:

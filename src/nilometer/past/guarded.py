@@ -6,6 +6,7 @@ time is over, even where DuckDB cannot be interrupted, and takes no more memory 
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -82,6 +83,15 @@ class GuardedSandbox:
     def bind(self, sql: str, tables: Mapping[str, pa.Table]) -> None:
         """Refuse a query that cannot be asked of tables like these."""
         self._ask("bind", sql, rows=tables)
+
+    def is_by_row(self, sql: str, aggregates: Collection[str] = ()) -> bool:
+        """Whether a query computes with one row at a time, but for these aggregates."""
+        return bool(self._ask("is_by_row", sql, aggregates=list(aggregates)))
+
+    def types(self, sql: str, tables: Mapping[str, pa.Table]) -> list[str]:
+        """What DuckDB calls the types of an answer's columns."""
+        found: list[str] = json.loads(self._ask("types", sql, rows=tables))
+        return found
 
     def run(
         self,

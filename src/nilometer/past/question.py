@@ -65,6 +65,8 @@ class PastQuestion:
     sql: str
     tables: Mapping[str, TableUse]
     """By the names under which the query knows them."""
+    tree: exp.Query
+    """What the text was written from."""
     places: Mapping[str, Place] = field(default_factory=dict)
     """Where columns are named first, by their names in lower case."""
 
@@ -99,9 +101,13 @@ def read_question(
         before = uses.get(name)
         uses[name] = needs if before is None else _both(before, needs)
         _rename(entry, name)
+    return PastQuestion(duckdb_text(tree), uses, tree, places)
+
+
+def duckdb_text(tree: exp.Query) -> str:
+    """A query in DuckDB's words."""
     with sqlglot_errors("this cannot be asked of the past"):
-        text = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
-    return PastQuestion(text, uses, places)
+        return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
 
 
 def name_columns(tree: exp.Query) -> None:
@@ -221,7 +227,7 @@ def _reads_rows(tree: exp.Expr) -> bool:
 def _bounds(entry: exp.Table, time: str | None, value: Callable[[str], Any]) -> Bounds:
     """The range of times that the WHERE of its own SELECT lets pass."""
     select = entry.find_ancestor(exp.Select)
-    if time is None or select is None or not _is_direct(entry, select):
+    if time is None or select is None or not is_direct(entry, select):
         return _NO_TIME
     where = select.args.get("where")
     low: int | None = None
@@ -235,8 +241,8 @@ def _bounds(entry: exp.Table, time: str | None, value: Callable[[str], Any]) -> 
     return low, high
 
 
-def _is_direct(entry: exp.Table, select: exp.Select) -> bool:
-    """Whether a table stands in FROM itself, or is joined there.
+def is_direct(entry: exp.Expr, select: exp.Select) -> bool:
+    """Whether a table, or a query, stands in FROM itself, or is joined there.
 
     Of an outer join, too: a row without its partner has NULL there, which a comparison refuses.
     """

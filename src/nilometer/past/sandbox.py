@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -54,6 +54,18 @@ _HOSTILE: Final = (
 )
 """What must be refused, or the check does not understand what DuckDB says of statements."""
 _BATCH_ROWS: Final = 100_000
+_BY_ROW: Final = """
+    SELECT function_name FROM duckdb_functions() GROUP BY function_name
+    HAVING bool_and(function_type = 'scalar' AND stability = 'CONSISTENT')
+"""
+_EXPANDED_BY_ROW: Final = frozenset({"nullif"})
+"""Functions that DuckDB writes in others, all of them by row."""
+_BY_CLOCK: Final = frozenset({"age", "current_localtime", "current_localtimestamp"})
+"""Functions that may ask for the time, although DuckDB calls them consistent."""
+_CLOCKS: Final = frozenset(
+    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+)
+"""Columns that are the time if no table has them."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,25 @@ class Sandbox:
 
     def require_safe(self, sql: str, tables: Collection[str]) -> None:
         """Refuse all but one query over these tables by harmless functions."""
+        check = _Check(self._functions)
+        check.walk(self._parsed(sql), {one.lower() for one in tables})
+
+    def is_by_row(self, sql: str, aggregates: Collection[str] = ()) -> bool:
+        """Whether a query computes with one row at a time, but for these aggregates.
+
+        It has no OVER, and calls functions of their arguments alone. DuckDB itself says what kind
+        a function is; one that may be of several kinds, or expands to others, does not count.
+        """
+        return _calls_only(self._parsed(sql), self._by_row.union(aggregates))
+
+    @cached_property
+    def _by_row(self) -> frozenset[str]:
+        with self._cursor() as cursor:
+            found = {str(one).lower() for (one,) in cursor.execute(_BY_ROW).fetchall()}
+        return frozenset(found - _BY_CLOCK) | _EXPANDED_BY_ROW
+
+    def _parsed(self, sql: str) -> dict[str, Any]:
+        """A query as DuckDB has read it."""
         with self._cursor() as cursor, _errors():
             found = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
         parsed: dict[str, Any] = json.loads(found[0][0])
@@ -108,8 +139,15 @@ class Sandbox:
             raise SqlError("cannot read the query", detail=said)
         if len(parsed["statements"]) != 1:
             raise SqlError("expected one query")
-        check = _Check(self._functions)
-        check.walk(parsed["statements"][0], {one.lower() for one in tables})
+        first: dict[str, Any] = parsed["statements"][0]
+        return first
+
+    def types(self, sql: str, tables: Mapping[str, pa.Table]) -> list[str]:
+        """What DuckDB calls the types of an answer's columns."""
+        with self._cursor() as cursor, _errors():
+            for name, rows in tables.items():
+                cursor.register(name, rows)
+            return [str(one) for one in cursor.sql(sql).types]
 
     def value(self, sql: str) -> Any:
         """What an expression without columns is; None if that cannot be said."""
@@ -244,6 +282,19 @@ class _Check:
                 f"there is no function {name} for the past",
                 hint=nearest(name, sorted(self.functions)),
             )
+
+
+def _calls_only(node: Any, functions: Collection[str]) -> bool:
+    if isinstance(node, list):
+        return all(_calls_only(one, functions) for one in node)
+    if not isinstance(node, dict):
+        return True
+    name = node.get("function_name")
+    if node.get("class") == "WINDOW" or (name is not None and name.lower() not in functions):
+        return False
+    if any(one.lower() in _CLOCKS for one in node.get("column_names", ())):
+        return False
+    return all(_calls_only(one, functions) for one in node.values())
 
 
 def _first(reader: pa.RecordBatchReader, limits: AnswerLimits) -> list[pa.RecordBatch]:

@@ -15,8 +15,10 @@ from nilometer.kernels.json_values import iso_time
 from nilometer.local.complete_rows import rows_at
 from nilometer.local.shown_rows import ShownRows
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP
+from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
-from nilometer.past.question import StoredColumns, TableUse
+from nilometer.log.spans import Span, spans_of, stored_bytes
+from nilometer.past.question import Bounds, StoredColumns, TableUse
 from nilometer.past.sandbox import Rows
 
 _BATCH_ROWS: Final = 100_000
@@ -39,6 +41,9 @@ class StoredTable(Protocol):
     def size(self, use: TableUse) -> int:
         """How many rows would be read, about."""
 
+    def bytes(self, use: TableUse, enough: int) -> int:
+        """How many bytes would be read, about; all that are stored if they are not too many."""
+
 
 @dataclass(frozen=True)
 class FixedTable:
@@ -60,6 +65,9 @@ class FixedTable:
     def size(self, use: TableUse) -> int:
         return len(self.rows)
 
+    def bytes(self, use: TableUse, enough: int) -> int:
+        return int(self.rows.nbytes)
+
 
 @dataclass(frozen=True)
 class LogTable:
@@ -67,6 +75,8 @@ class LogTable:
 
     location: str
     reader: LogReader
+    span: tuple[Position, Position] | None = None
+    """Between which places its rows are read; None: all that are kept."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -79,8 +89,7 @@ class LogTable:
         return StoredColumns(tuple(layout.shown.names), time)
 
     def read(self, use: TableUse) -> Rows:
-        names = [one for one in self.columns.columns if one in use.columns]
-        schema = pa.schema([self.reader.layout.shown.field(one) for one in names])
+        schema = self._schema(use)
         batches = self._batches(use, schema)
         if use.times > 1:
             return pa.Table.from_batches(_bounded(batches), schema)
@@ -92,18 +101,32 @@ class LogTable:
                 return pa.RecordBatchReader.from_batches(schema, chain(some, batches))
         return pa.Table.from_batches(some, schema)
 
+    def stream(self, use: TableUse) -> pa.RecordBatchReader:
+        """The same, of which little is held in memory."""
+        schema = self._schema(use)
+        return pa.RecordBatchReader.from_batches(schema, self._batches(use, schema))
+
     def size(self, use: TableUse) -> int:
         return self.reader.end.row - self.reader.start.row
 
+    def bytes(self, use: TableUse, enough: int) -> int:
+        everything = stored_bytes(self.location)
+        return everything if everything <= enough else sum(one.bytes for one in self.spans(use))
+
+    def spans(self, use: TableUse) -> list[Span]:
+        """Where the rows are, file by file."""
+        return spans_of(self.location, _times(use))
+
+    def _schema(self, use: TableUse) -> pa.Schema:
+        names = [one for one in self.columns.columns if one in use.columns]
+        return pa.schema([self.reader.layout.shown.field(one) for one in names])
+
     def _batches(self, use: TableUse, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         reader, time = self.reader, self.columns.time
-        low, high = use.bounds
-        if use.instant is not None:
-            high = use.instant if high is None else min(high, use.instant)
         shown = ShownRows(self.location, reader.layout)
         some: list[pa.RecordBatch] = []
         count = 0
-        for stored in reader.batches((low, high)):
+        for stored in reader.batches(_times(use), self.span):
             rows = shown.show(stored)
             if use.instant is not None and time is not None:
                 rows = rows.filter(pc.less_equal(rows.column(time), _instant(use.instant)))
@@ -122,6 +145,7 @@ class LogTable:
 class ChangingTable:
     """The answer of a query whose answer changes: as it is now, or was at an instant."""
 
+    location: str
     reader: LogReader
 
     @property
@@ -141,6 +165,9 @@ class ChangingTable:
 
     def size(self, use: TableUse) -> int:
         return self.reader.end.row - self.reader.start.row
+
+    def bytes(self, use: TableUse, enough: int) -> int:
+        return stored_bytes(self.location)
 
     def _require_kept(self, instant: int | None) -> None:
         """Refuse an instant before that of the base, which older changes have become."""
@@ -168,6 +195,14 @@ def _bounded(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 def _joined(some: list[pa.RecordBatch]) -> pa.RecordBatch:
     return some[0] if len(some) == 1 else pa.concat_batches(some)
+
+
+def _times(use: TableUse) -> Bounds:
+    """The closed range of times of rows that matter."""
+    low, high = use.bounds
+    if use.instant is None:
+        return low, high
+    return low, use.instant if high is None else min(high, use.instant)
 
 
 def _instant(micros: int) -> pa.Scalar:

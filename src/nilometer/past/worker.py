@@ -5,6 +5,7 @@ It is asked on its standard input, and ends with it. Whoever asks may end it at 
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import resource
@@ -80,10 +81,16 @@ class Worker:
             case "bind":
                 sandbox.bind(words["sql"], dict(self._tables(words)))
                 send(self._to, {"is": "done"})
+            case "is_by_row":
+                found = sandbox.is_by_row(words["sql"], words["aggregates"])
+                send(self._to, {"is": "done"}, b"yes" if found else b"")
+            case "types":
+                types = sandbox.types(words["sql"], dict(self._tables(words)))
+                send(self._to, {"is": "done"}, json.dumps(types).encode())
             case "run":
                 limits = AnswerLimits(*words["limits"])
-                found = sandbox.run(words["sql"], dict(self._tables(words)), limits)
-                send(self._to, {"is": "done"}, table_bytes(found))
+                rows = sandbox.run(words["sql"], dict(self._tables(words)), limits)
+                send(self._to, {"is": "done"}, table_bytes(rows))
 
     def _tables(self, words: Words) -> Iterator[tuple[str, Any]]:
         """The tables of a question: those that are whole have come after it."""

@@ -276,6 +276,7 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
         max_queries=config.settings.max_queries,
         delivery_folders=config.delivery_folders,
         stream_defaults=config.streams,
+        in_process_bytes=config.settings.in_process_bytes,
     )
     try:
         for name, one in config.functions.items():

@@ -53,6 +53,8 @@ class ServerSettings:
     """Rows that one answer or page holds."""
     max_answer_bytes: int = 64 << 20
     """Bytes of the rows that a SELECT over tables may answer with."""
+    in_process_bytes: int = 1 << 30
+    """What a question about the past reads beyond these is read by Spark's tasks."""
     statement_seconds: float = 60.0
     """How long a SELECT over tables may run."""
     header_seconds: float = 10.0

@@ -1,34 +1,41 @@
-"""Ends what Spark does for somebody once it has taken too long."""
+"""Ends what Spark does for somebody once it has taken too long, or is not wanted any more."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
 from pyspark import SparkContext
 
-from nilometer.errors import TimeLimitError
+from nilometer.errors import SqlError, TimeLimitError
 
 _AGAIN_SECONDS: Final = 0.5
 
 
 @contextmanager
-def time_limited(context: SparkContext, seconds: float) -> Iterator[None]:
+def time_limited(
+    context: SparkContext,
+    seconds: float | None,
+    cancelling: Callable[[Callable[[], None]], None] | None = None,
+) -> Iterator[None]:
     """Cancel the jobs that this thread starts within after so many seconds: TimeLimitError.
 
-    What Spark works out before its first job, and a single call of a function that does not
-    return, cannot be cancelled: whoever must not wait for them waits in another thread.
+    `cancelling` is given what ends them before. What Spark works out before its first job, and a
+    single call of a function that does not return, cannot be cancelled: whoever must not wait for
+    them waits in another thread.
     """
     tag = f"limited-{uuid4().hex}"
-    has_ended, is_over = threading.Event(), threading.Event()
+    wake, has_ended = threading.Event(), threading.Event()
+    is_over, is_cancelled = threading.Event(), threading.Event()
 
     def watch() -> None:
-        if has_ended.wait(seconds):
+        is_late = not wake.wait(seconds)
+        if has_ended.is_set():
             return
-        is_over.set()
+        (is_over if is_late else is_cancelled).set()
         with suppress(Exception):  # Spark may have stopped
             context.cancelJobsWithTag(tag)
             while not has_ended.wait(_AGAIN_SECONDS):  # one job may follow another
@@ -38,13 +45,18 @@ def time_limited(context: SparkContext, seconds: float) -> Iterator[None]:
     context.setInterruptOnCancel(True)
     threading.Thread(target=watch, name="time limit", daemon=True).start()
     try:
+        if cancelling is not None:
+            cancelling(wake.set)
         yield
     except Exception:
         if is_over.is_set():
-            raise took_too_long(seconds) from None
+            raise took_too_long(seconds or 0) from None
+        if is_cancelled.is_set():
+            raise SqlError("the query was cancelled") from None
         raise
     finally:
         has_ended.set()
+        wake.set()
         with suppress(Exception):
             context.setInterruptOnCancel(False)
             context.removeJobTag(tag)

@@ -1,0 +1,219 @@
+"""A question about the past that many can answer together: each a part of one table's rows.
+
+    SELECT k, AVG(v) FROM A WHERE v > 0 GROUP BY k        the question
+    SELECT k, SUM(v), COUNT(v) FROM A WHERE v > 0 GROUP BY 1    asked of each part of A
+    SELECT k, SUM(sums) / SUM(counts) FROM parts GROUP BY k     asked of what they answer
+
+Both are queries of DuckDB's, made from the tree of the question and checked as it was. Which
+functions compute with one row alone is what DuckDB says of them. What cannot be split is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from nilometer.errors import SqlError
+from nilometer.past.guarded import AnySandbox
+from nilometer.past.part_forms import AGGREGATES, NotInPartsError, PartForm, forms_of
+from nilometer.past.part_trees import PART_COLUMN, PARTS
+from nilometer.past.question import PastQuestion, duckdb_text, is_direct
+from nilometer.past.sandbox import AnswerLimits
+
+_UP: Final = (exp.CTE, exp.From, exp.Join, exp.Select, exp.SetOperation, exp.Subquery, exp.With)
+_SAME_IN_ARROW: Final = frozenset(
+    {
+        *("BIGINT", "BLOB", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INTEGER", "INTERVAL"),
+        *("SMALLINT", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TINYINT", "VARCHAR", "HUGEINT"),
+        *("UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT"),
+    }
+)
+"""Types that come back from Arrow; a HUGEINT comes as a decimal number."""
+
+
+_NOTHING: Final = AnswerLimits(rows=0, seconds=20)
+
+
+@dataclass(frozen=True)
+class PartedQuestion:
+    """A question in two."""
+
+    large: str
+    """The table of which everybody has a part."""
+    part: str
+    """The query that is asked of a part."""
+    schema: pa.Schema
+    """What it answers with."""
+    whole: str
+    """The query that is asked of all that was answered, as the table PARTS."""
+    part_tables: frozenset[str]
+    """Other tables that a part is asked with, each as a whole."""
+    whole_tables: frozenset[str]
+
+
+def ask_in_parts(
+    sandbox: AnySandbox,
+    question: PastQuestion,
+    large: str,
+    empty: Mapping[str, pa.Table],
+    most_rows: int | None = None,
+) -> PartedQuestion:
+    """How a question is asked of parts of a table, of which so many rows are wanted.
+
+    `empty` are tables like those of the question, without rows. NotInPartsError says why not.
+    """
+    try:
+        return _Splitting(sandbox, question, large, empty, most_rows).split()
+    except SqlError as error:  # what was made of it is refused: then it stays as it is
+        raise NotInPartsError(f"its parts could not be asked: {error.message}") from None
+
+
+@dataclass(frozen=True)
+class _Splitting:
+    sandbox: AnySandbox
+    question: PastQuestion
+    large: str
+    empty: Mapping[str, pa.Table]
+    most_rows: int | None
+
+    def split(self) -> PartedQuestion:
+        if PARTS in self.empty:
+            raise NotInPartsError(f"it reads a table called {PARTS}")
+        tree = self.question.tree.copy()
+        _put_common_tables_in(tree, self.large)
+        entries = [one for one in tree.find_all(exp.Table) if one.name == self.large]
+        if len(entries) != 1:
+            raise NotInPartsError("it reads the same large table more than once")
+        levels = list(_levels(entries[0]))
+        refused: NotInPartsError | None = None
+        for select, entry in reversed(levels):
+            try:
+                return self._split_at(tree, select, entry)
+            except NotInPartsError as error:
+                refused = refused or error
+        raise refused or NotInPartsError("it reads its large table in a condition")
+
+    def _split_at(self, tree: exp.Query, select: exp.Select, entry: exp.Expr) -> PartedQuestion:
+        alone = duckdb_text(select)
+        self.sandbox.require_safe(alone, self.empty)
+        names = self._shape(alone).names
+        known = {one.lower() for table in self.empty.values() for one in table.column_names}
+        form = forms_of(select, entry, names, known, self._most_rows(tree, select))
+        if not form.is_smaller and select is not tree:
+            raise NotInPartsError("what it reads of its large table is not made smaller first")
+        part = duckdb_text(form.part)
+        self.sandbox.require_safe(part, self.empty)
+        if not self.sandbox.is_by_row(part, AGGREGATES if form.has_groups else ()):
+            raise NotInPartsError("a function in it looks at more than one row, or at the clock")
+        types = self.sandbox.types(part, self.empty)
+        whole = self._whole(tree, select, form, types)
+        named = [one.with_name(f"{PART_COLUMN}{n}") for n, one in enumerate(self._shape(part))]
+        made = PartedQuestion(
+            self.large,
+            part,
+            pa.schema(named),
+            duckdb_text(whole),
+            _tables_in(form.part, self.empty) - {self.large},
+            _tables_in(whole, self.empty),
+        )
+        self._require_same(made)
+        return made
+
+    def _most_rows(self, tree: exp.Query, select: exp.Select) -> int | None:
+        return self.most_rows if select is tree else None
+
+    def _whole(
+        self, tree: exp.Query, select: exp.Select, form: PartForm, types: list[str]
+    ) -> exp.Query:
+        for one in types:
+            base = one.removesuffix("[]")
+            if base not in _SAME_IN_ARROW and not base.startswith("DECIMAL("):
+                raise NotInPartsError(f"its parts would have columns of the type {one}")
+        whole = form.whole(types)
+        if not self.sandbox.is_by_row(duckdb_text(whole.outer)):
+            raise NotInPartsError("a function in it looks at more than one row, or at the clock")
+        if select is tree:
+            return whole.query
+        path = _path(tree, select)
+        copied = tree.copy()
+        _at(copied, path).replace(whole.query)
+        return copied
+
+    def _require_same(self, made: PartedQuestion) -> None:
+        """Refuse what would not answer with the columns and types of the question."""
+        self.sandbox.require_safe(made.whole, {*made.whole_tables, PARTS})
+        found = self._shape(made.whole, {PARTS: made.schema.empty_table()})
+        if not found.equals(self._shape(self.question.sql)):
+            raise NotInPartsError("its answer would have other types")
+
+    def _shape(self, sql: str, more: Mapping[str, pa.Table] | None = None) -> pa.Schema:
+        """The columns that a query would answer with."""
+        return self.sandbox.run(sql, {**self.empty, **(more or {})}, _NOTHING).schema
+
+
+def _levels(entry: exp.Table) -> Iterator[tuple[exp.Select, exp.Expr]]:
+    """The SELECTs that might be split, each with what stands for the large table in its FROM."""
+    at: exp.Expr = entry
+    while True:
+        select = at.find_ancestor(exp.Select)
+        if select is None or not is_direct(at, select):
+            return
+        if any(not isinstance(one, _UP) for one in _ancestors(select)):
+            return
+        yield select, at
+        above = select.parent
+        plain = {"expressions", "from_", "joins", "where"}
+        if not isinstance(above, exp.Subquery) or any(
+            value for name, value in select.args.items() if name not in plain
+        ):
+            return
+        if any(value for name, value in above.args.items() if name not in ("this", "alias")):
+            return
+        at = above
+
+
+def _ancestors(tree: exp.Expr) -> Iterator[exp.Expr]:
+    at = tree.parent
+    while at is not None:
+        yield at
+        at = at.parent
+
+
+def _path(tree: exp.Expr, inner: exp.Expr) -> int:
+    """Which of the nodes of a tree another is."""
+    return next(n for n, one in enumerate(tree.walk()) if one is inner)
+
+
+def _at(tree: exp.Expr, path: int) -> exp.Expr:
+    return next(one for n, one in enumerate(tree.walk()) if n == path)
+
+
+def _tables_in(tree: exp.Expr, known: Mapping[str, pa.Table]) -> frozenset[str]:
+    return frozenset(one.name for one in tree.find_all(exp.Table) if one.name in known)
+
+
+def _put_common_tables_in(tree: exp.Query, large: str) -> None:
+    """Write what WITH says of the large table where it is read, if that is one place."""
+    common = tree.args.get("with_")
+    if common is None or common.args.get("recursive"):
+        return
+    for one in list(common.expressions):
+        if not any(entry.name == large for entry in one.find_all(exp.Table)):
+            continue
+        named = [
+            entry
+            for entry in tree.find_all(exp.Table)
+            if entry.name.lower() == one.alias.lower() and not entry.args.get("db")
+        ]
+        if len(named) != 1 or one.args["alias"].columns or not isinstance(one.this, exp.Select):
+            return
+        alias = exp.to_identifier(named[0].alias_or_name, quoted=True)
+        inner = exp.Subquery(this=one.this.copy(), alias=exp.TableAlias(this=alias))
+        one.pop()
+        named[0].replace(inner)
+    if not common.expressions:
+        tree.set("with_", None)

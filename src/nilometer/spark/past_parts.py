@@ -1,0 +1,132 @@
+"""Questions about the past that Spark's tasks answer in parts.
+
+Spark is given no text: it runs a Python function over numbers of parts. Each task asks its part of
+the log in a sandbox of its own, and what it answers travels as bytes that Spark does not look into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from nilometer.errors import TooLargeError
+from nilometer.log.layout import LogLayout
+from nilometer.log.position import Position
+from nilometer.log.reader import LogReader
+from nilometer.log.spans import Span, gathered
+from nilometer.past.frames import read_table, table_bytes
+from nilometer.past.guarded import GuardedSandbox
+from nilometer.past.question import TableUse
+from nilometer.past.sandbox import AnswerLimits, Cancelling
+from nilometer.past.stored import LogTable
+from nilometer.spark.failures import told_in_words
+from nilometer.spark.pools import started_in_pool
+from nilometer.spark.ship import ship_function
+from nilometer.spark.time_limit import time_limited
+
+POOL: Final = "past"
+_MEMORY: Final = 512 << 20
+"""Bytes that a task's sandbox may use."""
+_MOST_BYTES: Final = 256 << 20
+"""All parts together may answer with so many bytes."""
+_SHARE: Final = 64 << 20
+"""One part may answer with so many."""
+_PART_BYTES: Final = 256 << 20
+"""A task reads about so many bytes, where that makes enough tasks for all cores."""
+_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True)
+class PartsOfLog:
+    """What is asked of the parts of a log."""
+
+    location: str
+    layout: LogLayout
+    name: str
+    """What the query calls it."""
+    use: TableUse
+    sql: str
+    others: Mapping[str, pa.Table]
+    """Further tables of the query."""
+
+
+def has_tasks(session: SparkSession | None) -> bool:
+    """Whether a session runs jobs that can be cancelled: it is no client, and has not stopped."""
+    context = getattr(session, "_sc", None)
+    try:
+        return isinstance(context, SparkContext) and not context._jsc.sc().isStopped()
+    except Exception:  # whatever it is: there is no Spark that could be asked
+        return False
+
+
+def ask_parts(
+    session: SparkSession,
+    asked: PartsOfLog,
+    spans: Sequence[Span],
+    schema: pa.Schema,
+    seconds: float | None,
+    cancelling: Cancelling | None = None,
+) -> pa.Table:
+    """The answers of all parts, which have this schema, in the order of the log."""
+    context = session.sparkContext
+    wanted = max(context.defaultParallelism, sum(one.bytes for one in spans) // _PART_BYTES)
+    places = [(one.start, one.end) for one in gathered(spans, wanted)]
+    if not places:
+        return schema.empty_table()
+    limits = AnswerLimits(bytes=_SHARE, seconds=seconds)
+    work = ship_function(_AskPart(asked, places, tuple(schema.names), limits))
+    frame = session.range(0, len(places), 1, len(places)).mapInArrow(work, "answer BINARY")
+    with (
+        told_in_words(),
+        started_in_pool(session, POOL),
+        time_limited(context, seconds, cancelling),
+    ):
+        found = frame.toArrow()
+    if found.nbytes > _MOST_BYTES:
+        raise _too_large()
+    tables = [read_table(one.as_buffer()) for one in found.column(0)]
+    return pa.concat_tables([schema.empty_table(), *tables])
+
+
+@dataclass(frozen=True)
+class _AskPart:
+    """What a task does."""
+
+    asked: PartsOfLog
+    places: Sequence[tuple[Position, Position]]
+    names: tuple[str, ...]
+    limits: AnswerLimits
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                rows = self._answer(self.places[number]).rename_columns(list(self.names))
+                for some in rows.to_batches(_ROWS):
+                    packed = table_bytes(pa.Table.from_batches([some])).to_pybytes()
+                    yield pa.record_batch({"answer": pa.array([packed], pa.binary())})
+
+    def _answer(self, span: tuple[Position, Position]) -> pa.Table:
+        asked = self.asked
+        reader = LogReader.open(asked.location, asked.layout)
+        rows = LogTable(asked.location, reader, span).stream(asked.use)
+        tables = {**asked.others, asked.name: rows}
+        sandbox = GuardedSandbox(_MEMORY)
+        try:
+            sandbox.require_safe(asked.sql, tables)
+            return sandbox.run(asked.sql, tables, self.limits)
+        except TooLargeError:
+            raise _too_large() from None
+        finally:
+            sandbox.close()
+
+
+def _too_large() -> TooLargeError:
+    return TooLargeError(
+        "what parts of the log answer is too large",
+        hint="ask for fewer groups, rows or columns, or for a shorter range of time",
+    )
