@@ -9,6 +9,9 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from nilometer import errors
+from nilometer.errors import InternalError, NilometerError
+
 _LENGTHS: Final = struct.Struct("!IQ")
 Words = dict[str, Any]
 
@@ -47,6 +50,25 @@ def batches_of(content: bytes) -> Iterator[pa.RecordBatch]:
     """The batches of such bytes."""
     with pa.ipc.open_stream(content) as reader:
         yield from reader
+
+
+def error_words(error: NilometerError) -> Words:
+    """An error as words."""
+    return {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "detail": error.detail,
+        "hint": error.hint,
+    }
+
+
+def told_error(told: Words) -> NilometerError:
+    """The error that `error_words` has told."""
+    kind = getattr(errors, told["kind"], None)
+    if not (isinstance(kind, type) and issubclass(kind, NilometerError)):
+        kind = InternalError
+    found: NilometerError = kind(told["message"], detail=told["detail"], hint=told["hint"])
+    return found
 
 
 def _exactly(source: BinaryIO, size: int) -> bytes:

@@ -18,17 +18,9 @@ from typing import IO, Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
-from nilometer import errors
-from nilometer.errors import (
-    ClosedError,
-    InputError,
-    InternalError,
-    LimitError,
-    NilometerError,
-    SqlError,
-)
+from nilometer.errors import ClosedError, InputError, LimitError, NilometerError, SqlError
 from nilometer.extras import require_extras
-from nilometer.past.frames import Words, read_table, receive, send, table_bytes
+from nilometer.past.frames import Words, read_table, receive, send, table_bytes, told_error
 from nilometer.past.sandbox import (
     AnswerLimits,
     Cancelling,
@@ -270,7 +262,7 @@ class _Process:
                     self.is_usable = True
                     raise failed
                 case "error":
-                    return _error(told)
+                    return told_error(told)
                 case _:
                     return body
 
@@ -300,14 +292,6 @@ class _Process:
 def _end_all(processes: set[_Process]) -> None:
     for one in list(processes):
         one.end()
-
-
-def _error(told: Words) -> NilometerError:
-    kind = getattr(errors, told["kind"], None)
-    if not (isinstance(kind, type) and issubclass(kind, NilometerError)):
-        kind = InternalError
-    found: NilometerError = kind(told["message"], detail=told["detail"], hint=told["hint"])
-    return found
 
 
 def _environment() -> dict[str, str]:

@@ -11,7 +11,7 @@ import queue
 import resource
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
@@ -21,6 +21,7 @@ from nilometer.errors import InputError, NilometerError
 from nilometer.past.frames import (
     Words,
     batches_of,
+    error_words,
     read_table,
     receive,
     send,
@@ -114,13 +115,7 @@ class Worker:
                     return
 
     def _refuse(self, error: NilometerError) -> None:
-        told: Mapping[str, Any] = {
-            "kind": type(error).__name__,
-            "message": error.message,
-            "detail": error.detail,
-            "hint": error.hint,
-        }
-        send(self._to, {"is": "error", **told})
+        send(self._to, {"is": "error", **error_words(error)})
 
 
 def _bound_memory(memory: int) -> None:

@@ -6,6 +6,7 @@ the log in a sandbox of its own, and what it answers travels as bytes that Spark
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,12 +15,12 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from nilometer.errors import TooLargeError
+from nilometer.errors import InputError, SqlError, TimeLimitError, TooLargeError
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.spans import Span, gathered
-from nilometer.past.frames import read_table, table_bytes
+from nilometer.past.frames import error_words, read_table, table_bytes, told_error
 from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import TableUse
 from nilometer.past.sandbox import AnswerLimits, Cancelling
@@ -39,6 +40,10 @@ _SHARE: Final = 64 << 20
 _PART_BYTES: Final = 256 << 20
 """A task reads about so many bytes, where that makes enough tasks for all cores."""
 _ROWS: Final = 50_000
+_ROW: Final = "answer BINARY, error STRING"
+"""What tasks answer with: rows, or why there are none."""
+_REFUSED: Final = (InputError, SqlError, TimeLimitError, TooLargeError)
+"""What another try would end with as well."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +85,15 @@ def ask_parts(
         return schema.empty_table()
     limits = AnswerLimits(bytes=_SHARE, seconds=seconds)
     work = ship_function(_AskPart(asked, places, tuple(schema.names), limits))
-    frame = session.range(0, len(places), 1, len(places)).mapInArrow(work, "answer BINARY")
+    frame = session.range(0, len(places), 1, len(places)).mapInArrow(work, _ROW)
     with (
         told_in_words(),
         started_in_pool(session, POOL),
         time_limited(context, seconds, cancelling),
     ):
         found = frame.toArrow()
+    for told in found.column("error").drop_null().to_pylist():
+        raise told_error(json.loads(told))
     if found.nbytes > _MOST_BYTES:
         raise _too_large()
     tables = [read_table(one.as_buffer()) for one in found.column(0)]
@@ -105,10 +112,13 @@ class _AskPart:
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                rows = self._answer(self.places[number]).rename_columns(list(self.names))
+                try:
+                    rows = self._answer(self.places[number]).rename_columns(list(self.names))
+                except _REFUSED as error:  # Spark would try again what it was told of
+                    yield _row(None, json.dumps(error_words(error)))
+                    return
                 for some in rows.to_batches(_ROWS):
-                    packed = table_bytes(pa.Table.from_batches([some])).to_pybytes()
-                    yield pa.record_batch({"answer": pa.array([packed], pa.binary())})
+                    yield _row(table_bytes(pa.Table.from_batches([some])).to_pybytes(), None)
 
     def _answer(self, span: tuple[Position, Position]) -> pa.Table:
         asked = self.asked
@@ -123,6 +133,11 @@ class _AskPart:
             raise _too_large() from None
         finally:
             sandbox.close()
+
+
+def _row(answer: bytes | None, error: str | None) -> pa.RecordBatch:
+    columns = [pa.array([answer], pa.binary()), pa.array([error], pa.string())]
+    return pa.RecordBatch.from_arrays(columns, ["answer", "error"])
 
 
 def _too_large() -> TooLargeError:
