@@ -24,6 +24,10 @@ _TOLD = """(chart) => {
   const newest = Math.max(...Array.from(live.series.values(), (one) => one.at(-1)[0]));
   return live.told([{ axisValue: newest, seriesName: "none", marker: "" }]);
 }"""
+_AXIS = """(chart) => {
+  const { show, axisLine } = getElement(chart.id.slice(1)).chart.getOption().xAxis[0];
+  return [show, axisLine.onZero];
+}"""
 _UNTIL = "(chart) => getElement(chart.id.slice(1)).until()"
 _TIMES = """(table) => Array.from(table.querySelectorAll("tbody tr"),
     (row) => row.lastElementChild.title)"""
@@ -108,6 +112,27 @@ def test_an_empty_answer_is_no_waiting(readings: ServerAtWork, visit: Visiting) 
     at = visit()
     at.open("/console/queries/never")
     expect(at.page.locator(".nm-table .nm-empty")).to_have_text("The answer is empty at present.")
+
+
+def test_an_axis_stands_below_all_points_and_not_in_an_empty_chart(
+    readings: ServerAtWork, visit: Visiting
+) -> None:
+    at = visit()
+    at.open("/console/queries/never")
+    expect(at.page.locator(".nm-table .nm-empty")).to_be_visible()
+    assert at.page.locator(".nm-chart").evaluate(_AXIS) == [False, False]
+    at.open("/console/queries/readings")
+    at.wait_for_points()
+    assert at.page.locator(".nm-chart").evaluate(_AXIS) == [True, False]
+
+
+def test_a_query_that_is_stopped_does_not_wait(server: ServerAtWork, visit: Visiting) -> None:
+    server.sql("CREATE QUERY resting AS SELECT * FROM Weather WHERE wind > 1e9")
+    server.sql("STOP QUERY resting")
+    at = visit()
+    at.open("/console/queries/resting")
+    expect(at.page.locator(".nm-table .nm-empty")).to_contain_text("It is stopped.")
+    server.sql("DROP QUERY resting")
 
 
 def test_words_are_explained_by_keyboard(readings: ServerAtWork, visit: Visiting) -> None:

@@ -79,6 +79,8 @@ def test_names_are_completed(visit: Visiting) -> None:
         ["Camera1", "Camera2", "Camera3"]
     )
     at.photograph("completion-light-1280")
+    at.page.keyboard.type("a2")  # the word is whole: nothing is left to offer
+    expect(at.page.locator(".cm-tooltip-autocomplete")).to_have_count(0)
 
 
 def test_statements_answer_with_a_sentence_rows_or_a_plan(visit: Visiting) -> None:

@@ -9,8 +9,8 @@ from typing import Final
 from nilometer.database.query_status import HealthSample, QueryStatus
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.figures import count_text
+from nilometer.server.console.form_statements import written_name
 from nilometer.server.console.wording import length_words
-from nilometer.sql.expressions.scalars import quote_name
 
 _LATELY: Final = 60_000_000
 _MOST_LAG: Final = 30_000_000
@@ -46,7 +46,7 @@ def left_out(status: QueryStatus) -> Iterator[Advice]:
         rows = "row" if status.dead_letters == 1 else "rows"
         yield Advice(
             f"{count_text(status.dead_letters)} {rows} could not be computed, and left out",
-            f"SHOW DEAD LETTERS FROM {quote_name(status.name)} tells which, and why; "
+            f"SHOW DEAD LETTERS FROM {written_name(status.name)} tells which, and why; "
             "CASE or try_cast can say what else is to be done with them",
         )
 

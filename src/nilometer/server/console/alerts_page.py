@@ -216,7 +216,7 @@ def alert_groups(status: AlertStatus) -> Shape:
     """Its groups: the worst ones, and how many others there are."""
     if not status.definition.per:
         value = status.value
-        said = NOTHING if value is None else f"last value: {_fields(value)}"
+        said = "Nothing has come yet." if value is None else f"last value: {_fields(value)}"
         return shape("p", said, class_="nm-small nm-facts")
     rows = [_group(one) for one in status.groups[:_MOST_GROUPS]]
     if not rows:

@@ -171,7 +171,8 @@ def _problem(status: DeliveryStatus) -> Shape:
         shape("div", status.last_error, class_="nm-what"),
         shape("div", again, class_="nm-small nm-soft"),
     )
-    return shape("div", *parts, class_="nm-problem", role="alert")
+    kind = "nm-problem" if status.state is DeliveryState.FAILED else "nm-problem nm-waits"
+    return shape("div", *parts, class_=kind, role="alert")
 
 
 def open_delivery_form(

@@ -7,6 +7,7 @@ from typing import Final
 
 _SECOND: Final = 1_000_000
 _FRACTION: Final = re.compile(r"(?<![\w:.-])-?\d{1,15}\.\d{5,20}(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,3})?)\d*(?:\+00:00|Z)")
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -34,9 +35,10 @@ def count_text(count: float) -> str:
 
 
 def few_digits(text: str) -> str:
-    """A text in which numbers with a fraction have at most six digits.
+    """A text in which numbers with a fraction have at most six digits, and instants milliseconds.
 
     >>> few_digits("temperature = 15.50961661122691, at = 2026-01-02T03:04:05.123456Z")
-    'temperature = 15.5096, at = 2026-01-02T03:04:05.123456Z'
+    'temperature = 15.5096, at = 2026-01-02 03:04:05.123 UTC'
     """
-    return _FRACTION.sub(lambda found: f"{float(found[0]):.6g}", text)
+    shorter = _FRACTION.sub(lambda found: f"{float(found[0]):.6g}", text)
+    return _INSTANT.sub(r"\1 \2 UTC", shorter)

@@ -70,7 +70,7 @@ class Guide:
         if not declared:
             self._draw_no_streams()
             return
-        ui.label("These sensors are there:").classes("nm-soft nm-small")
+        ui.label("These streams are there:").classes("nm-soft nm-small")
         with ui.element("div").classes("nm-picks"):
             for one in declared[:_MOST]:
                 button = ui.button(color=None, on_click=lambda one=one: self._pick(one)).classes(
@@ -80,7 +80,8 @@ class Guide:
                     ui.label(one.name).classes("nm-pick-name")
                     ui.label(_columns(one)).classes("nm-pick-columns")
         if len(declared) > _MOST:
-            ui.label(f"and {len(declared) - _MOST} more").classes("nm-soft nm-small")
+            more = f"and {len(declared) - _MOST} more, on the page of sensors"
+            ui.link(more, "/console/sensors").classes("nm-link nm-small")
 
     def _draw_no_streams(self) -> None:
         ui.label("There are no sensors yet. Begin with made-up weather:").classes(

@@ -28,7 +28,7 @@ from nilometer.server.console.wording import ALERTS, bytes_words, state_words
 _EVERY: Final = 5.0
 _MOST: Final = 50
 _TROUBLED: Final = (QueryPhase.FAILED, QueryPhase.RESTARTING, QueryPhase.STALLED)
-_HEADINGS: Final = ("Log", "Kind", "Stored", "May take", "History", "A day", "Full in")
+_HEADINGS: Final = ("Log", "Kind", "Stored", "May take", "History", "Written a day", "Full in")
 
 Row = dict[str, Any]
 
@@ -81,7 +81,7 @@ def health_figures(network: SensorNetwork, disk: Row) -> Shape:
         (f"{count_text(running)} of {count_text(len(network.queries))}", "queries running"),
         (count_text(sensors), "sensors"),
         (bytes_words(disk["bytes"]), term("log", "stored")),
-        (bytes_words(disk["bytes_per_day"]), "more each day"),
+        (bytes_words(disk["bytes_per_day"]), "growth a day"),
         (bytes_words(free), "free on the disk"),
         (disk["full_in"] or "not foreseen", "until it is full"),
     ]
@@ -163,10 +163,16 @@ def storage_table(logs: list[Row]) -> Shape:
 
 
 def _cells(one: Row) -> list[Shape | str]:
-    address = query_address if one["kind"] == "query" else stream_address
-    link = shape("a", one["name"], href=address(one["name"]), class_="nm-link")
+    link = shape("a", one["name"], href=_address(one["kind"], one["name"]), class_="nm-link")
     limit = one["limit_bytes"]
     share = NOTHING if limit is None else f"{bytes_words(limit)} ({one['bytes'] / limit:.0%} used)"
     daily = NOTHING if one["bytes_per_day"] is None else bytes_words(one["bytes_per_day"])
     full = one["full_in"] or NOTHING
     return [link, one["kind"], bytes_words(one["bytes"]), share, one["history"], daily, full]
+
+
+def _address(kind: str, name: str) -> str:
+    """The page that tells of the owner of a log."""
+    if kind == "alert":
+        return "/console/alerts"
+    return query_address(name) if kind == "query" else stream_address(name)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from nicegui import background_tasks, ui
 
+from nilometer.database.query_status import QueryPhase
 from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
 from nilometer.server.console.chart_points import DIFF, TIME
@@ -30,6 +31,7 @@ _ANSWER: Final = "Current answer"
 _CHANGES: Final = "Changes"
 _LOOKING: Final = "Looking for results …"
 _WAITING: Final = "Waiting for the first rows …"
+_STOPPED: Final = "It is stopped. Rows come here when it is started."
 _EMPTY: Final = "The answer is empty at present."
 
 
@@ -129,10 +131,17 @@ class LiveResults:
         if not self._is_paused:
             self._is_stale = False
             columns = table_columns(self._shown_schema(results))
-            await self._table.begin(columns, _LOOKING if self._shows_answer else _WAITING)
+            await self._table.begin(columns, await self._waiting())
             self._chart.begin()
             await self._show(results, page)
         return page.next
+
+    async def _waiting(self) -> str:
+        """What a table says that has no rows yet."""
+        if self._shows_answer:
+            return _LOOKING
+        status = await self._service.query(self.name)
+        return _STOPPED if status.phase is QueryPhase.STOPPED else _WAITING
 
     async def _show(self, results: QueryResults, chunk: Chunk) -> None:
         if self._is_paused:

@@ -23,7 +23,7 @@ class Pager:
         self._many = many
         self._turned = turned
         self._page = page
-        with ui.element("div").classes("nm-bar") as self.bar:
+        with ui.element("div").classes("nm-bar nm-pages") as self.bar:
             self._told = ui.label().classes("nm-small nm-soft").props("role=status")
             ui.element("div").classes("nm-grow")
             self._back = self._turner("chevron_left", "Page before", -1)
@@ -48,6 +48,8 @@ class Pager:
         of = "" if len(listed) == total else f", {count_text(total)} in all"
         many = f"1 {self._one}" if len(listed) == 1 else f"{count_text(len(listed))} {self._many}"
         self._told.set_text(f"{told}{many}{of}")
+        for one in (self._back, self._on):
+            one.set_visibility(last > 0)
         self._back.set_enabled(self._page > 0)
         self._on.set_enabled(self._page < last)
         return shown

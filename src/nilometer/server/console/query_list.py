@@ -99,6 +99,8 @@ def query_figures(
         ("watermark behind", length_words(behind)),
         ("rows behind", "—" if status.rows_behind is None else count_text(status.rows_behind)),
     ]
+    if status.dead_letters and not has_help:  # where there is help, advice tells more of them
+        figures.append(("rows left out", count_text(status.dead_letters)))
     told = (
         shape("div", shape("b", value), _named(name) if has_help else shape("span", name))
         for name, value in figures
@@ -119,7 +121,7 @@ def query_problem(status: QueryStatus) -> Shape:
     """Why it does not get on; its last error, and when it is tried again."""
     if status.stalled is not None:
         told = shape("div", f"It is stalled: {status.stalled.cause}.", class_="nm-what")
-        return shape("div", told, class_="nm-problem", role="alert")
+        return shape("div", told, class_="nm-problem nm-waits", role="alert")
     if status.error is None:
         return shape("div")
     parts = [shape("div", status.error, class_="nm-what")]

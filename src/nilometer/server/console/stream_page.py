@@ -167,6 +167,8 @@ class StreamView:
 
 def _sensors(stream: NetworkStream) -> Shape:
     """Its first sensors; the table of all has the others."""
+    if not stream.sensors:
+        return shape("p", "It has no sensors yet.", class_="nm-empty")
     shown = sensors_as_table(stream.sensors[:_MOST_SENSORS])
     if len(stream.sensors) <= _MOST_SENSORS:
         return shown
@@ -189,17 +191,22 @@ def _head(stream: NetworkStream) -> Shape:
 def stream_figures(stream: NetworkStream) -> Shape:
     """What has come, and how far it is complete."""
     status = stream.status
-    figures = [("lately", rate_words(stream.rate)), ("sensors", count_text(len(stream.sensors)))]
+    sensors = len(stream.sensors)
+    figures = [("lately", rate_words(stream.rate)), (_of(sensors, "sensor"), count_text(sensors))]
     if status is not None:
         figures += [
             ("rows so far", count_text(status.rows)),
             ("stored", bytes_words(status.stored_bytes)),
-            ("readers", count_text(status.readers)),
+            (_of(status.readers, "reader"), count_text(status.readers)),
             ("UTC watermark", instant_words(status.watermark)),
             ("watermark behind", length_words(known_lag(status.lag))),
         ]
     told = (shape("div", shape("b", value), _named(name)) for name, value in figures)
     return shape("div", *told, class_="nm-figures")
+
+
+def _of(number: int, thing: str) -> str:
+    return thing if number == 1 else f"{thing}s"
 
 
 def _named(figure: str) -> Shape:
@@ -215,7 +222,8 @@ def _problem(stream: NetworkStream) -> Shape:
         told = "its log has no room: sensors wait until somebody has read"
     if told is None:
         return shape("div")
-    return shape("div", shape("div", told, class_="nm-what"), class_="nm-problem", role="alert")
+    kind = "nm-problem" if status.error or status.full else "nm-problem nm-waits"
+    return shape("div", shape("div", told, class_="nm-what"), class_=kind, role="alert")
 
 
 def backlog_note(status: StreamStatus | None) -> Shape:

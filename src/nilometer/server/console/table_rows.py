@@ -22,6 +22,7 @@ def table_columns(schema: pa.Schema) -> list[dict[str, Any]]:
             **named,
             "is_number": is_number(kind),
             "is_time": pat.is_timestamp(kind),
+            "is_span": pat.is_duration(kind),
             "is_order": named["name"] == TIME,
             "is_size": named["name"] in _SIZES,
         }

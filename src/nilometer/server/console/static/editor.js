@@ -98,7 +98,7 @@ function complete(view, context) {
     const owner = dotted.text.split(".")[0].replaceAll("`", "");
     const columns = columnsOf(relations, meaning(relations, text, owner) ?? owner);
     if (!columns.length) return null;
-    return { from: dotted.from + owner.length + 1, options: columns, validFor: /^\w*$/ };
+    return offered(dotted.from + owner.length + 1, columns, dotted.text.split(".")[1]);
   }
   const word = context.matchBefore(/\w+/);
   if (!word && !context.explicit) return null;
@@ -109,7 +109,17 @@ function complete(view, context) {
     ...functions.map((name) => ({ label: name, type: "function", apply: `${name}(` })),
     ...words.map((name) => ({ label: name, type: "keyword", boost: 1 })),
   ];
-  return { from: word ? word.from : context.pos, options, validFor: /^\w*$/ };
+  return offered(word ? word.from : context.pos, options, word ? word.text : "");
+}
+
+// A word that is whole needs no list below it, unless it begins longer ones.
+function offered(from, options, typed) {
+  const isWhole = (text) => {
+    const begun = options.filter(({ label }) => label.toLowerCase().startsWith(text.toLowerCase()));
+    return begun.length > 0 && begun.every(({ label }) => label.length === text.length);
+  };
+  if (isWhole(typed)) return null;
+  return { from, options, validFor: (text) => /^\w*$/.test(text) && !isWhole(text) };
 }
 
 function columnsOf(relations, name) {

@@ -7,6 +7,7 @@ export const DARK = ["#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#74
 
 const SHARED = -1;
 const MOST_TOLD = 12;
+const FEW = 40; // points of a line that are marked one by one
 const QUIET = 1500; // milliseconds without a point
 const RECENT = 3600000; // what a page begins with may be so old, and time has gone on since
 const LIVE = 600000; // results whose times are so near to the clock come from sensors of today
@@ -146,7 +147,8 @@ export default {
         },
       };
       const axis = { axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false }, axisLabel: { color: colour("soft"), hideOverlap: true, fontSize: 12, margin: 10 }, splitLine: { lineStyle: { color: colour("line") } } };
-      const time = { type: "time", max: this.until(), ...axis, axisLabel: { ...axis.axisLabel, formatter: (millis) => clock(new Date(millis)) }, name: this.day(), nameLocation: "end", nameGap: 0, nameTextStyle: { color: colour("soft"), fontSize: 12, align: "right", verticalAlign: "top", padding: [28, 0, 0, 0] } };
+      const isEmpty = !Number.isFinite(this.newest());
+      const time = { type: "time", show: !isEmpty, max: this.until(), ...axis, axisLine: { ...axis.axisLine, onZero: false }, axisLabel: { ...axis.axisLabel, formatter: (millis) => clock(new Date(millis)) }, name: this.day(), nameLocation: "end", nameGap: 0, nameTextStyle: { color: colour("soft"), fontSize: 12, align: "right", verticalAlign: "top", padding: [28, 0, 0, 0] } };
       this.chart.setOption({ ...base, ...(this.lanes.length ? this.timeline(axis, time, colour, palette) : this.lines(axis, time, colour, palette)) }, { notMerge: anew, replaceMerge: ["series"] });
     },
     newest() {
@@ -167,18 +169,19 @@ export default {
     },
     lines(axis, time, colour, palette) {
       const names = this.names();
+      const hasMarks = names.every((name) => this.series.get(name).length < FEW);
       const painted = (name) => (this.colours.get(name) === SHARED ? colour("soft") : palette[this.colours.get(name)]);
       return {
         grid: { left: 12, right: 34, top: names.length > 1 ? 44 : 20, bottom: 28, containLabel: true },
-        legend: { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 4, textStyle: { color: colour("ink") }, pageIconColor: colour("accent"), pageTextStyle: { color: colour("soft") } },
+        legend: { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 12, textStyle: { color: colour("ink") }, pageIconColor: colour("accent"), pageTextStyle: { color: colour("soft") } },
         xAxis: { ...time, splitLine: { show: false } },
         yAxis: { type: "value", scale: true, ...axis, axisLine: { show: false } },
-        series: names.map((name) => this.line(name, this.series.get(name), painted(name), this.colours.get(name) === SHARED)),
+        series: names.map((name) => this.line(name, this.series.get(name), painted(name), this.colours.get(name) === SHARED, hasMarks)),
       };
     },
-    line(name, data, color, isShared) {
+    line(name, data, color, isShared, hasMarks) {
       const style = isShared ? { width: 1.5, type: "dashed", color } : { width: 1.8, color };
-      return { type: "line", name, data, showSymbol: data.length < 40, symbolSize: 5, lineStyle: style, itemStyle: { color } };
+      return { type: "line", name, data, showSymbol: hasMarks, symbolSize: 5, lineStyle: style, itemStyle: { color } };
     },
     timeline(axis, time, colour, palette) {
       const newest = this.results.length - 1;

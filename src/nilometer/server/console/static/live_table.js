@@ -10,6 +10,14 @@ const sized = (bytes) => {
   return unit === 1 ? `${bytes} bytes` : `${(bytes / unit).toFixed(1)} ${name}`;
 };
 
+// A length of time, roughly.
+const SPANS = [[86400, "d"], [3600, "h"], [60, "min"], [0, "s"]];
+const spanned = (micros) => {
+  const seconds = Number(micros) / 1e6;
+  const [length, name] = SPANS.find(([length]) => Math.abs(seconds) >= length);
+  return `${(seconds / (length || 1)).toFixed(1)} ${name}`;
+};
+
 export default {
   template: `
     <div class="nm-table" tabindex="0" role="region" :aria-label="label">
@@ -78,6 +86,9 @@ export default {
         cell.textContent = "NULL";
       } else if (column.is_time && tag === "td") {
         this.instant(cell, value);
+      } else if (column.is_span && tag === "td") {
+        cell.textContent = spanned(value);
+        cell.title = `${value} microseconds`;
       } else if (column.is_size && tag === "td") {
         cell.textContent = sized(Number(value));
         cell.title = `${value} bytes`;

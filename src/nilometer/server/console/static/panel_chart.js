@@ -112,7 +112,7 @@ export default {
       return { left: 12, right: 22, top: hasLegend ? 40 : 16, bottom: hasDay ? 26 : 8, containLabel: true };
     },
     legend(names, css) {
-      return { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 4, textStyle: { color: css("ink") }, pageIconColor: css("accent"), pageTextStyle: { color: css("soft") } };
+      return { show: names.length > 1, type: "scroll", top: 4, left: 8, right: 8, icon: "roundRect", itemWidth: 12, itemHeight: 12, textStyle: { color: css("ink") }, pageIconColor: css("accent"), pageTextStyle: { color: css("soft") } };
     },
     // The axis of times, as long as the range; the day stands at its end.
     time(picture, { css, axis }) {
