@@ -130,6 +130,9 @@ class StoredOnly:
     def query_statuses(self) -> list[QueryStatus]:
         return list(self.kept.values())
 
+    def find_query_status(self, name: str) -> QueryStatus | None:
+        return self.kept.get(name.lower())
+
     def query_health(self, name: str) -> list[Any]:
         return []
 

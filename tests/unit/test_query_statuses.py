@@ -109,3 +109,25 @@ def test_how_far_a_query_of_its_own_is_behind_is_told_by_its_slowest_reader(tmp_
     for reader in ("q", "q-2"):
         forget(log, reader)
     assert behind() is None
+
+
+def test_one_of_a_thousand_queries_is_found_without_looking_at_the_others() -> None:
+    looked: list[str] = []
+
+    class Many(OneQuery):
+        def queries(self) -> list[NamedQuery]:
+            kept = QueryState.STOPPED
+            return [NamedQuery(f"Q{n}", "SELECT 1", "append", kept, 0, None) for n in range(1000)]
+
+    def log_of(name: str) -> str:
+        looked.append(name)
+        return f"/nowhere/{name}"
+
+    catalog = cast("SensorCatalog", Many())
+    statuses = QueryStatuses(catalog, RunTable(None), log_of, list, lambda: 0)
+    found = statuses.find("q7")
+    assert found is not None
+    assert found.name == "Q7"
+    assert looked == ["Q7"]
+    assert found in statuses.all()
+    assert statuses.find("none") is None

@@ -540,6 +540,10 @@ class Database:
         """How one named query is doing."""
         return self._stored()[1].status(name)
 
+    def find_query_status(self, name: str) -> QueryStatus | None:
+        """The same; None: there is no such query."""
+        return self._stored()[1].find_status(name)
+
     def last_samples(self) -> dict[str, HealthSample]:
         """The newest sample of each query that has some, by name."""
         return self._stored()[1].last_samples()

@@ -84,10 +84,14 @@ class RunningQueries:
 
     def status(self, name: str) -> QueryStatus:
         """How one query was doing when it was looked at last."""
-        for one in self._statuses.all():
-            if one.name.lower() == name.lower():
-                return one
-        raise unknown_query(name)
+        found = self.find_status(name)
+        if found is None:
+            raise unknown_query(name)
+        return found
+
+    def find_status(self, name: str) -> QueryStatus | None:
+        """The same; None: there is no such query."""
+        return self._statuses.find(name)
 
     def health(self, name: str) -> list[HealthSample]:
         """What was seen of a query in the last ten minutes, oldest first."""

@@ -54,12 +54,21 @@ class QueryStatuses:
 
     def all(self) -> list[QueryStatus]:
         """All queries, by name."""
-        looking = _Look(
+        looking = self._looking()
+        return [self._complete(name, looking) for name in looking.queries]
+
+    def find(self, name: str) -> QueryStatus | None:
+        """One query, however it is spelt; of others only those are looked at that it reads."""
+        looking = self._looking()
+        known = next((one for one in looking.queries if one.lower() == name.lower()), None)
+        return None if known is None else self._complete(known, looking)
+
+    def _looking(self) -> _Look:
+        return _Look(
             {one.name: one for one in self._streams()},
             {one.name: one for one in self._queries()},
             self._clock(),
         )
-        return [self._complete(name, looking) for name in looking.queries]
 
     def look(self) -> None:
         """See who gets on, and tell who does not any more."""

@@ -278,10 +278,9 @@ class Service:
 
     async def query(self, name: str) -> QueryStatus:
         """How one named query is doing."""
-        known = {one.name.lower(): one for one in await self.queries()}
-        found = known.get(name.lower())
+        found = await self.look(lambda: self._database.find_query_status(name))
         if found is None:
-            names = [one.name for one in known.values()]
+            names = [one.name for one in await self.queries()]
             raise NotFoundError(f"there is no query {name}", hint=nearest(name, names))
         return found
 
