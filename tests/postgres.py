@@ -42,6 +42,15 @@ class Postgres:
         _run(self.programs / "createdb", "-h", str(self.folder), "-U", _USER, name)
         return f"postgresql://{_USER}@/{name}?host={self.folder}"
 
+    def program(self, name: str, *arguments: str, given: str = "") -> str:
+        """Run one of PostgreSQL's programs on a text, as its user; what it says."""
+        command = _as_user([str(self.programs / name), *arguments])
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, cwd="/", check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
 
 @contextmanager
 def start_postgres() -> Iterator[Postgres]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -122,3 +124,57 @@ def run_command(*words: str) -> str:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def test_a_copy_of_catalog_logs_and_folder_goes_on(
+    spark: SparkSession, tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps that the docs name for what `nilometer backup` refuses."""
+    for name, value in S3_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    plant, catalog = tmp_path / "plant", postgres.new_database()
+
+    def counted(db: nm.Database) -> list[int]:
+        return [db.history(one).count() for one in ("A", "evens")]
+
+    with s3_server() as options:
+        logs = f"s3://plant/logs?{options}"
+        with nm.connect(spark, path=plant, catalog=catalog, logs=logs) as db:
+            db.sql("CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http")
+            db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
+            add_rows(db, range(40))
+            wait_for(lambda: counted(db) == [40, 20])
+        dump = copied(postgres, plant, tmp_path / "backup", catalog, options)
+        with nm.connect(spark, path=plant, catalog=catalog) as db:  # it goes on, and is lost
+            db.resume()
+            add_rows(db, range(40, 50))
+            wait_for(lambda: counted(db) == [50, 25])
+        shutil.rmtree(plant)
+        again = restored(postgres, plant, tmp_path / "backup", dump, options)
+        assert "everything is whole" in run_command("check", str(plant), "--catalog", again)
+        with nm.connect(spark, path=plant, catalog=again) as db:
+            assert counted(db) == [40, 20]
+            db.resume()
+            add_rows(db, range(40, 80))
+            wait_for(lambda: counted(db) == [80, 40])
+            found = sorted(row["k"] for row in db.history("evens").collect())
+            assert found == list(range(0, 80, 2))
+
+
+def copied(postgres: Postgres, plant: Path, to: Path, catalog: str, options: str) -> str:
+    """Copy the folder, and the objects of the logs; the text of the catalog."""
+    shutil.copytree(plant, to / "plant")
+    store, folder = fs.FileSystem.from_uri(f"s3://plant/logs?{options}")
+    fs.copy_files(folder, str(to / "logs"), source_filesystem=store)
+    return postgres.program("pg_dump", "--no-owner", "--table", "nilometer_*", catalog)
+
+
+def restored(postgres: Postgres, plant: Path, backup: Path, dump: str, options: str) -> str:
+    """Put everything back; the URL of a new catalog."""
+    store, folder = fs.FileSystem.from_uri(f"s3://plant/logs?{options}")
+    store.delete_dir_contents(folder)
+    fs.copy_files(str(backup / "logs"), folder, destination_filesystem=store)
+    shutil.copytree(backup / "plant", plant)
+    catalog = postgres.new_database()
+    postgres.program("psql", "--quiet", "--set", "ON_ERROR_STOP=1", catalog, given=dump)
+    return catalog

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,8 +15,12 @@ def check(
     ],
     *,
     logs: Annotated[
-        Path | None,
-        typer.Option("--logs", metavar="FOLDER", help="Its logs, where they lie elsewhere."),
+        str | None,
+        typer.Option("--logs", metavar="FOLDER|URI", help="Its logs, where they lie elsewhere."),
+    ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option("--catalog", metavar="URL", help="Its catalog, where that is in PostgreSQL."),
     ] = None,
 ) -> None:
     """Read all of a database, or of backups, and say what is damaged; nothing is changed.
@@ -26,7 +29,7 @@ def check(
     """
     from nilometer.upkeep.check import check as check_place  # noqa: PLC0415  takes its time
 
-    found = check_place(place, logs)
+    found = check_place(place, logs, catalog)
     for problem in found.problems:
         typer.echo(str(problem))
     if found.problems:

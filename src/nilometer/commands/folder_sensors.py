@@ -12,7 +12,7 @@ from nilometer.model.secrets import shown_address
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.status import read_status
-from nilometer.upkeep.places import CATALOG_FILE
+from nilometer.upkeep.catalog_place import settle_catalog
 
 _STALE: Final = 5_000_000
 
@@ -22,7 +22,7 @@ class FolderSensors:
 
     def __init__(self, folder: Path, catalog: str | None, name: str | None) -> None:
         self._folder = folder
-        self._catalog = SensorCatalog.open(catalog or folder / CATALOG_FILE)
+        self._catalog = SensorCatalog.open(settle_catalog(folder, catalog))
         self._name = None if name is None else self._catalog.require_declaration(name).name
 
     def close(self) -> None:

@@ -151,10 +151,11 @@ def _seen(
 
 def _folder(db: Path, catalog: str | None) -> Path:
     """The folder of a database that is there: to look at one is not to make one."""
-    from nilometer.upkeep.places import CATALOG_FILE  # noqa: PLC0415
+    from nilometer.upkeep.catalog_place import settle_catalog  # noqa: PLC0415
 
     folder = db.expanduser()
-    if not folder.is_dir() or (catalog is None and not (folder / CATALOG_FILE).is_file()):
+    place = settle_catalog(folder, catalog)
+    if not folder.is_dir() or (isinstance(place, Path) and not place.is_file()):
         raise InputError(
             f"there is no database at {db}",
             hint=f'make one: nilometer sql --db {db} "CREATE SENSOR TABLE …"',

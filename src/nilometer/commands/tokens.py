@@ -98,9 +98,10 @@ def revoke_token(
 
 def _require_there(db: Path, catalog: str | None) -> None:
     """Who looks at tokens, or ends one, makes no database by a slip of the pen."""
-    from nilometer.upkeep.places import CATALOG_FILE  # noqa: PLC0415
+    from nilometer.upkeep.catalog_place import settle_catalog  # noqa: PLC0415
 
-    if catalog is None and not (db.expanduser() / CATALOG_FILE).is_file():
+    place = settle_catalog(db.expanduser(), catalog)
+    if isinstance(place, Path) and not place.is_file():
         raise InputError(f"there is no database in {db}", hint="nilometer serve makes one")
 
 
@@ -109,7 +110,7 @@ def _tokens(db: Path, catalog: str | None) -> Iterator[Tokens]:
     """The tokens of a database that is there, or that is about to be served."""
     from nilometer.sensors.catalog.catalog import SensorCatalog  # noqa: PLC0415
     from nilometer.server.tokens import Tokens  # noqa: PLC0415
-    from nilometer.upkeep.places import CATALOG_FILE  # noqa: PLC0415
+    from nilometer.upkeep.catalog_place import settle_catalog  # noqa: PLC0415
 
-    with SensorCatalog.open(catalog or db.expanduser() / CATALOG_FILE) as opened:
+    with SensorCatalog.open(settle_catalog(db.expanduser(), catalog)) as opened:
         yield Tokens(opened)

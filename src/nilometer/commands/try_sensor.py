@@ -15,7 +15,7 @@ from nilometer.database.units import Units
 from nilometer.model.names import count
 from nilometer.model.secrets import shown_address
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.upkeep.places import CATALOG_FILE
+from nilometer.upkeep.catalog_place import settle_catalog
 
 
 def try_sensor(
@@ -28,7 +28,7 @@ def try_sensor(
     console: Console,
 ) -> bool:
     """Show what a sensor sends; whether a reading came that can be stored."""
-    with SensorCatalog.open(catalog or folder / CATALOG_FILE) as stored:
+    with SensorCatalog.open(settle_catalog(folder, catalog)) as stored:
         declared = stored.require_declaration(name)
         sensors = stored.sensors(declared.name) if declared.is_sensor_table else []
         chosen = choose_sensor(declared, sensors, sensor)

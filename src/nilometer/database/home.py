@@ -22,7 +22,6 @@ from nilometer.database.lease import Lease
 from nilometer.database.storage_watch import StorageWatch
 from nilometer.database.units import Units
 from nilometer.errors import (
-    BackupError,
     CatalogError,
     InputError,
     InUseError,
@@ -39,10 +38,11 @@ from nilometer.sensors.log_options import read_stream_options
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.upkeep.backup import BackupMade, make_backup
+from nilometer.upkeep.catalog_place import remember_catalog, settle_catalog
 from nilometer.upkeep.format import read_format, write_format
 from nilometer.upkeep.identity import take_identity
 from nilometer.upkeep.logs_place import settle_logs
-from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, file_name
+from nilometer.upkeep.places import CHECKPOINTS, DELIVERIES, file_name
 
 STATUS_FILE: Final = "status.json"
 _TRIES: Final = 5
@@ -87,7 +87,7 @@ class Home:
             read_format(self.folder)  # a newer one is refused before anything is changed
             self.logs = settle_logs(self.folder, logs)
             identity = take_identity(self.folder)
-            opened = SensorCatalog.open(catalog or self.folder / CATALOG_FILE)
+            opened = SensorCatalog.open(settle_catalog(self.folder, catalog))
             self.catalog = opening.enter_context(opened)
             if (file := self.catalog.file) is not None:
                 beside = file.with_name(f"{file.name}.lock")
@@ -119,6 +119,7 @@ class Home:
             opening.callback(self.storage.stop)
             with suppress(OSError):  # a full disk: it is said the next time
                 write_format(self.folder)
+                remember_catalog(self.folder, catalog)
             self._closing = opening.pop_all()
 
     def log_of(self, name: str) -> str:
@@ -170,15 +171,8 @@ class Home:
 
     def back_up(self, destination: str) -> BackupMade:
         """Add a backup of the folder to a destination."""
-        own = (self.folder / CATALOG_FILE).resolve()
-        if self.catalog.file != own or "://" in self.logs:
-            raise BackupError(
-                "only a database that is wholly in files can be backed up",
-                detail="its catalog or its logs lie elsewhere",
-                hint="back up PostgreSQL, and object stores, by their own means, and the folder "
-                "while nobody has it open",
-            )
-        return make_backup(self.folder, destination, Path(self.logs))
+        logs = None if "://" in self.logs else Path(self.logs)
+        return make_backup(self.folder, destination, logs)
 
     def close(self) -> None:
         """Store what was read, let all sensors go, and let others have the folder."""

@@ -44,8 +44,8 @@ from nilometer.server.statement_log import StatementLog
 from nilometer.server.tokens import Tokens
 from nilometer.spark.priority import give_way
 from nilometer.spark.shared_folders import require_shared
+from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.logs_place import logs_of
-from nilometer.upkeep.places import CATALOG_FILE
 from nilometer.version import VERSION
 
 _LOG: Final = logging.getLogger("nilometer.server")
@@ -98,7 +98,7 @@ def run_server(
         database = stack.enter_context(_open(session, place, config))
         log.open(place.folder.expanduser().absolute())
         catalog = stack.enter_context(
-            SensorCatalog.open(place.catalog or place.folder.expanduser() / CATALOG_FILE)
+            SensorCatalog.open(settle_catalog(place.folder.expanduser(), place.catalog))
         )
         tokens = Tokens(catalog)
         first = tokens.create_first()

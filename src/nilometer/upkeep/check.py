@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from nilometer.errors import BackupError, InputError, NilometerError
-from nilometer.log.location import storage_at
+from nilometer.log.location import inside, storage_at
 from nilometer.log.recovery import LogState
 from nilometer.log.storage import Storage
+from nilometer.upkeep.catalog_place import catalog_elsewhere
 from nilometer.upkeep.check_catalog import check_catalog
 from nilometer.upkeep.check_log import check_log
 from nilometer.upkeep.check_state import check_checkpoint, check_engine
@@ -17,9 +18,9 @@ from nilometer.upkeep.format import read_format
 from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, read_place
 from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
-from nilometer.upkeep.logs_place import local_logs
+from nilometer.upkeep.logs_place import logs_of, without_password
 from nilometer.upkeep.manifest import BACKUPS, BackupFile, backup_names, read_manifest
-from nilometer.upkeep.places import CHECKPOINTS, ENGINE, file_name, is_database
+from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, ENGINE, file_name, is_database
 from nilometer.upkeep.problem import Problem, Problems
 from nilometer.upkeep.restore import blocks_of
 
@@ -34,12 +35,12 @@ class Checked:
     problems: tuple[Problem, ...]
 
 
-def check(place: str, logs: Path | None = None) -> Checked:
+def check(place: str, logs: str | None = None, catalog: str | None = None) -> Checked:
     """Check a database folder, or a destination of backups."""
     if "://" not in place:
         folder = Path(place).expanduser().absolute()
         if is_database(folder):
-            return check_database(folder, logs)
+            return check_database(folder, logs, catalog)
     storage = storage_at(place)
     if not storage.files(BACKUPS):
         raise InputError(
@@ -49,8 +50,9 @@ def check(place: str, logs: Path | None = None) -> Checked:
     return check_backups(storage)
 
 
-def check_database(folder: Path, logs: Path | None = None) -> Checked:
-    """Everything in a folder that nobody has open."""
+def check_database(folder: Path, logs: str | None = None, catalog: str | None = None) -> Checked:
+    """Everything of a database that nobody has open; where its logs and its catalog are elsewhere,
+    the folder knows where, but not the passwords."""
     problems = Problems()
     with held_still(folder) as holder:
         if holder is not None:
@@ -62,10 +64,11 @@ def check_database(folder: Path, logs: Path | None = None) -> Checked:
         with problems.noting(folder):
             read_format(folder)
         _check_identity(folder, problems)
-        catalog = check_catalog(folder, problems)
-        ends = _check_logs(logs or local_logs(folder), catalog, problems)
-        if catalog is not None:
-            _check_queries(folder, catalog, ends, problems)
+        place = catalog or catalog_elsewhere(folder) or folder / CATALOG_FILE
+        found = check_catalog(place, problems)
+        ends = _check_logs(logs or logs_of(folder), found, problems)
+        if found is not None:
+            _check_queries(folder, found, ends, problems)
     return Checked(f"the database {folder}", tuple(problems))
 
 
@@ -81,18 +84,26 @@ def _check_identity(folder: Path, problems: Problems) -> None:
 
 
 def _check_logs(
-    folder: Path, catalog: KeptCatalog | None, problems: Problems
+    logs: str, catalog: KeptCatalog | None, problems: Problems
 ) -> dict[str, LogState | None]:
     """Every log that is there, and those that should be."""
-    named = set() if catalog is None else set(catalog.logs)
-    there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
-    found = {}
-    for name in sorted(there if catalog is None else there & named):
-        found[name] = check_log(folder / name, problems)
+    there = _logs_there(logs, catalog)
+    found = {name: check_log(inside(logs, name), problems) for name in sorted(there)}
     for stream in () if catalog is None else catalog.streams:
         if log_folder(stream) not in there:
-            problems.add(folder / log_folder(stream), f"the log of {stream} is missing")
+            place = inside(without_password(logs), log_folder(stream))
+            problems.add(place, f"the log of {stream} is missing")
     return found
+
+
+def _logs_there(logs: str, catalog: KeptCatalog | None) -> set[str]:
+    """The logs that the catalog names; without one, all that a folder holds."""
+    if "://" in logs:
+        named = () if catalog is None else catalog.logs
+        return {one for one in named if not storage_at(inside(logs, one)).is_empty()}
+    folder = Path(logs)
+    there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
+    return there if catalog is None else there & set(catalog.logs)
 
 
 def _check_queries(

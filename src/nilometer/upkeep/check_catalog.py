@@ -12,19 +12,29 @@ from typing import Final
 from nilometer.sensors.catalog.catalog_sum import has_other_sum, sum_file
 from nilometer.sensors.catalog.migrate import known_revisions
 from nilometer.sensors.catalog.schema import VERSION_TABLE
-from nilometer.upkeep.kept_catalog import KeptCatalog, read_catalog
-from nilometer.upkeep.places import CATALOG_FILE
+from nilometer.upkeep.catalog_place import catalog_without_password
+from nilometer.upkeep.kept_catalog import KeptCatalog, read_catalog, read_other_catalog
 from nilometer.upkeep.problem import Problems
 
 _SHOWN: Final = 5
 
 
-def check_catalog(folder: Path, problems: Problems) -> KeptCatalog | None:
-    """What is wrong with the catalog; what it says, if that can be read.
+def check_catalog(place: str | Path, problems: Problems) -> KeptCatalog | None:
+    """What is wrong with the catalog; what it says, if that can be read."""
+    if isinstance(place, str) and "://" in place:
+        return _check_other(place, problems)
+    return _check_file(Path(place), problems)
 
-    A copy is looked at: SQLite would tidy up the file itself.
-    """
-    file = folder / CATALOG_FILE
+
+def _check_other(url: str, problems: Problems) -> KeptCatalog:
+    """A catalog in PostgreSQL, which looks after its own pages; one out of reach is an error."""
+    found, revisions = read_other_catalog(url)
+    _check_revisions(catalog_without_password(url), revisions, problems)
+    return found
+
+
+def _check_file(file: Path, problems: Problems) -> KeptCatalog | None:
+    """A copy is looked at: SQLite would tidy up the file itself."""
     if not file.is_file():
         problems.add(file, "it is missing")
         return None
@@ -63,10 +73,14 @@ def _check_pages(file: Path, copy: Path, problems: Problems) -> None:
         if astray:
             problems.add(file, f"rows of {astray[0][0]} belong to nothing")
         revisions = [one for (one,) in opened.execute(f"SELECT version_num FROM {VERSION_TABLE}")]
-        if len(revisions) != 1 or revisions[0] not in known_revisions():
-            problems.add(
-                file,
-                f"its schema has the version {', '.join(map(str, revisions)) or 'none'}, "
-                "which this release does not know",
-                "upgrade Nilometer, if a later release has used the database",
-            )
+        _check_revisions(file, revisions, problems)
+
+
+def _check_revisions(place: Path | str, revisions: list[str], problems: Problems) -> None:
+    if len(revisions) != 1 or revisions[0] not in known_revisions():
+        problems.add(
+            place,
+            f"its schema has the version {', '.join(map(str, revisions)) or 'none'}, "
+            "which this release does not know",
+            "upgrade Nilometer, if a later release has used the database",
+        )

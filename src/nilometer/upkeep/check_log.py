@@ -13,7 +13,7 @@ from nilometer.log.dropped_rows import read_dropped_rows
 from nilometer.log.frame_format import Flag
 from nilometer.log.head import HEAD, Head
 from nilometer.log.layout import SENSOR
-from nilometer.log.local_storage import LocalStorage
+from nilometer.log.location import inside, storage_at
 from nilometer.log.position import Position
 from nilometer.log.published import read_layout
 from nilometer.log.recovery import LogState
@@ -21,7 +21,9 @@ from nilometer.log.registrations import Registration, registered_in
 from nilometer.log.segment_files import SegmentFile, segment_files
 from nilometer.log.segment_reader import AnySegment, one_segment, open_file, open_first
 from nilometer.log.static_rows import read_static_rows
+from nilometer.log.storage import Storage
 from nilometer.log.stored_json import read_json
+from nilometer.upkeep.logs_place import without_password
 from nilometer.upkeep.problem import Problems
 
 _NOTED: Final = ("planned.json", "frontiers.json", "count.json")
@@ -35,42 +37,52 @@ _NO_HEAD: Final = (
 )
 
 
-def check_log(folder: Path, problems: Problems) -> LogState | None:
+def check_log(location: str | Path, problems: Problems) -> LogState | None:
     """What is wrong with a log; where it ends, if that is known."""
-    storage = LocalStorage(folder)
+    storage = storage_at(location)
+    folder = _place(storage)
     known: set[int] | None = None
     with problems.noting(folder, _DROP):
         layout = read_layout(storage)
         if layout is None:
             problems.add(folder, "layout.json is missing", _DROP)
         elif layout[0].sensors is not None:
-            known = set(read_static_rows(folder).column(SENSOR).to_pylist())
+            known = set(read_static_rows(location).column(SENSOR).to_pylist())
     for name in _NOTED:
-        with problems.noting(folder / name):
+        with problems.noting(_place(storage, name)):
             read_json(storage, name)
-    head, state = _head(folder, problems), None
+    head, state = _head(storage, problems), None
     with problems.noting(folder, _DROP):
         state = _Segments(storage, head, known, problems).check()
-    if state is not None and state.end.row and not _size(folder / HEAD):
-        problems.add(folder / HEAD, "it is missing, and the log has rows", _NO_HEAD)
-    with problems.noting(folder / "readers", "let the reader be forgotten, or drop its query"):
+    has_head = bool(_head_bytes(storage)) or not storage.publishes
+    if state is not None and state.end.row and not has_head:
+        problems.add(_place(storage, HEAD), "it is missing, and the log has rows", _NO_HEAD)
+    with problems.noting(
+        _place(storage, "readers"), "let the reader be forgotten, or drop its query"
+    ):
         _check_readers(storage, state, problems)
     return state
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+def _place(storage: Storage, name: str = "") -> str:
+    """A log, or something in it, as it may be shown."""
+    location = without_password(storage.location)
+    return inside(location, name) if name else location
 
 
-def _head(folder: Path, problems: Problems) -> Head | None:
+def _head_bytes(storage: Storage) -> bytes:
     try:
-        content = (folder / HEAD).read_bytes()
+        return storage.read(HEAD)
     except FileNotFoundError:
-        return None
+        return b""
+
+
+def _head(storage: Storage, problems: Problems) -> Head | None:
+    content = _head_bytes(storage)
     found = Head.from_bytes(content)
     if found is None and content:
         problems.add(
-            folder / HEAD,
+            _place(storage, HEAD),
             "it is damaged, so that nobody can tell where the log ends",
             _NO_HEAD,
         )
@@ -81,7 +93,7 @@ def _head(folder: Path, problems: Problems) -> Head | None:
 class _Segments:
     """The segments of a log, read to the end."""
 
-    storage: LocalStorage
+    storage: Storage
     head: Head | None
     known: set[int] | None
     """Of a sensor table: the versions of sensors whose static values are there."""
@@ -101,7 +113,7 @@ class _Segments:
         there = None if state is None else (state.end.segment, state.end.row)
         if head is not None and head.end.row and there != (head.end.segment, head.end.row):
             self.problems.add(
-                self.storage.folder,
+                _place(self.storage),
                 f"its head says that it has {head.end.row} rows, but its segments end at row "
                 f"{there[1] if there else 0}",
                 _DROP,
@@ -112,14 +124,14 @@ class _Segments:
         """Whether a segment begins where the one before ends, or where rows were given up."""
         if first < last or (first > last and lost > read_dropped_rows(self.storage)):
             self.problems.add(
-                self.storage.folder / name,
+                _place(self.storage, name),
                 f"it begins with row {first}, but the segment before ends with row {last}",
                 _DROP,
             )
 
     def _check_file(self, file: SegmentFile) -> list[tuple[int, LogState]]:
         """The first rows of segments, and the state after the last good frame of each."""
-        place, found = self.storage.folder / file.name, list[tuple[int, LogState]]()
+        place, found = _place(self.storage, file.name), list[tuple[int, LogState]]()
         with self.problems.noting(place, _DROP), open_file(self.storage, file) as opened:
             for number in range(file.first, file.last + 1):
                 segment = one_segment(opened, number)
@@ -130,7 +142,7 @@ class _Segments:
                 found[-1] = (header.first_row, self._read(place, segment, found[-1][1]))
         return [] if file.is_base else found
 
-    def _read(self, place: Path, segment: AnySegment, state: LogState) -> LogState:
+    def _read(self, place: str, segment: AnySegment, state: LogState) -> LogState:
         """Read all frames of a segment."""
         end = None if self.head is None else self.head.end
         is_last = end is not None and segment.number == end.segment
@@ -145,7 +157,7 @@ class _Segments:
                 state = state.after(frame, batch)
         return state
 
-    def _check_sensors(self, place: Path, rows: pa.RecordBatch) -> None:
+    def _check_sensors(self, place: str, rows: pa.RecordBatch) -> None:
         if self.known is None:
             return
         missing = set(pc.unique(rows.column(SENSOR)).to_pylist()) - self.known
@@ -153,10 +165,10 @@ class _Segments:
             self.problems.add(place, f"static values of sensors are missing: {missing}", _DROP)
 
 
-def _check_readers(storage: LocalStorage, state: LogState | None, problems: Problems) -> None:
+def _check_readers(storage: Storage, state: LogState | None, problems: Problems) -> None:
     start = _start(storage)
     for one in registered_in(storage):
-        place = storage.folder / "readers"
+        place = _place(storage, "readers")
         if state is not None and one.position.row > state.end.row:
             problems.add(
                 place,
@@ -174,7 +186,7 @@ def _is_before(reader: Registration, start: Position) -> bool:
     return reader.named and reader.position.row < start.row and reader.position.byte > 0
 
 
-def _start(storage: LocalStorage) -> Position | None:
+def _start(storage: Storage) -> Position | None:
     """Where the log begins."""
     files = segment_files(storage)
     if not files:

@@ -45,11 +45,11 @@ from nilometer.upkeep.kept_catalog import (
     dead_folder,
     log_folder,
     read_catalog,
-    require_catalog,
 )
-from nilometer.upkeep.logs_place import local_logs
+from nilometer.upkeep.logs_place import logs_of
 from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, ENGINE, LOGS, file_name
 from nilometer.upkeep.query_state import EngineImage, checkpoint_image
+from nilometer.upkeep.whole import require_catalog, require_in_files
 
 STAGING: Final = ".backup-"
 _TRIES: Final = 40
@@ -68,11 +68,12 @@ class ChangedError(Exception):
 @contextmanager
 def image_of(folder: Path, logs: Path | None = None) -> Iterator[list[ImageFile]]:
     """The files of an image; they can be read until the context ends."""
+    require_in_files(folder)
     require_catalog(folder)
     remove_staging(folder)
     staging = folder / f"{STAGING}{os.getpid()}-{uuid4().hex[:8]}"
     try:
-        yield _take(folder, logs or local_logs(folder), staging)
+        yield _take(folder, logs or Path(logs_of(folder)), staging)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

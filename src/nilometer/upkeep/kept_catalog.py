@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import text as sql
 
 from nilometer.errors import InputError, NilometerError
 from nilometer.log.dead_letters import dead_letter_log
+from nilometer.sensors.catalog.engine import open_engine, reported
+from nilometer.sensors.catalog.schema import VERSION_TABLE
 from nilometer.sensors.catalog.stored_queries import HOSTED
 from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
-from nilometer.upkeep.places import CATALOG_FILE, file_name
+from nilometer.upkeep.places import file_name
+
+_Select = Callable[[str], Sequence[Sequence[Any]]]
+_COLUMNS: Final = (
+    "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
+)
+_PG_COLUMNS: Final = (
+    "SELECT table_name, column_name FROM information_schema.columns "
+    "WHERE table_schema = current_schema()"
+)
 
 
 @dataclass(frozen=True)
@@ -55,18 +70,6 @@ def dead_folder(name: str) -> str:
     return file_name(dead_letter_log(name))
 
 
-def require_catalog(folder: Path) -> Path:
-    """The file of a folder's catalog."""
-    file = folder / CATALOG_FILE
-    if not file.is_file():
-        raise InputError(
-            f"there is no catalog in {folder}",
-            hint="name the folder of a database; one whose catalog is in PostgreSQL is backed up "
-            "with PostgreSQL's own tools, while nobody has it open",
-        )
-    return file
-
-
 def copy_catalog(file: Path, to: Path) -> None:
     """A copy of a catalog as it is at one instant, whoever uses it meanwhile."""
     try:
@@ -78,17 +81,41 @@ def copy_catalog(file: Path, to: Path) -> None:
 
 
 def read_catalog(file: Path) -> KeptCatalog:
-    """What a catalog says."""
+    """What a catalog in a file says."""
     try:
         with closing(_open(file)) as opened:
-            wanted = "SELECT id, name, kind FROM nilometer_names ORDER BY id"
-            found = [(int(a), str(b), str(c)) for a, b, c in opened.execute(wanted)]
-            keys = _keys(opened)
-            wanted = "SELECT owner, text, options FROM nilometer_queries"
-            queries = opened.execute(wanted).fetchall()
-            views = _views(opened)
+            has = set(opened.execute(_COLUMNS).fetchall())
+            return _read(lambda wanted: opened.execute(wanted).fetchall(), has)
     except sqlite3.Error as error:
         raise _damaged(file, error) from None
+
+
+def read_other_catalog(url: str) -> tuple[KeptCatalog, list[str]]:
+    """What a catalog in PostgreSQL says, and the versions of its schema; nothing is changed."""
+    engine = open_engine(url)
+    try:
+        with reported(engine), engine.connect() as opened:
+            opened.execute(sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+
+            def select(wanted: str) -> Sequence[Sequence[Any]]:
+                return opened.execute(sql(wanted)).fetchall()
+
+            versions = [str(one) for (one,) in select(f"SELECT version_num FROM {VERSION_TABLE}")]
+            return _read(
+                select, {(table, column) for table, column in select(_PG_COLUMNS)}
+            ), versions
+    finally:
+        engine.dispose()
+
+
+def _read(select: _Select, has: set[tuple[str, str]]) -> KeptCatalog:
+    """What a catalog says; `has`: its tables with their columns, some of which are newer."""
+    rows = select("SELECT id, name, kind FROM nilometer_names ORDER BY id")
+    found = [(int(a), str(b), str(c)) for a, b, c in rows]
+    keys = _keys(select) if ("nilometer_names", "key") in has else {}
+    queries = select("SELECT owner, text, options FROM nilometer_queries")
+    has_views = ("nilometer_views", "text") in has
+    views = select("SELECT text FROM nilometer_views") if has_views else []
     owners = {owner: name for owner, name, _ in found}
     texts = [*(text for _, text, _ in queries), *(text for (text,) in views)]
     read = {name for text in texts for name in _read_by(text, list(owners.values()))}
@@ -117,21 +144,10 @@ def _read_by(text: str, everything: list[str]) -> set[str]:
         return {one.lower() for one in everything}
 
 
-def _keys(opened: sqlite3.Connection) -> dict[int, str]:
-    """By which keys files know what has another name now; earlier catalogs have none."""
-    columns = [one[1] for one in opened.execute("PRAGMA table_info(nilometer_names)")]
-    if "key" not in columns:
-        return {}
+def _keys(select: _Select) -> dict[int, str]:
+    """By which keys files know what has another name now."""
     wanted = "SELECT id, key FROM nilometer_names WHERE key <> folded"
-    return {int(owner): str(key) for owner, key in opened.execute(wanted)}
-
-
-def _views(opened: sqlite3.Connection) -> list[tuple[str]]:
-    """The texts of views, which catalogs of the first releases do not have."""
-    wanted = "SELECT count(*) FROM sqlite_master WHERE name = 'nilometer_views'"
-    if not opened.execute(wanted).fetchone()[0]:
-        return []
-    return opened.execute("SELECT text FROM nilometer_views").fetchall()
+    return {int(owner): str(key) for owner, key in select(wanted)}
 
 
 def _open(file: Path) -> sqlite3.Connection:

@@ -23,19 +23,6 @@ def logs_of(folder: Path) -> str:
     return _read(folder) or str(folder / LOGS)
 
 
-def local_logs(folder: Path) -> Path:
-    """The same where only files will do."""
-    found = logs_of(folder)
-    if "://" in found:
-        raise InputError(
-            "only logs in files can be read for this",
-            detail=f"those of the database {folder} are in {found}",
-            hint="copy object stores by their own means while nobody has the database open, or "
-            "move the logs back: nilometer move-logs",
-        )
-    return Path(found)
-
-
 def settle_logs(folder: Path, given: str | None) -> str:
     """Where logs lie, given where somebody says they do; others are refused, and it is remembered.
 

@@ -19,11 +19,12 @@ from nilometer.log.location import inside, storage_at
 from nilometer.log.stored_json import json_bytes, read_json
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sql.ddl.nodes import Kind
+from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.format import read_format
 from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import read_identity
 from nilometer.upkeep.logs_place import logs_of, remember_logs, without_password
-from nilometer.upkeep.places import CATALOG_FILE, file_name
+from nilometer.upkeep.places import file_name
 
 _MOVING: Final = "moving.json"
 _WITH_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
@@ -90,12 +91,12 @@ def _require_place(folder: Path, before: str, wanted: str) -> None:
 
 def _logs(folder: Path, catalog: str | None) -> list[str]:
     """The names of the folders of all logs that there may be."""
-    file = folder / CATALOG_FILE
-    if catalog is None and not file.is_file():
+    place = settle_catalog(folder, catalog)
+    if isinstance(place, Path) and not place.is_file():
         raise InputError(
             f"there is no catalog in {folder}",
             hint="name the folder of a database; with --catalog if that is in PostgreSQL",
         )
-    with SensorCatalog.open(catalog or file) as opened:
+    with SensorCatalog.open(place) as opened:
         keys = [opened.key(one.name) for one in opened.names() if one.kind in _WITH_LOGS]
     return [file_name(log) for key in keys for log in (key, dead_letter_log(key))]

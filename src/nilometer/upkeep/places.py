@@ -7,6 +7,8 @@ from typing import Final
 from urllib.parse import quote
 
 CATALOG_FILE: Final = "catalog.sqlite"
+PLACE_OF_CATALOG: Final = "catalog-place"
+"""Says where the catalog is, if not in the folder."""
 LOGS: Final = "logs"
 CHECKPOINTS: Final = "checkpoints"
 ENGINE: Final = "engine"
@@ -20,4 +22,5 @@ def file_name(name: str) -> str:
 
 def is_database(folder: Path) -> bool:
     """Whether a database lies in a folder, as far as can be seen from outside."""
-    return (folder / CATALOG_FILE).is_file() or (folder / ENGINE).is_dir()
+    files = (CATALOG_FILE, PLACE_OF_CATALOG)
+    return any((folder / one).is_file() for one in files) or (folder / ENGINE).is_dir()
