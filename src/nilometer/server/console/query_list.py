@@ -46,6 +46,7 @@ class QueryRow:
                 self._head = Drawing(query_head(status))
                 with ui.element("div").classes("nm-row nm-query-buttons"):
                     self._actions = QueryActions(console, status.name, changed)
+                    self._actions.show(status)
             text = shortened(" ".join(status.text.split()), 400)
             ui.label(text).classes("nm-mono nm-soft nm-oneline")
             with ui.element("div").classes("nm-query-foot"):
