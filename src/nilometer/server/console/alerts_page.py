@@ -22,8 +22,7 @@ from nilometer.server.console.alert_form import (
     open_silence_form,
 )
 from nilometer.server.console.alert_statements import drop_alert, silence_alert
-from nilometer.server.console.card_list import CardList, ListWords, card_button
-from nilometer.server.console.confirm import confirmed
+from nilometer.server.console.card_list import CardList, ListWords, NamedCard
 from nilometer.server.console.drawing import NOTHING, Drawing, Shape, shape, table
 from nilometer.server.console.figures import count_text
 from nilometer.server.console.form_dialog import tell_done
@@ -98,21 +97,15 @@ _RANK: Final = {
 }
 
 
-class _AlertRow:
+class _AlertRow(NamedCard):
     """One alert, with what can be done with it, and its history if somebody wants it."""
 
     def __init__(
         self, console: Console, status: AlertStatus, changed: Callable[[], Awaitable[None]]
     ) -> None:
-        self._console = console
-        self._visitor = console.visitor()
-        self._name = status.name
-        self._changed = changed
-        with ui.element("li").classes("nm-card nm-query") as self.card:
-            with ui.element("div").classes("nm-query-head"):
-                self._head = Drawing(alert_head(status))
-                with ui.element("div").classes("nm-row nm-query-buttons"):
-                    self._draw_buttons()
+        super().__init__(console, status.name, changed)
+        with self.card:
+            self._head = self.draw_head(alert_head(status), self._draw_buttons)
             self._rule = Drawing(alert_rule(status))
             self._problem = Drawing(_problem(status))
             self._groups = Drawing(alert_groups(status)).classes("nm-scroll")
@@ -120,15 +113,11 @@ class _AlertRow:
         self._history.set_visibility(False)
 
     def _draw_buttons(self) -> None:
-        self._more = card_button("History", "history", self._name, self._turn)
-        may = self._visitor.may(Scope.WRITE)
-        self._silence = card_button(
-            "Silence", "notifications_paused", self._name, self._ask_silence
-        )
-        self._sound = card_button(
-            "End silence", "notifications_active", self._name, self._end_silence
-        )
-        self._drop = card_button("Delete", "delete_outline", self._name, self._delete)
+        self._more = self.button("History", "history", self._turn)
+        may = self.visitor.may(Scope.WRITE)
+        self._silence = self.button("Silence", "notifications_paused", self._ask_silence)
+        self._sound = self.button("End silence", "notifications_active", self._end_silence)
+        self._drop = self.button("Delete", "delete_outline", self._delete)
         for one in (self._silence, self._sound, self._drop):
             one.visible = may
 
@@ -138,7 +127,7 @@ class _AlertRow:
         self._rule.show(alert_rule(status))
         self._problem.show(_problem(status))
         self._groups.show(alert_groups(status))
-        if self._visitor.may(Scope.WRITE):
+        if self.visitor.may(Scope.WRITE):
             is_silenced = status.silenced_until is not None
             self._silence.visible, self._sound.visible = not is_silenced, is_silenced
         if self._history.visible:
@@ -151,34 +140,20 @@ class _AlertRow:
 
     async def _show_history(self) -> None:
         try:
-            found = await self._console.service.alert_history(self._name, _MOST_LINES)
+            found = await self.console.service.alert_history(self.name, _MOST_LINES)
         except NilometerError:  # it was dropped, or the server is stopping
             return
         self._history.show(alert_history(found))
 
     def _ask_silence(self) -> None:
-        open_silence_form(self._console, self._name, self._done)
+        open_silence_form(self.console, self.name, self.done)
 
     async def _end_silence(self) -> None:
-        await self._run(silence_alert(self._name, ""))
+        await self.run(silence_alert(self.name, ""))
 
     async def _delete(self) -> None:
-        text = drop_alert(self._name)
         lost = "Its history goes with it, and so does its delivery."
-        if await confirmed(f"Delete {self._name}?", lost, "Delete it", text):
-            await self._run(text)
-
-    async def _run(self, text: str) -> None:
-        try:
-            done = await self._console.service.execute(text, self._visitor.asker)
-        except NilometerError as error:
-            tell_problem(error)
-            return
-        await self._done(done.message or "done")
-
-    async def _done(self, message: str) -> None:
-        tell_done(message)
-        await self._changed()
+        await self.delete(drop_alert(self.name), lost)
 
 
 def alert_head(status: AlertStatus) -> Shape:

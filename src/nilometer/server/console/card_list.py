@@ -2,23 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from nicegui import ui
 
+from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
-from nilometer.server.console.drawing import Drawing, shape
+from nilometer.server.console.confirm import confirmed
+from nilometer.server.console.drawing import Drawing, Shape, shape
+from nilometer.server.console.form_dialog import tell_done
 from nilometer.server.console.glossary import TERMS, term
+from nilometer.server.console.query_actions import tell_problem
 from nilometer.server.scopes import Scope
 
 
-class _Card(Protocol):
-    card: ui.element
+class NamedCard:
+    """The card of one thing that has a name, in the current place; statements change it."""
+
+    def __init__(self, console: Console, name: str, changed: Callable[[], Awaitable[None]]) -> None:
+        self.console = console
+        self.visitor = console.visitor()
+        self.name = name
+        self.card = ui.element("li").classes("nm-card nm-query")
+        self._changed = changed
+
+    def draw_head(self, head: Shape, buttons: Callable[[], None]) -> Drawing:
+        """What stands on top, beside what can be done."""
+        with ui.element("div").classes("nm-query-head"):
+            drawn = Drawing(head)
+            with ui.element("div").classes("nm-row nm-query-buttons"):
+                buttons()
+        return drawn
+
+    def button(self, word: str, icon: str, do: Callable[[], object]) -> ui.button:
+        """Something that can be done with it."""
+        button = ui.button(word, icon=icon, color=None, on_click=do)
+        button.props("no-caps flat dense").classes("nm-second nm-action")
+        button._props["aria-label"] = f"{word} {self.name}"
+        return button
+
+    async def run(self, text: str) -> None:
+        """Run a statement, and say what it did, or why not."""
+        try:
+            done = await self.console.service.execute(text, self.visitor.asker)
+        except NilometerError as error:
+            tell_problem(error)
+            return
+        await self.done(done.message or "done")
+
+    async def delete(self, text: str, lost: str) -> None:
+        """Run the statement that drops it, if somebody wants that, knowing what is lost."""
+        if await confirmed(f"Delete {self.name}?", lost, "Delete it", text):
+            await self.run(text)
+
+    async def done(self, message: str) -> None:
+        """Say what was done, and show it."""
+        tell_done(message)
+        await self._changed()
 
 
-Card = TypeVar("Card", bound=_Card)
+Card = TypeVar("Card", bound=NamedCard)
 
 
 @dataclass(frozen=True)
@@ -63,11 +108,3 @@ class CardList(Generic[Card]):
             if name not in self.cards:
                 with self._list:
                     self.cards[name] = make(name)
-
-
-def card_button(word: str, icon: str, name: str, do: Callable[[], object]) -> ui.button:
-    """A button on the card of something that has a name."""
-    button = ui.button(word, icon=icon, color=None, on_click=do)
-    button.props("no-caps flat dense").classes("nm-second nm-action")
-    button._props["aria-label"] = f"{word} {name}"
-    return button

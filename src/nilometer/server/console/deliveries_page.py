@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from nicegui import ui
@@ -11,8 +12,7 @@ from nilometer.deliveries.find_units import known_units
 from nilometer.deliveries.status import DeliveryState, DeliveryStatus
 from nilometer.errors import NilometerError
 from nilometer.server.console.access import Console
-from nilometer.server.console.card_list import CardList, ListWords, card_button
-from nilometer.server.console.confirm import confirmed
+from nilometer.server.console.card_list import CardList, ListWords, NamedCard
 from nilometer.server.console.drawing import Drawing, Shape, shape
 from nilometer.server.console.figures import count_text
 from nilometer.server.console.form_dialog import FormDialog, tell_done
@@ -89,55 +89,42 @@ class DeliveryList:
         await self.refresh()
 
 
-class _DeliveryRow:
+class _DeliveryRow(NamedCard):
     """One delivery, with what can be done with it."""
 
     def __init__(
         self, console: Console, status: DeliveryStatus, changed: Callable[[], Awaitable[None]]
     ) -> None:
-        self._console = console
-        self._visitor = console.visitor()
-        self._name = status.name
-        self._changed = changed
-        with ui.element("li").classes("nm-card nm-query") as self.card:
-            with ui.element("div").classes("nm-query-head"):
-                self._head = Drawing(delivery_head(status))
-                with ui.element("div").classes("nm-row nm-query-buttons"):
-                    self._start = self._button("Start", "play_arrow", "START")
-                    self._stop = self._button("Pause", "pause", "STOP")
-                    self._drop = self._button("Delete", "delete_outline", "DROP")
+        super().__init__(console, status.name, changed)
+        with self.card:
+            self._head = self.draw_head(delivery_head(status), self._draw_buttons)
             self._figures = Drawing(delivery_figures(status))
             self._problem = Drawing(_problem(status))
+
+    def _draw_buttons(self) -> None:
+        self._start = self._button("Start", "play_arrow", "START")
+        self._stop = self._button("Pause", "pause", "STOP")
+        self._drop = self._button("Delete", "delete_outline", "DROP")
         for one in (self._start, self._stop, self._drop):
-            one.visible = self._visitor.may(Scope.ADMIN)
+            one.visible = self.visitor.may(Scope.ADMIN)
 
     def show(self, status: DeliveryStatus, *, is_alert: bool) -> None:
         """Say how it is doing now."""
         self._head.show(delivery_head(status, is_alert=is_alert))
         self._figures.show(delivery_figures(status))
         self._problem.show(_problem(status))
-        if self._visitor.may(Scope.ADMIN):
+        if self.visitor.may(Scope.ADMIN):
             runs = status.state in (DeliveryState.RUNNING, DeliveryState.RETRYING)
             self._start.visible, self._stop.visible = not runs, runs
 
     def _button(self, word: str, icon: str, verb: str) -> ui.button:
-        text = change_delivery(verb, self._name)
-        button = card_button(word, icon, self._name, lambda: self._do(verb, text))
+        text = change_delivery(verb, self.name)
+        lost = "What was delivered stays where it is; the rest is not delivered."
+        do = partial(self.delete, text, lost) if verb == "DROP" else partial(self.run, text)
+        button = self.button(word, icon, do)
         with button:
             ui.tooltip(text)
         return button
-
-    async def _do(self, verb: str, text: str) -> None:
-        lost = "What was delivered stays where it is; the rest is not delivered."
-        if verb == "DROP" and not await confirmed(f"Delete {self._name}?", lost, "Delete it", text):
-            return
-        try:
-            done = await self._console.service.execute(text, self._visitor.asker)
-        except NilometerError as error:
-            tell_problem(error)
-            return
-        tell_done(done.message or "done")
-        await self._changed()
 
 
 def delivery_head(status: DeliveryStatus, *, is_alert: bool = False) -> Shape:
