@@ -152,7 +152,9 @@ def test_options_of_a_uri_stay_behind_what_is_inside() -> None:
     assert parent("log") == (".", "log")
 
 
-def test_a_log_in_an_s3_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_in_an_s3_store(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with s3_server() as options:
@@ -170,3 +172,4 @@ def test_a_log_in_an_s3_store(monkeypatch: pytest.MonkeyPatch) -> None:
             assert [one.position for one in registrations(log)] == [reader.end]
         delete_log(log)
         assert storage_at(log).files() == []
+    assert capfd.readouterr().out == ""  # the library of S3 writes there what it likes

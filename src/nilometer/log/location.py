@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 
 from nilometer.errors import LogError
@@ -52,6 +55,8 @@ def storage_at(location: str | Path) -> Storage:
         return LocalStorage(Path(unquote(parts.path)).absolute())
     if parts.scheme in _systems:
         return RemoteStorage(location, _systems[parts.scheme], parts.netloc + parts.path)
+    if parts.scheme == "s3":
+        _let_s3_be_quiet()
     try:
         system, folder = fs.FileSystem.from_uri(location)
     except (ValueError, OSError) as problem:
@@ -61,3 +66,10 @@ def storage_at(location: str | Path) -> Storage:
             hint="give a local path, or a URI such as s3://bucket/folder",
         ) from problem
     return RemoteStorage(location, system, folder)
+
+
+@cache
+def _let_s3_be_quiet() -> None:
+    """Its library writes to standard output, even of success; what goes wrong is raised anyway."""
+    with suppress(pa.ArrowInvalid):  # somebody in this process uses S3 already
+        fs.initialize_s3(fs.S3LogLevel.Off)
