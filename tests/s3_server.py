@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import urlopen
 from xml.sax.saxutils import escape
 
 S3_ENVIRONMENT: Final = {
@@ -44,11 +45,33 @@ def s3_server() -> Iterator[str]:
             server.communicate(input="")
 
 
+@contextmanager
+def outage(options: str) -> Iterator[None]:
+    """Within this the server takes requests and hangs up."""
+    address = parse_qs(options)["endpoint_override"][0]
+    urlopen(f"http://{address}/outage/begins").close()
+    yield
+    urlopen(f"http://{address}/outage/ends").close()
+
+
 class _Store(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     objects: Final[dict[str, bytes]] = {}
     uploads: Final[dict[str, dict[int, bytes]]] = {}
     upload_numbers: Final = count()
+    is_out: bool = False
+
+    def parse_request(self) -> bool:
+        """Whether a request is to be answered; one for `/outage/…` begins an outage or ends it."""
+        if not super().parse_request():
+            return False
+        if self.path.startswith("/outage/"):
+            _Store.is_out = self.path == "/outage/begins"
+            self._answer(200, b"")
+            return False
+        if self.is_out:
+            self.close_connection = True
+        return not self.is_out
 
     def do_HEAD(self) -> None:
         self._give(with_body=False)
@@ -122,7 +145,8 @@ class _Store(BaseHTTPRequestHandler):
     def _list(self) -> None:
         prefix = self._options.get("prefix", "")
         bucket = f"{self._key}/"
-        keys = sorted(k.removeprefix(bucket) for k in self.objects if k.startswith(bucket + prefix))
+        objects = dict(self.objects)  # others go on to write and delete
+        keys = sorted(k.removeprefix(bucket) for k in objects if k.startswith(bucket + prefix))
         plain, folders = [], set()
         for key in keys:
             inner = key[len(prefix) :]
@@ -132,7 +156,7 @@ class _Store(BaseHTTPRequestHandler):
                 plain.append(key)
         plain = plain[: int(self._options.get("max-keys", 10_000))]
         body = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[bucket + key])}</Size>"
+            f"<Contents><Key>{escape(key)}</Key><Size>{len(objects[bucket + key])}</Size>"
             f"<LastModified>{_WHEN}</LastModified></Contents>"
             for key in plain
         )

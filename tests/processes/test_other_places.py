@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import nilometer as nm
 from nilometer.cli import app
-from nilometer.errors import InputError
+from nilometer.errors import InputError, LogError
 from nilometer.log.layout import TIME, TIMESTAMP
 from tests.patience import wait_for
 from tests.postgres import Postgres
-from tests.s3_server import S3_ENVIRONMENT, s3_server
+from tests.s3_server import S3_ENVIRONMENT, outage, s3_server
 
 
 def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[str]:
@@ -81,17 +81,8 @@ def test_logs_move_to_an_s3_store_and_queries_go_on(
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     plant = tmp_path / "plant"
-
-    def counted(db: nm.Database) -> list[int]:
-        return [db.history(one).count() for one in ("A", "evens", "pairs", "own")]
-
     with nm.connect(spark, path=plant) as db:
-        db.sql("CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http")
-        db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
-        db.sql("CREATE QUERY pairs AS SELECT k FROM evens WHERE k % 4 = 0")
-        db.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT k FROM A WHERE k % 10 = 0")
-        add_rows(db, range(40))
-        wait_for(lambda: counted(db) == [40, 20, 10, 4])
+        create_queries(db)
     with s3_server() as options:
         logs = f"s3://plant/logs?{options}"
         assert run_command("move-logs", str(plant), logs).endswith("delete them when all is well\n")
@@ -101,16 +92,56 @@ def test_logs_move_to_an_s3_store_and_queries_go_on(
             assert counted(db) == [40, 20, 10, 4]
             db.resume()
             add_rows(db, range(40, 80))
-            wait_for(lambda: counted(db) == [80, 40, 20, 8])
-            for name, step in (("evens", 2), ("pairs", 4), ("own", 10)):
-                found = sorted(row["k"] for row in db.history(name).collect())
-                assert found == list(range(0, 80, step))
+            wait_for_results(db)
         with pytest.raises(InputError, match="the logs of the database .* are elsewhere"):
             nm.connect(spark, path=plant, logs=str(tmp_path / "new"))
         back = tmp_path / "back"
         run_command("move-logs", str(plant), str(back))
         with nm.connect(spark, path=plant) as db:
             assert counted(db) == [80, 40, 20, 8]
+
+
+@pytest.mark.soak
+def test_an_outage_of_the_store_is_waited_for(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in S3_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with s3_server() as options:
+        logs = f"s3://plant/logs?{options}"
+        with nm.connect(spark, path=tmp_path / "plant", logs=logs) as db:
+            create_queries(db)
+            with outage(options):
+                with pytest.raises(LogError):
+                    add_rows(db, range(40, 80))
+                wait_for(lambda: all(one.error for one in db.query_statuses()))
+                told = [str(one.error) for one in db.query_statuses()]
+                assert all("plant" in one for one in told), told
+            db._home.manager._watched["A"].stream.store.writer.repair()
+            add_rows(db, range(40, 80))
+            wait_for_results(db)
+
+
+def create_queries(db: nm.Database) -> None:
+    """Queries of both engines, and one over another, that have taken forty rows."""
+    db.sql("CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http")
+    db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
+    db.sql("CREATE QUERY pairs AS SELECT k FROM evens WHERE k % 4 = 0")
+    db.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT k FROM A WHERE k % 10 = 0")
+    add_rows(db, range(40))
+    wait_for(lambda: counted(db) == [40, 20, 10, 4])
+
+
+def counted(db: nm.Database) -> list[int]:
+    return [db.history(one).count() for one in ("A", "evens", "pairs", "own")]
+
+
+def wait_for_results(db: nm.Database) -> None:
+    """Until the queries have every result of eighty rows, once."""
+    wait_for(lambda: counted(db) == [80, 40, 20, 8])
+    for name, step in (("evens", 2), ("pairs", 4), ("own", 10)):
+        found = sorted(row["k"] for row in db.history(name).collect())
+        assert found == list(range(0, 80, step))
 
 
 def add_rows(db: nm.Database, numbers: range) -> None:

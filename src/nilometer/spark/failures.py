@@ -29,6 +29,10 @@ _CAUSE: Final = re.compile(r"^(?:: |Caused by: )[\w.$]+(?:Exception|Error)\b:? ?
 _CONDITION: Final = re.compile(r"^\[([A-Z0-9_.]+)\] ")
 _STREAM: Final = re.compile(r"^Query \[.*?\] terminated with exception: ")
 _FILE: Final = re.compile(r"while reading file (?:file:/*)?(/?\S+?)\.?(?:\s|$)")
+_PYTHON: Final = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w[\w.]*(?:: .*)?)", re.MULTILINE
+)
+"""The exception at the end of a traceback of Python's."""
 _LONGEST: Final = 400
 _DATA: Final = re.compile(r"(\[[A-Z0-9_.]+\] [^\n]*) SQLSTATE: 22\w{3}")
 """What Spark says of values: SQL's class 22 of errors, data exceptions."""
@@ -85,7 +89,7 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         )
     if "OutOfMemoryError" in text:
         return SessionError("Spark has run out of memory", detail=first)
-    return SessionError("Spark could not do this", detail=first)
+    return SessionError("Spark could not do this", detail=_raised_in_python(text) or first)
 
 
 def too_large_answer() -> TooLargeError:
@@ -109,6 +113,12 @@ def _raised_by_us(text: str) -> NilometerError | None:
             parts[word] = value
     made: NilometerError = kind(message, detail=parts["detail"] or None, hint=parts["hint"] or None)
     return made
+
+
+def _raised_in_python(text: str) -> str | None:
+    """What was raised last in Python, out of the traceback in Spark's message."""
+    raised = _PYTHON.findall(text)
+    return _plain(raised[-1]) if raised else None
 
 
 def _causes(text: str) -> list[str]:
