@@ -46,14 +46,18 @@ def wait_for(
 ) -> Any:
     """What the condition gives once it is true; what is `said` fails the test if it never is.
 
-    It is given up at once when whatever should bring it about is not `alive` any more.
+    It is given up at once when whatever should bring it about is not `alive` any more. Who looks
+    takes at most a third of a core from it.
     """
     patience = Patience(seconds)
-    while not (found := condition()):
+    while True:
+        began = time.monotonic()
+        if found := condition():
+            return found
+        took = time.monotonic() - began
         assert not patience.ended, f"{said()}, still {found!r}"
         assert alive(), said()
-        time.sleep(every)
-    return found
+        time.sleep(max(every, 2 * took))
 
 
 async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
