@@ -48,6 +48,12 @@ def grow(parts: int, place: Place) -> None:
         )
 
 
+def grown() -> int:
+    """How many parts have been counted so far."""
+    left = _left.get(None)
+    return 0 if left is None else MOST_PARTS - left[0]
+
+
 def copy_of(tree: exp.Expr, place: Place) -> exp.Expr:
     """A copy of what a name means, counted."""
     size = tree.meta.get(_SIZE)

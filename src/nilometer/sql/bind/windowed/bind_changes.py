@@ -32,7 +32,7 @@ from nilometer.sql.bind.windowed.set_operators import set_operation
 from nilometer.sql.bind.windowed.window_ends import answer_at_ends
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.aggregate_calls import aggregates_in
-from nilometer.sql.expressions.growth import PARTS_OF_QUERY, grow
+from nilometer.sql.expressions.growth import PARTS_OF_QUERY, grow, grown
 from nilometer.sql.expressions.scalars import RESULT_TIME, Scalar, column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.match_parser import MatchCall
@@ -85,7 +85,8 @@ class ChangesBinder:
     catalog: Catalog
     builder: NodeBuilder
     reasons: Reasons
-    _nodes: dict[int, Node] = field(default_factory=dict)
+    _nodes: dict[int, tuple[Node, int]] = field(default_factory=dict)
+    """Of the queries of WITH, each with the parts that it has."""
 
     def relation(self, tree: exp.Expr, named: Named, is_outermost: bool = False) -> Node:
         """The node of any query."""
@@ -114,9 +115,14 @@ class ChangesBinder:
 
     def derive(self, tree: exp.Expr, named: Named) -> Node:
         """The node of a query in FROM that cannot be dissolved."""
-        if id(tree) not in self._nodes:
-            self._nodes[id(tree)] = self._derive(tree, named)
-        return self._nodes[id(tree)]
+        if (known := self._nodes.get(id(tree))) is not None:
+            node, parts = known
+            grow(parts, place_of(tree, self.sql))  # it is computed once, but counts each time
+            return node
+        before = grown()
+        node = self._derive(tree, named)
+        self._nodes[id(tree)] = node, grown() - before
+        return node
 
     def _derive(self, tree: exp.Expr, named: Named) -> Node:
         node = self.relation(tree, named)
