@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from nilometer.database.home import CATALOG_FILE
 from nilometer.errors import SqlError, UnknownNameError
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.server.scopes import Scope
 from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
 from nilometer.server.tokens import Tokens
+from nilometer.upkeep.places import CATALOG_FILE
 from tests.patience import wait_for
 from tests.pg_at_work import listening
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -556,6 +556,10 @@ class Database:
     def query_health(self, name: str) -> list[HealthSample]:
         """A query after each micro-batch of the last ten minutes, oldest first."""
         return self._stored()[1].health(name)
+
+    def health_of(self, names: Iterable[str]) -> dict[str, list[HealthSample]]:
+        """The same of several queries, by name; of one that has not run here, nothing."""
+        return self._stored()[1].health_of(names)
 
     def resume(self) -> list[str]:
         """Start the named queries again that ran when the database was closed; their names.

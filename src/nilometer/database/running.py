@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -95,8 +95,13 @@ class RunningQueries:
 
     def health(self, name: str) -> list[HealthSample]:
         """What was seen of a query in the last ten minutes, oldest first."""
-        run = self._runs.find(self._lifecycle.require(name).name)
-        return [] if run is None else run.health.recent(self._settings.clock())
+        known = self._lifecycle.require(name).name
+        return self.health_of([known]).get(known, [])
+
+    def health_of(self, names: Iterable[str]) -> dict[str, list[HealthSample]]:
+        """The same of several; those that have not run here have none."""
+        runs, now = map(self._runs.find, names), self._settings.clock()
+        return {run.name: run.health.recent(now) for run in runs if run is not None}
 
     def last_samples(self) -> dict[str, HealthSample]:
         """The newest sample of each query that has some, by name."""

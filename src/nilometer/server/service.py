@@ -356,6 +356,10 @@ class Service:
         async with self.known_query(name) as known:
             return await self.look(lambda: self._database.query_health(known))
 
+    async def health_of(self, names: list[str]) -> dict[str, list[HealthSample]]:
+        """The same of several queries, by name."""
+        return await self.look(lambda: self._database.health_of(names))
+
     @asynccontextmanager
     async def known_query(self, name: str) -> AsyncIterator[str]:
         """A query's name as it is spelt, to do something with it.

@@ -137,8 +137,13 @@ class QueryList:
         )
         shown = self._pager.page_of(passing, len(found))
         self._build(shown)
+        try:
+            samples = await self._console.service.health_of([one.name for _, one in shown])
+        except NilometerError:  # the server is stopping
+            return
         for _, one in shown:
-            await self._show(one)
+            if (row := self._rows.get(one.name)) is not None:
+                row.show(one, samples.get(one.name, []))
 
     def _passes(self, status: QueryStatus) -> bool:
         if self._phase.value not in (_ALL, str(status.phase)):
@@ -175,14 +180,6 @@ class QueryList:
                 ui.label(group)
             self._groups[group] = made
         return self._groups[group]
-
-    async def _show(self, status: QueryStatus) -> None:
-        try:
-            samples = await self._console.service.health(status.name)
-        except NilometerError:  # dropped meanwhile
-            return
-        if (row := self._rows.get(status.name)) is not None:
-            row.show(status, samples)
 
 
 def _summary(found: list[QueryStatus]) -> Shape:
