@@ -3,7 +3,8 @@
 Run by itself: python -m benchmarks.many_queries [--counts 1,24,100] [--streams 10] [--seconds 30]
 [--own 1,4]. The server is a process of its own, started as users do; clients follow some of the
 queries and compare the time of every result, which is when its row arrived in the log, with the
-time at which they got it. `--own` measures queries with a streaming query of Spark each, too.
+time at which they got it. A browser looks at the console's list of queries. `--own` measures
+queries with a streaming query of Spark each, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,11 +25,14 @@ from typing import Any, Final
 import httpx
 import numpy as np
 import psutil
+from playwright.sync_api import sync_playwright
 
+from tests.browser.visit import enter
 from tests.server_at_work import ServerAtWork, server_at_work
 
 COUNTS: Final = (1, 4, 12, 24, 100, 300, 1000)
 OWN: Final = (1, 4, 12)
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 FOLLOWED: Final = 12
 """So many queries are followed: their clients must not be what is measured."""
 CONFIG: Final = """
@@ -59,6 +64,8 @@ class Figures:
     silent: int = 0
     """Queries without any result."""
     create_seconds: float = 0.0
+    list_seconds: float | None = None
+    """How long a browser takes to show the first page of the console's list of queries."""
 
     def row(self) -> dict[str, Any]:
         """The figures as a row of a table."""
@@ -74,6 +81,7 @@ class Figures:
             "ms of a query": round(float(np.median(self.batch_millis or [np.nan])), 2),
             "silent": self.silent,
             "creating s": round(self.create_seconds, 1),
+            "list s": self.list_seconds,
         }
 
 
@@ -125,6 +133,7 @@ async def measure(
             for number in range(3):
                 first = await _first_result(client, f"first{count}x{number}", texts[0], is_own)
                 figures.first.append(first)
+            figures.list_seconds = await asyncio.to_thread(_list_seconds, server)
             found.append(figures)
             print(json.dumps(figures.row()), flush=True)
         if with_bad:
@@ -245,6 +254,25 @@ async def _first_result(client: httpx.AsyncClient, name: str, text: str, is_own:
     taken = time.monotonic() - begun
     await client.delete(f"/queries/{name}")
     return taken
+
+
+def _list_seconds(server: ServerAtWork) -> float | None:
+    """The median of some looks at the list of queries; None without a browser."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        return None
+    taken = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        at = enter(browser, server.url, server.tokens["admin"], (1280, 860), "light")
+        for _ in range(5):
+            at.open("/console")
+            begun = time.monotonic()
+            at.page.goto(f"{server.url}/console/queries")
+            at.page.locator(".nm-query").first.wait_for()
+            taken.append(time.monotonic() - begun)
+        browser.close()
+    return round(float(np.median(taken)), 2)
 
 
 def _seconds_of(pid: int) -> float:
