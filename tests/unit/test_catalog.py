@@ -311,6 +311,20 @@ def test_queries_remember_their_state(catalog_url: str) -> None:
             catalog.set_query_state("hot", QueryState.RUNNING)
 
 
+def test_queries_are_those_of_now_whoever_changed_them(catalog_url: str) -> None:
+    with SensorCatalog.open(catalog_url) as here, SensorCatalog.open(catalog_url) as elsewhere:
+        assert here.queries() == []
+        elsewhere.create_query("q", "SELECT 1", "append")
+        here.queries().clear()
+        assert [(one.name, one.state) for one in here.queries()] == [("q", QueryState.RUNNING)]
+        elsewhere.set_query_state("q", QueryState.STOPPED)
+        assert [one.state for one in here.queries()] == [QueryState.STOPPED]
+        elsewhere.set_query_options("q", {"results": 1})
+        assert here.queries() == elsewhere.queries()
+        elsewhere.drop(Kind.QUERY, "q")
+        assert here.queries() == []
+
+
 def test_readers_are_those_seen_last(catalog: SensorCatalog) -> None:
     catalog.create(STREAM)
     one = SeenReader("Gauge", "q1", "SensorID = 1", Position(3, 4096, 1, 1 << 40), True, 99)

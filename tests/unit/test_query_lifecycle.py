@@ -6,6 +6,7 @@ import errno
 import threading
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -255,6 +256,22 @@ def test_a_look_that_fails_is_not_the_last() -> None:
     supervisor.start()
     wait_for(lambda: len(looks) > 2)
     supervisor.stop()
+
+
+def test_looking_takes_a_small_part_of_the_time() -> None:
+    looks: list[float] = []
+
+    def look() -> None:
+        looks.append(time.monotonic())
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+
+    supervisor = Supervisor(look, every=0.001)
+    supervisor.start()
+    wait_for(lambda: len(looks) > 3)
+    supervisor.stop()
+    assert min(b - a for a, b in pairwise(looks)) > 0.4
 
 
 def test_what_is_being_done_is_done_before_the_supervisor_has_stopped() -> None:

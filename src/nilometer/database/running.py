@@ -253,16 +253,18 @@ class RunningQueries:
         self, reader: str, text: str, statement: Statement, buckets: int | None = None
     ) -> Planned:
         """The plan of a text that stands in a statement, where errors have their places."""
-        planned = self._lifecycle.plan(reader, statement, buckets)
+        alone = replace(read_query(text), from_start=statement.from_start)
+        try:
+            planned = self._lifecycle.plan(reader, alone, buckets)
+        except NilometerError:
+            self._lifecycle.plan(reader, statement, buckets)  # tells the same, and where it stands
+            raise
         if not reads_streams(planned[0]):
             raise NoStreamError(
                 "this query reads no stream, so there is nothing to continue",
                 hint="run it as it is: SELECT …",
             )
-        if statement.sql == text:
-            return planned
-        alone = replace(read_query(text), from_start=statement.from_start)
-        return self._lifecycle.plan(reader, alone, buckets)
+        return planned
 
     def _limits(self, kind: str, change: LimitChange | None) -> QueryLimits:
         """The limits of a new query."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
 EVERY: Final = 0.5
+_SHARE: Final = 0.1
+"""How much of the time the looking may take: with a thousand queries it takes long."""
 _AT_ONCE: Final = 4
 _END_WITHIN: Final = 30
 
@@ -46,6 +49,9 @@ class Supervisor:
         self._workers.shutdown(cancel_futures=True)
 
     def _run(self) -> None:
-        while not self._ended.wait(self._every):
+        pause = self._every
+        while not self._ended.wait(pause):
+            began = time.thread_time()
             with suppress(Exception):  # a look that fails must not end all further ones
                 self._look()
+            pause = max(self._every, (time.thread_time() - began) / _SHARE)

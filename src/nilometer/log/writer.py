@@ -39,7 +39,7 @@ from nilometer.log.parts import Part, check_schema, part_bodies, part_headers, p
 from nilometer.log.position import Position
 from nilometer.log.published import as_watermark, change_layout, read_layout, write_layout
 from nilometer.log.reader import LogReader, whole_frame
-from nilometer.log.registrations import registered_in
+from nilometer.log.registrations import Registration, registered_in
 from nilometer.log.retention import Segment, age_to_end, deletable
 from nilometer.log.storage import Storage
 
@@ -318,9 +318,14 @@ class LogWriter:
         return self.stored_bytes + self._appender.added_by(wanted)
 
     def _deletable(self, segments: Sequence[Segment], whatever_age: bool = False) -> list[Segment]:
-        holding = (one.position for one in registered_in(self._storage))
         keys, now = self._appender.state.keys, self._clock()
-        return deletable(segments, holding, self._options, now, keys, whatever_age=whatever_age)
+
+        def without(readers: Iterable[Registration]) -> list[Segment]:
+            places = (one.position for one in readers)
+            return deletable(segments, places, self._options, now, keys, whatever_age=whatever_age)
+
+        # There may be a thousand readers: they are not looked up where nothing is old enough.
+        return without(registered_in(self._storage)) if without(()) else []
 
     def _rebase_if_full(self, wanted: int) -> None:
         """Make room in a changelog; before the log is locked, since packing may be under way."""

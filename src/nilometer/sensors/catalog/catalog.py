@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from nilometer.model.dashboard import Dashboard
 from nilometer.sensors.catalog import (
@@ -31,6 +31,7 @@ from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.sensors.catalog.stored_views import StoredView
+from nilometer.sensors.catalog.transactions import count_changes
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sql.ddl.nodes import Kind
 
@@ -42,6 +43,11 @@ class SensorCatalog(AlteredCatalog):
     catalog. Changes follow one another: a function that a method is given runs while all others
     wait, and must not use the catalog.
     """
+
+    def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
+        super().__init__(engine, clock)
+        self._queries: tuple[int, tuple[NamedQuery, ...]] | None = None
+        """All queries as they were after so many changes: they may be a thousand."""
 
     # Streams and sensor tables
 
@@ -168,7 +174,12 @@ class SensorCatalog(AlteredCatalog):
     def queries(self) -> list[NamedQuery]:
         """All queries, by name."""
         with self._reading() as connection:
-            return stored_queries.read_queries(connection)
+            change = count_changes(connection)
+            known = self._queries
+            if known is None or known[0] != change:
+                known = change, tuple(stored_queries.read_queries(connection))
+                self._queries = known
+        return list(known[1])
 
     def set_query_state(
         self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine
 
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import stored_readers
 from nilometer.sensors.catalog.engine import open_engine, reported
 from nilometer.sensors.catalog.migrate import migrate
-from nilometer.sensors.catalog.schema import CHANGES, counters
 from nilometer.sensors.catalog.stored_names import (
     Named,
     all_names,
@@ -21,7 +20,7 @@ from nilometer.sensors.catalog.stored_names import (
     find_name,
     require_name,
 )
-from nilometer.sensors.catalog.transactions import Transactions
+from nilometer.sensors.catalog.transactions import Transactions, count_changes
 from nilometer.sql.ddl.nodes import Kind
 
 
@@ -72,8 +71,7 @@ class NamedCatalog(Transactions):
             if name is not None:
                 found = find_name(connection, name)
                 return found.generation if found else 0
-            wanted = select(counters.c.value).where(counters.c.name == CHANGES)
-            return int(connection.execute(wanted).scalar_one())
+            return count_changes(connection)
 
     def key(self, name: str) -> str:
         """By which files know what has this name, in any case; the name itself if nothing has."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, Engine, select, update
 
 from nilometer.sensors.catalog import stored_lease
 from nilometer.sensors.catalog.catalog_sum import note_sum
@@ -97,3 +97,9 @@ class Transactions:
             found = require_name(connection, name, kind)
             yield connection, found
             mark_changed(connection, found, change)
+
+
+def count_changes(connection: Connection) -> int:
+    """How often anything was changed."""
+    wanted = select(counters.c.value).where(counters.c.name == CHANGES)
+    return int(connection.execute(wanted).scalar_one())

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
 
 from nilometer.errors import InputError, InternalError
@@ -32,6 +32,9 @@ from nilometer.sensors.stream_type import StreamType
 _Result = TypeVar("_Result")
 _THREADS: Final = 16
 _MOST_FORGOTTEN: Final = 100
+_LOOKING: Final = 0.1
+"""How much of its time goes into looking who reads: a thousand readers take long."""
+_LONGEST_REST: Final = 2.0
 _DEFAULTS: Final = ManagerSettings()
 
 
@@ -211,9 +214,11 @@ class StreamManager:
 
     async def _look_for_ever(self) -> None:
         while True:
+            began = thread_time()
             for watched in list(self._watched.values()):
                 await self._look(watched)
-            await asyncio.sleep(self._settings.look_every)
+            rest = min(_LONGEST_REST, (thread_time() - began) / _LOOKING)
+            await asyncio.sleep(max(self._settings.look_every, rest))
 
     async def _look(self, watched: _Watched) -> None:
         """Read the sensors of a stream that its readers need at present."""
