@@ -36,6 +36,10 @@ bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (h
 experiments: $(READY)  ## repeat the papers' experiments, and write their page (20 minutes)
 	@$(RUN)/nilometer experiments all --quick --page docs/experiments.md
 
+docs: $(READY)  ## the documentation as a site, to be opened without a server: build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
+
 lock:  ## pin the newest versions of all dependencies
 	@scripts/lock.sh --upgrade
 
@@ -62,4 +66,4 @@ $(READY): $(DEMO_READY) requirements/dev.txt
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: faults help demo test check soak bench experiments lock fresh lowest spark-versions setup clean
+.PHONY: faults help demo test check soak bench experiments docs lock fresh lowest spark-versions setup clean

@@ -20,7 +20,7 @@ from nilometer.spark.ship import ship_function, ship_processor
 from tests.patience import LONG
 
 
-def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
+def test_streams_batches_and_answers_over_spark_connect(tmp_path: Path) -> None:
     """The session has Spark's default state store, so this is also said there."""
     run = subprocess.run(
         [sys.executable, "-W", "default", "-m", "tests.spark.connect_process", str(tmp_path)],
@@ -38,6 +38,10 @@ def test_streams_and_batches_over_spark_connect(tmp_path: Path) -> None:
         "streamed": [[0, 0], [2, 1]],
         "late": {"A": 0, "B": 1},
         "batch": 1,
+        "snapshot": [[1, 0.5], [1, 0.5]],
+        "kept": [[1, 0.5], [4, 4.0]],
+        "time": "1970-01-01T00:00:02+00:00",
+        "missing": "there is no answer in nowhere yet",
     }
 
 

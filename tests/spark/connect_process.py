@@ -1,16 +1,23 @@
-"""A join over Spark Connect, in a process of its own: python -m tests.spark.connect_process."""
+"""A join and a kept answer over Spark Connect: python -m tests.spark.connect_process FOLDER."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from tests.spark.harness import run_to_end
+from tests.spark.harness import FileStream, run_to_end
+from tests.spark.test_snapshot import DDL, Change, to_batch
 from tests.spark.test_streaming_features import batch, streams
+
+CHANGES: list[list[Change]] = [
+    [(1, 0.5, 0, 2)],
+    [(1, 0.5, 1_000_000, -1), (4, 4.0, 2_000_000, 1)],
+]
 
 
 def main(folder: Path) -> None:
@@ -63,8 +70,33 @@ def main(folder: Path) -> None:
         "late": {name: stream.late for name, stream in metrics.streams.items()},
         "batch": by_batch,
     }
-    (folder / "answer.json").write_text(json.dumps(answer))
+    (folder / "answer.json").write_text(json.dumps(answer | keep_answer(spark, folder)))
     spark.stop()
+
+
+def keep_answer(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """What is read of an answer that is kept."""
+    stream = FileStream(folder / "changes", DDL)
+    for one in CHANGES:
+        stream.add(to_batch(one))
+    path = folder / "answer"
+    for _ in range(2):
+        query = nm.keep_answer(stream.read(spark), path, trigger={"availableNow": True})
+        query.awaitTermination()
+    rows, time = nm.read_answer(spark, path)
+    changelog = spark.read.schema(DDL).parquet(str(folder / "changes"))
+    first = nm.snapshot(changelog, "1970-01-01 00:00:00.9")
+    missing = ""
+    try:
+        nm.read_answer(spark, "nowhere")
+    except nm.NilometerError as error:
+        missing = error.message.replace(f"{Path.cwd()}/", "")
+    return {
+        "snapshot": sorted(list(row) for row in first.collect()),
+        "kept": sorted(list(row) for row in rows.collect()),
+        "time": None if time is None else time.isoformat(),
+        "missing": missing,
+    }
 
 
 if __name__ == "__main__":

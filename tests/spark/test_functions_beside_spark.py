@@ -146,32 +146,22 @@ def differences(spark: SparkSession, texts: Sequence[str], zone: str) -> Iterato
 
 
 @pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
-    """Spark without generated code, which takes long to compile for so many columns."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    for key, value in settings.items():
-        spark.conf.set(key, value)
+def in_zones(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, whose time zone may be changed."""
     yield spark
-    for key in settings:
-        spark.conf.unset(key)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 @pytest.mark.parametrize("texts", [TEXTS, NUMBERS, LISTS], ids=["texts", "numbers", "lists"])
-def test_functions_mean_what_they_mean_in_spark(
-    texts: list[str], interpreted: SparkSession
-) -> None:
-    found = list(differences(interpreted, texts, "UTC"))
+def test_functions_mean_what_they_mean_in_spark(texts: list[str], in_zones: SparkSession) -> None:
+    found = list(differences(in_zones, texts, "UTC"))
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
     "zone", ["UTC", pytest.param("Europe/Berlin", marks=pytest.mark.soak), "America/New_York"]
 )
-def test_times_and_casts_mean_what_they_mean_in_spark(zone: str, interpreted: SparkSession) -> None:
-    interpreted.conf.set("spark.sql.session.timeZone", zone)
-    found = list(differences(interpreted, [*TIMES, *CASTS], zone))
+def test_times_and_casts_mean_what_they_mean_in_spark(zone: str, in_zones: SparkSession) -> None:
+    in_zones.conf.set("spark.sql.session.timeZone", zone)
+    found = list(differences(in_zones, [*TIMES, *CASTS], zone))
     assert not found, "\n".join(found)

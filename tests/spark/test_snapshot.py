@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
@@ -19,8 +15,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.spark import answer_table
-from nilometer.spark.fork_server import python_command
-from tests.patience import LONG
 from tests.spark.harness import FileStream
 
 DDL = "k BIGINT, x DOUBLE, _time TIMESTAMP, _diff BIGINT"
@@ -233,24 +227,6 @@ def test_another_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> N
     with pytest.raises(Exception, match="does not belong to this checkpoint"):
         other.awaitTermination()
     assert kept.read()[0] == folded(CHANGES[:3])
-
-
-def test_over_spark_connect(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_answer_process", str(tmp_path)],
-        env={**os.environ, "PYSPARK_PYTHON": python_command()},
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert json.loads((tmp_path / "answer.json").read_text()) == {
-        "snapshot": [[1, 0.5], [1, 0.5]],
-        "kept": [[1, 0.5], [4, 4.0]],
-        "time": "1970-01-01T00:00:02+00:00",
-        "refused": "there is no answer in nowhere yet",
-    }
 
 
 def test_times_without_a_zone_are_those_of_the_session(spark: SparkSession) -> None:

@@ -23,20 +23,6 @@ QUERIES_PER_JOB: Final = 12
 RECORDS_PER_TEST: Final = 80
 
 
-@pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
-    """Spark that generates no code: so many small queries would do little but wait for it."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in settings:
-        spark.conf.unset(name)
-
-
 def parts() -> Iterator[tuple[Path, range]]:
     """Files with the numbers of their records, so many at a time."""
     for file in FILES:
@@ -50,9 +36,9 @@ def parts() -> Iterator[tuple[Path, range]]:
     list(parts()),
     ids=lambda one: one.stem if isinstance(one, Path) else f"{one.start}",
 )
-def test_answers(file: Path, numbers: range, interpreted: SparkSession) -> None:
+def test_answers(file: Path, numbers: range, spark: SparkSession) -> None:
     whole = read_file(file)
-    bench = Bench(interpreted, whole)
+    bench = Bench(spark, whole)
     records = [whole[number] for number in numbers]
     problems = [problem for record in records if (problem := refusal(bench.db, record))]
     frames = {}
@@ -139,22 +125,22 @@ def _first_to_fail(frames: Mapping[Query, DataFrame]) -> str:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_streamed_answers(file: Path, interpreted: SparkSession, tmp_path: Path) -> None:
+def test_streamed_answers(file: Path, spark: SparkSession, tmp_path: Path) -> None:
     records = read_file(file)
     queries = [query for query in records if isinstance(query, Query) and query.streamed]
     if not queries:
         pytest.skip("no query of this file is streamed")
-    bench = Bench(interpreted, records)
+    bench = Bench(spark, records)
     for record, rows in bench.relations:
         if record.time is not None:
             bench.db.drop(record.name)
             stream = FileStream(tmp_path / record.name, record.columns)
             for part in halves(rows, record.time):
                 stream.add(part)
-            add_relation(bench.db, record, stream.read(interpreted))
+            add_relation(bench.db, record, stream.read(spark))
     frames = {query: bench.db.sql(query.statement, buckets=1) for query in queries}
     run_to_end(as_one(frames), tmp_path)
-    found = interpreted.read.parquet(str(tmp_path / "out"))
+    found = spark.read.parquet(str(tmp_path / "out"))
     problems = []
     for query, answer in read_answers(frames, found).items():
         problems += compare(bench, query, answer, streamed=True)

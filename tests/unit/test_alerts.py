@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,12 +27,12 @@ from nilometer.upkeep.check import check_database
 from nilometer.upkeep.restore import restore_backup
 from tests.alerted import Clock, Rows, open_home, run, told
 from tests.delivery_receivers import Receiver, receiver
+from tests.forks import FORKS
 from tests.mosquitto import start_mosquitto
 from tests.patience import wait_for
 from tests.unit.alert_children import alert_until_killed
 
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["pandas", "tests.unit.alert_children"])
+FORKS.set_forkserver_preload(["pandas", "tests.unit.alert_children"])
 
 
 @pytest.fixture
@@ -613,8 +612,8 @@ def test_kills_while_alerts_are_delivered(tmp_path: Path) -> None:
         home.close()
         chance, expected = random.Random(5), 0
         for _ in range(4):
-            ours, theirs = _processes.Pipe()
-            process = _processes.Process(target=alert_until_killed, args=(str(folder), theirs))
+            ours, theirs = FORKS.Pipe()
+            process = FORKS.Process(target=alert_until_killed, args=(str(folder), theirs))
             process.start()
             assert ours.recv() == "ready"
             for _ in range(6):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -21,6 +20,7 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.engine import open_engine
 from nilometer.sensors.catalog.schema import VERSION_TABLE, metadata
 from nilometer.sensors.declaration import Declaration
+from tests.forks import FORKS
 from tests.patience import LONG
 from tests.postgres import Postgres
 
@@ -94,8 +94,7 @@ def _run(url: str, statement: str) -> None:
 @pytest.fixture(scope="module")
 def processes() -> Iterator[ProcessPoolExecutor]:
     """Two processes that begin their work at the same time."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, spawn, _meet_at, (spawn.Barrier(2),)) as pool:
+    with ProcessPoolExecutor(2, FORKS, _meet_at, (FORKS.Barrier(2),)) as pool:
         yield pool
 
 

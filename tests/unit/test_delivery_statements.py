@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import time
 from collections.abc import Iterator
@@ -24,11 +23,11 @@ from nilometer.sensors.catalog.stored_deliveries import KeptState
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 from tests.delivery_receivers import Receiver, Results, receiver
+from tests.forks import FORKS
 from tests.patience import LONG, wait_for
 from tests.unit.delivery_children import deliver_log_until_killed, deliver_until_killed
 
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["pandas", "tests.unit.delivery_children"])
+FORKS.set_forkserver_preload(["pandas", "tests.unit.delivery_children"])
 
 
 def open_home(folder: Path, units: Units | None = None) -> Home:
@@ -254,8 +253,8 @@ def _kill_some(results: Results, kills: int, seed: int, work: Any, *given: str) 
     """Let processes do the work, one after the other; each is killed while rows come."""
     chance = random.Random(seed)
     for _ in range(kills):
-        here, there = _processes.Pipe(duplex=False)
-        process = _processes.Process(target=work, args=(*given, there))
+        here, there = FORKS.Pipe(duplex=False)
+        process = FORKS.Process(target=work, args=(*given, there))
         process.start()
         there.close()
         assert here.poll(LONG)
@@ -284,8 +283,8 @@ def test_killed_processes_deliver_everything(tmp_path: Path) -> None:
     with receiver() as webhook:
         work = (deliver_log_until_killed, str(tmp_path), webhook.url)
         _kill_some(results, 4, 1, *work)
-        here, there = _processes.Pipe(duplex=False)
-        last = _processes.Process(target=work[0], args=(*work[1:], there))
+        here, there = FORKS.Pipe(duplex=False)
+        last = FORKS.Process(target=work[0], args=(*work[1:], there))
         last.start()
         wait_for(lambda: all(_delivered(results, one) for one in ("webhook", "parquet")))
         last.kill()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -25,6 +24,7 @@ from nilometer.errors import CatalogError, InputError, NilometerError
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sql.ddl.nodes import Kind
+from tests.forks import FORKS
 from tests.patience import LONG, wait_for
 from tests.postgres import Postgres
 
@@ -208,9 +208,8 @@ class Holder:
     """A process that has, or would like to have, a catalog."""
 
     def __init__(self, folder: Path, catalog: str) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        self.pipe, other = spawn.Pipe()
-        self.process = spawn.Process(target=hold, args=(folder, catalog, other), daemon=True)
+        self.pipe, other = FORKS.Pipe()
+        self.process = FORKS.Process(target=hold, args=(folder, catalog, other), daemon=True)
         self.process.start()
         other.close()
 

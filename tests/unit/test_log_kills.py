@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import time
 from collections.abc import Callable
@@ -15,20 +14,20 @@ import pytest
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from tests.forks import FORKS
 from tests.patience import LONG
 from tests.unit.log_children import OPTIONS, committed, follow, ingest
 from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
 
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["pandas", "tests.unit.log_children"])  # Arrow wants pandas
+FORKS.set_forkserver_preload(["pandas", "tests.unit.log_children"])  # Arrow wants pandas
 
 
 def run_and_kill(
     work: Callable[..., None], log: Path, chance: random.Random
 ) -> list[tuple[Any, ...]]:
     """What a process reported before it was killed, some moment after its first report."""
-    here, there = _processes.Pipe(duplex=False)
-    process = _processes.Process(target=work, args=(str(log), chance.randrange(1 << 30), there))
+    here, there = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=work, args=(str(log), chance.randrange(1 << 30), there))
     process.start()
     there.close()
     assert here.poll(LONG)

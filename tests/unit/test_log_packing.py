@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import shutil
 import threading
@@ -27,13 +26,13 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.segment_files import needless_files, segment_files
 from nilometer.log.writer import LogWriter
+from tests.forks import FORKS
 from tests.patience import LONG
 from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, ObjectStore, numbers_in, rows_from
 from tests.unit.packing_children import ENDED, pack_until
 from tests.unit.test_log_takeover import Stepped, SteppedStore
 
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["pandas", "tests.unit.packing_children"])
+FORKS.set_forkserver_preload(["pandas", "tests.unit.packing_children"])
 LOG = "packs://things/log"
 
 
@@ -164,7 +163,7 @@ def test_a_process_that_packs_is_killed_before_each_step(tmp_path: Path) -> None
     while True:
         log = tmp_path / f"log{step}"
         shutil.copytree(original, log)
-        process = _processes.Process(target=pack_until, args=(str(log), step))
+        process = FORKS.Process(target=pack_until, args=(str(log), step))
         process.start()
         process.join()
         ends.append(process.exitcode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -47,3 +48,17 @@ def find_column(stream: str, names: Sequence[str], column: str) -> int:
         detail=f"it has {', '.join(names) or 'no columns'}",
         hint=nearest(column, names),
     )
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """By which names are sorted as people sort them; numbers in them may have any length.
+
+    >>> sorted(["Camera10", "Camera2", "alpha"], key=natural)
+    ['alpha', 'Camera2', 'Camera10']
+    """
+    parts = [one for one in re.split(r"([0-9]+)", name.lower()) if one]
+    digits = [one.lstrip("0") if one[0] in "0123456789" else None for one in parts]
+    return [
+        (1, 0, part) if number is None else (0, len(number), number)
+        for part, number in zip(parts, digits, strict=True)
+    ]

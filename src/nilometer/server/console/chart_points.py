@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.json_values import unique_names
+from nilometer.model.names import natural
 
 TIME: Final = "_time"
 DIFF: Final = "_diff"
@@ -139,20 +139,6 @@ class Lines:
             mean = float(numbers[left].mean())
             found.append((f"mean {value}{OTHERS}", [(float(times[left].max()), mean)]))
         return found
-
-
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """By which names are sorted as people sort them.
-
-    >>> sorted(["Camera10", "Camera2", "alpha"], key=natural)
-    ['alpha', 'Camera2', 'Camera10']
-    """
-    parts = re.split(r"(\d+)", name.lower())
-    return [
-        (0, int(one), "") if one.isascii() and one.isdigit() else (1, 0, one)
-        for one in parts
-        if one
-    ]
 
 
 def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:

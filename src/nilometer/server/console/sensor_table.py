@@ -30,6 +30,7 @@ _HEADINGS: Final = (
     "Time (UTC)",
     "Rate",
     "Readings",
+    "Dead letters",
     "Errors",
     "Last error",
 )
@@ -153,6 +154,7 @@ def _row(one: NetworkSensor) -> Sequence[Shape | str]:
         shape("span", instant_words(one.last_time), class_="nm-nowrap"),
         rate_words(one.rate) if one.readings else "—",
         count_text(one.readings),
+        count_text(one.dead_letters),
         count_text(one.errors),
         shortened(one.last_error or "—", 200),
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from nilometer.errors import SqlTypeError
 from nilometer.kernels.json_values import values_of
 from nilometer.model.dashboard import Combine, Panel, PanelKind
+from nilometer.model.names import natural
 from nilometer.server.dashboards.panel_source import Column, PanelSource, open_source
 from nilometer.server.dashboards.thinned import (
     MOST_BUCKETS,
@@ -292,7 +293,7 @@ class _Asking:
         for points in found.values():
             if points and points[-1][1] is not None and points[-1][0] < end:
                 points.append((end, points[-1][1]))
-        return [Line(name, points) for name, points in sorted(found.items())]
+        return [Line(name, found[name]) for name in sorted(found, key=natural)]
 
     def _combined(self, how: Combine, ys: list[Column], order: str | None = None) -> list[str]:
         return [combined(how, finite(one), order) for one in ys] or ["count(*)"]

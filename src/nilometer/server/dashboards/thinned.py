@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.model.dashboard import Combine
+from nilometer.model.names import natural
 from nilometer.server.dashboards.panel_source import Column, PanelSource
 from nilometer.server.dashboards.time_range import Interval, step_for
 
@@ -184,7 +185,7 @@ class LinesQuestion:
                 points = self._points(rows, i)
                 if points:
                     found.append(Line(self._called(name, i), points))
-        return found
+        return sorted(found, key=lambda one: natural(one.name))
 
     def left_out(self, answer: pa.Table) -> int:
         """How many names have no line."""
