@@ -64,7 +64,8 @@ def test_the_sdist_has_no_litter(folder: Path) -> None:
     assert {name.partition("/")[0] for name in names} <= {
         *(".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
         *("PKG-INFO", "README.md"),
-        *("benchmarks", "deploy", "docs", "examples", "pyproject.toml", "requirements", "scripts"),
+        *("benchmarks", "deploy", "docs", "examples", "mkdocs.yml"),
+        *("pyproject.toml", "requirements", "scripts"),
         *("src", "tests"),
     }
 
