@@ -1,4 +1,4 @@
-"""The documentation as a site: all links lead somewhere, and it needs neither server nor network."""
+"""The documentation as a site: links lead somewhere, and it needs neither server nor network."""
 
 from __future__ import annotations
 
