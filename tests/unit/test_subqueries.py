@@ -122,6 +122,12 @@ QUESTIONS = (
     "SELECT * FROM (SELECT k, y, ROW_NUMBER() OVER (ORDER BY y) AS rn FROM C []) a WHERE rn < 4",
     "SELECT k, s FROM (SELECT k, SUM(y) AS s FROM C [] GROUP BY k) g "
     "QUALIFY ROW_NUMBER() OVER (ORDER BY s DESC) = 2",
+    "SELECT k, SUM(y) AS s FROM C [] GROUP BY k "
+    "QUALIFY ROW_NUMBER() OVER (ORDER BY SUM(y) DESC) = 2",
+    "SELECT k, x, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY C.k ORDER BY MAX(y), x) AS r "
+    "FROM C [] GROUP BY k, x HAVING COUNT(*) > 0 QUALIFY r < 3",
+    "SELECT A.k, MAX(B.y) AS m FROM A [], B [] WHERE A.k = B.k GROUP BY A.k "
+    "QUALIFY ROW_NUMBER() OVER (ORDER BY MAX(B.y)) <= 1",
     "WITH g AS (SELECT k, SUM(y) AS s FROM C [] GROUP BY k) SELECT k, s FROM g "
     "QUALIFY 3 > ROW_NUMBER() OVER (ORDER BY s DESC)",
     "SELECT y + 1 AS z, ROW_NUMBER() OVER (PARTITION BY x ORDER BY y) AS rn FROM C [] "
@@ -178,6 +184,21 @@ def test_first_rows_of_each_window(db: LocalDatabase) -> None:
     )
     assert found.schema.names == ["window_end", "k", "y", "_time"]
     assert sorted(found["y"].to_pylist()) == [20.0, 40.0, 60.0]
+
+
+def test_the_largest_groups_of_each_window(db: LocalDatabase) -> None:
+    windows = "TUMBLE(TABLE C, DESCRIPTOR(ts), INTERVAL '2' SECONDS)"
+    number = "ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY {} DESC) <= 1"
+    one = db.sql(
+        f"SELECT window_end, k, MAX(y) AS m FROM {windows} GROUP BY window_end, k "
+        f"QUALIFY {number.format('MAX(y)')}"
+    )
+    two = db.sql(
+        f"SELECT * FROM (SELECT window_end, k, MAX(y) AS m FROM {windows} "
+        f"GROUP BY window_end, k) g QUALIFY {number.format('m')}"
+    )
+    assert one.num_rows == 3
+    assert one.to_pylist() == two.to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,16 @@ STATEMENTS = (
     "SELECT k, id FROM T QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, id) <= 2",
     "SELECT k, n, RANK() OVER (ORDER BY n DESC) AS r FROM (SELECT k, COUNT(*) AS n FROM T "
     "GROUP BY k) x",
+    "SELECT k, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM T GROUP BY k",
+    "SELECT K, SUM(v), SUM(v) / SUM(SUM(v)) OVER () AS share FROM T WHERE v > 0 GROUP BY T.k",
+    "SELECT k + 1 AS x, s, MAX(v) AS m, LAG(MAX(v)) OVER (PARTITION BY s ORDER BY k + 1) AS b, "
+    "COUNT(*) FILTER (WHERE v > 0) AS c FROM T GROUP BY T.k + 1, s HAVING COUNT(*) > 1",
+    "SELECT MAX(v) AS m, COUNT(*) OVER () AS c FROM T",
+    "SELECT k AS g, SUM(v) AS t, DENSE_RANK() OVER (ORDER BY SUM(v)) AS r FROM T GROUP BY 1",
+    "SELECT s, k FROM T GROUP BY k, s QUALIFY ROW_NUMBER() OVER (PARTITION BY s ORDER BY "
+    "COUNT(*) DESC, k) = 1",
+    "WITH x AS (SELECT k, MIN(v) AS m, ROW_NUMBER() OVER (ORDER BY MIN(v), k) AS r FROM T GROUP BY "
+    "k) SELECT a.k, b.m FROM x a JOIN x b ON a.r = b.r + 1",
     "WITH x AS (SELECT id, v FROM T WHERE v > 0) SELECT id, v / SUM(v) OVER () AS share FROM x",
     "SELECT DISTINCT k, COUNT(*) OVER (PARTITION BY k) AS n FROM T",
     "SELECT a.id, a.r, T.s FROM (SELECT id, RANK() OVER (ORDER BY v) AS r FROM T) a JOIN T "
@@ -102,7 +112,13 @@ def test_windows_say_what_duckdb_says(statement: str, given_rows: list[Row], buc
         ),
         ("SELECT SUM(s) OVER () FROM T", "needs a number", "cast"),
         ("SELECT LAG(v, 1, 'x') OVER (ORDER BY k) FROM T", "of another type", ""),
-        ("SELECT k, RANK() OVER (ORDER BY k) FROM T GROUP BY k", "rows of one", "subquery"),
+        (
+            "SELECT k, RANK() OVER (ORDER BY k) FROM T GROUP BY ROLLUP (k)",
+            "rows of one",
+            "subquery",
+        ),
+        ("SELECT s, RANK() OVER (ORDER BY k) FROM T GROUP BY k", "s is neither a key", "MAX"),
+        ("SELECT k, RANK() OVER (ORDER BY v) FROM T GROUP BY k", "v is neither a key", "MAX"),
     ],
 )
 def test_what_cannot_be_is_said_kindly(statement: str, message: str, hint: str) -> None:

@@ -20,6 +20,7 @@ from nilometer.sql.parse.over_calls import OverCall, TableOverCall, put_over
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinPlan
+from nilometer.sql.rewrite.group_below import group_below
 from nilometer.sql.rewrite.hints import refuse_algorithm, refuse_execution, take_hint
 from nilometer.sql.rewrite.inline_queries import inline_queries
 from nilometer.sql.rewrite.modes import Reasons, choose_mode, is_union_all, unwrap
@@ -37,6 +38,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
             tree = put_aggregates(tree, statement.sql, catalog.functions)
+            tree = group_below(tree, statement.sql, catalog.functions)
             tree = put_expansions(tree, statement.sql)
             tree = put_subqueries(tree, statement.sql, catalog.functions)
             tree = put_in_windows(tree, statement.sql, catalog)

@@ -77,6 +77,16 @@ def aggregates_in(tree: exp.Expr, functions: Collection[str]) -> Iterator[exp.Ex
         yield from aggregates_in(child, functions)
 
 
+def no_value_of_group(name: str, place: Place) -> SqlError:
+    """The refusal of a column of which a group has no single value."""
+    return SqlError(
+        f"{name} is neither a key of GROUP BY nor inside an aggregate",
+        place=place,
+        detail="a group has one row, but may have several values of it",
+        hint=f"add it to GROUP BY, or wrap it: MAX({name})",
+    )
+
+
 def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
     """What a call computes; an error if it cannot be run."""
     if isinstance(node, exp.Filter):

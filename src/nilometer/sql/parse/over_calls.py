@@ -61,7 +61,7 @@ def put_over(
     for select in list(copied.find_all(exp.Select)):
         if select.args.get("from_") is None:
             continue
-        found = list(_windows(select))
+        found = list(windows_of(select))
         entry = select.args["from_"].this
         is_number = any(isinstance(one.this, exp.RowNumber) for one in found)
         if found and is_static(entry):
@@ -85,7 +85,7 @@ def refuse_window(entry: exp.Expr, what: str, sql: str) -> None:
         )
 
 
-def _windows(select: exp.Select) -> Iterator[exp.Window]:
+def windows_of(select: exp.Select) -> Iterator[exp.Window]:
     """The windows of a query itself, not of those in it."""
     parts = [*select.expressions, select.args.get("qualify")]
     for part in parts:

@@ -16,7 +16,11 @@ from nilometer.operators.change_specs import AggregateCall
 from nilometer.sql.bind.windowed.grouping_sets import SET_NUMBER, GroupingSets
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.catalog import Catalog, Relation
-from nilometer.sql.expressions.aggregate_calls import is_aggregate, read_aggregate
+from nilometer.sql.expressions.aggregate_calls import (
+    is_aggregate,
+    no_value_of_group,
+    read_aggregate,
+)
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.expressions.scalars import (
@@ -110,7 +114,8 @@ class Groups:
         if any(text == key.name for key in self.keys):
             return self._result(tree, text)
         if isinstance(tree, ResolvedColumn):
-            raise self._neither(tree)
+            name = tree.ref.column if isinstance(tree.ref, ColumnRef) else str(tree.ref)
+            raise no_value_of_group(name, place_of(tree, self.sql))
         return rebuild(tree, self._over_keys)
 
     def _is_available(self, tree: exp.Expr) -> bool:
@@ -168,15 +173,6 @@ class Groups:
             self.arguments.append(item)
             return len(names)
         return names.index(item.name)
-
-    def _neither(self, tree: ResolvedColumn) -> SqlError:
-        name = tree.ref.column if isinstance(tree.ref, ColumnRef) else str(tree.ref)
-        return SqlError(
-            f"{name} is neither a key of GROUP BY nor inside an aggregate",
-            place=place_of(tree, self.sql),
-            detail="a group has one row, but may have several values of it",
-            hint=f"add it to GROUP BY, or wrap it: MAX({name})",
-        )
 
     def node(
         self,

@@ -1,0 +1,176 @@
+"""OVER in a query that groups: the groups become a query of its own, of whose rows OVER speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.errors import Place
+from nilometer.sql.expressions.aggregate_calls import is_aggregate, no_value_of_group
+from nilometer.sql.parse.over_calls import windows_of
+from nilometer.sql.parse.places import place_of, put_at, text_of
+
+_BELOW: Final = ("from_", "joins", "laterals", "where", "group", "having", "windows")
+"""What belongs to the groups; the list, QUALIFY and what orders the answer stay above."""
+_ABOVE: Final = ("qualify", "order")
+_AROUND: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+_SEVERAL: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_ALIAS: Final = "groups"
+
+
+def group_below(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Query:
+    """The query, in which OVER stands above groups instead of beside them."""
+    if tree.find(exp.Window) is None:
+        return tree
+    tree = tree.copy()
+    for select in list(tree.find_all(exp.Select)):
+        if any(True for _ in windows_of(select)) and _is_grouped(select, functions):
+            _Groups(select, sql, functions).put_below()
+    return tree
+
+
+def _is_grouped(select: exp.Select, functions: Collection[str]) -> bool:
+    """Whether a query groups its rows, by expressions that can be told one by one."""
+    group = select.args.get("group")
+    if select.args.get("from_") is None or any(one.is_star for one in select.expressions):
+        return False
+    if group is not None:
+        others = (value for key, value in group.args.items() if key != "expressions")
+        return not any(others) and group.find(*_SEVERAL) is None
+    parts = [*select.expressions, *filter(None, map(select.args.get, _ABOVE))]
+    return any(True for part in parts for _ in _aggregates(part, functions))
+
+
+def _aggregates(node: exp.Expr, functions: Collection[str]) -> Iterator[exp.Expr]:
+    """The aggregates of groups; what stands before OVER is none."""
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Window):
+        for part in _parts_of(node):
+            yield from _aggregates(part, functions)
+    elif is_aggregate(node, functions):
+        yield node
+    else:
+        for child in node.iter_expressions():
+            yield from _aggregates(child, functions)
+
+
+def _parts_of(window: exp.Window) -> Iterator[exp.Expr]:
+    """What a window computes with: the arguments of its function, its partition and order."""
+    called = window.this
+    while isinstance(called, _AROUND):
+        yield from (one for one in called.iter_expressions() if one is not called.this)
+        called = called.this
+    yield from called.iter_expressions()
+    yield from (one for one in window.iter_expressions() if one is not window.this)
+
+
+@dataclass
+class _Groups:
+    """Takes one query apart."""
+
+    select: exp.Select
+    sql: str
+    functions: Collection[str]
+    columns: dict[str, exp.Expr] = field(default_factory=dict)
+    """What the query of the groups computes, by the names of its columns."""
+
+    def put_below(self) -> None:
+        select, group = self.select, self.select.args.get("group")
+        keys = [] if group is None else [self._key(one) for one in group.expressions]
+        named = {one.alias.lower() for one in select.expressions if isinstance(one, exp.Alias)}
+        for item in list(select.expressions):
+            self._name(item)
+        parts = [*select.expressions, *filter(None, map(select.args.get, _ABOVE))]
+        for part in parts:
+            self._put(part, keys, named)
+        below = exp.Select(
+            expressions=[
+                exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+                for name, value in self.columns.items()
+            ]
+        )
+        for clause in _BELOW:
+            if (given := select.args.get(clause)) is not None:
+                select.set(clause, None)
+                below.set(clause, given)
+        below.meta.update(select.meta)
+        alias = exp.TableAlias(this=exp.to_identifier(_ALIAS))
+        select.set("from_", exp.From(this=exp.Subquery(this=below, alias=alias)))
+
+    def _key(self, term: exp.Expr) -> tuple[str, list[exp.Expr]]:
+        """The name of a key in the groups, and how it can be written."""
+        items = self.select.expressions
+        meant = [one for one in items if isinstance(one, exp.Alias) and _is_name(term, one.alias)]
+        if isinstance(term, exp.Literal) and not term.is_string and term.name.isdecimal():
+            meant = items[int(term.name) - 1 : int(term.name)]
+        if not meant:
+            name = term.name if isinstance(term, exp.Column) else text_of(term, self.sql)
+            return self._compute(name, term), [term.copy()]
+        value = meant[0].unalias()
+        name = self._compute(meant[0].alias_or_name or text_of(value, self.sql), value)
+        return name, [value.copy(), term.copy()]
+
+    def _compute(self, name: str, value: exp.Expr) -> str:
+        """The name under which the groups have a value; made unlike others."""
+        while self.columns.get(name, value) != value:
+            name += " "
+        self.columns.setdefault(name, value.copy())
+        return name
+
+    def _name(self, item: exp.Expr) -> None:
+        """An item of the list is called what it was called."""
+        if not isinstance(item, exp.Alias):
+            name = item.name if isinstance(item, exp.Column) else text_of(item, self.sql)
+            place = place_of(item, self.sql)
+            named = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))
+            item.replace(put_at(named, place))
+
+    def _put(self, node: exp.Expr, keys: list[tuple[str, list[exp.Expr]]], named: set[str]) -> None:
+        """Put columns of the groups in the places of what they have computed."""
+        if isinstance(node, exp.Query):
+            return
+        for name, spelt in keys:
+            if any(_is_same(node, one) for one in spelt):
+                self._show(node, name)
+                return
+        if isinstance(node, exp.Window):
+            for part in list(_parts_of(node)):
+                self._put(part, keys, named)
+        elif is_aggregate(node, self.functions):
+            self._show(node, self._compute(text_of(node, self.sql), node))
+        elif isinstance(node, exp.Column):
+            if node.table or node.name.lower() not in named:
+                raise no_value_of_group(node.name, place_of(node, self.sql))
+        else:
+            for child in list(node.iter_expressions()):
+                self._put(child, keys, named)
+
+    def _show(self, node: exp.Expr, name: str) -> None:
+        place: Place = place_of(node, self.sql)
+        node.replace(put_at(exp.column(exp.to_identifier(name, quoted=True)), place))
+
+
+def _is_name(term: exp.Expr, name: str) -> bool:
+    is_column = isinstance(term, exp.Column) and not term.table
+    return is_column and term.name.lower() == name.lower()
+
+
+def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether two expressions say the same; a column may be named with its stream or without."""
+    if _bare(one) != _bare(other):
+        return False
+    pairs = zip(one.find_all(exp.Column), other.find_all(exp.Column), strict=True)
+    return all(len({a.table.lower(), b.table.lower()} - {""}) < 2 for a, b in pairs)
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    """An expression whose columns are only their names."""
+
+    def bare(node: exp.Expr) -> exp.Expr:
+        return exp.column(node.name.lower()) if isinstance(node, exp.Column) else node
+
+    return tree.transform(bare)
