@@ -18,6 +18,7 @@ from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.parse.over_calls import OverCall, TableOverCall, put_over
 from nilometer.sql.parse.query_text import Statement
+from nilometer.sql.parse.window_call_parser import EndsCall
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinPlan
 from nilometer.sql.rewrite.group_below import group_below
@@ -25,6 +26,7 @@ from nilometer.sql.rewrite.hints import refuse_algorithm, refuse_execution, take
 from nilometer.sql.rewrite.inline_queries import inline_queries
 from nilometer.sql.rewrite.modes import Reasons, choose_mode, is_union_all, unwrap
 from nilometer.sql.rewrite.put_aggregates import put_aggregates
+from nilometer.sql.rewrite.put_ends import order_of_answers, put_ends
 from nilometer.sql.rewrite.put_expansions import put_expansions
 from nilometer.sql.rewrite.put_in_windows import is_static_entry, put_in_windows
 from nilometer.sql.rewrite.subqueries import put_subqueries
@@ -38,17 +40,19 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
             tree = put_aggregates(tree, statement.sql, catalog.functions)
-            tree = group_below(tree, statement.sql, catalog.functions)
             tree = put_expansions(tree, statement.sql)
             tree = put_subqueries(tree, statement.sql, catalog.functions)
             tree = put_in_windows(tree, statement.sql, catalog)
+            tree = group_below(tree, statement.sql, catalog.functions)
             reasons = Reasons(statement.sql, catalog.functions)
             tree = put_over(
                 tree,
                 statement.sql,
                 reasons.of_rows_of,
                 lambda entry: is_static_entry(entry, catalog),
+                lambda entry: order_of_answers(entry, statement.sql, reasons),
             )
+            tree = put_ends(tree, statement.sql, reasons)
             if isinstance(chosen, ChosenAlgorithm):
                 return _compile(tree, statement.sql, catalog, buckets, chosen)
             plan = _compile(tree, statement.sql, catalog, buckets)
@@ -76,7 +80,7 @@ def _compile(
     if (
         mode.changes
         or mode.at_ends
-        or tree.find(TableCall, OverCall, TableOverCall, MatchCall) is not None
+        or tree.find(TableCall, OverCall, TableOverCall, MatchCall, EndsCall) is not None
     ):
         if algorithm is not None:
             raise refuse_algorithm(algorithm)

@@ -29,7 +29,7 @@ from nilometer.sql.parse.find_names import find, find_name
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall
 from nilometer.sql.parse.places import place_of
-from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.join_plan import RowsClause, Source
 from nilometer.sql.rewrite.put_expansions import ExpandCall
@@ -210,6 +210,8 @@ class FromBinder:
             return self._with_names(self._ordered(entry, entry.this, alone), entry)
         if isinstance(entry.this, MatchCall):
             return self._with_names(self._matches(entry, entry.this, alone), entry)
+        if isinstance(entry.this, EndsCall):
+            return self._with_names(self._ends(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
             return self._with_names(self._in_windows(entry, entry.this, alone), entry)
         if isinstance(entry, exp.Values):
@@ -269,6 +271,19 @@ class FromBinder:
         node = self.deriver.derive_match(call, self.named)
         full = self._full_name(name, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _ends(self, entry: exp.Expr, call: EndsCall, alone: bool) -> Entry:
+        assert self.deriver is not None
+        unit = Unit(entry.alias, {}, (), {}, entry.alias)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        answers = self.deriver.derive_ends(call, self.named)
+        full = self._full_name(entry.alias, alone)
+        bound = appended_entry(found, full, answers.node, self.deriver.appends, self.sql)
+        times = {name: column(bound.unit.times[0]) for name in answers.ends}
+        unit = replace(bound.unit, columns={**bound.unit.columns, **times})
+        (source,) = bound.bound.sources
+        sources = (replace(source, in_order=answers.in_order),)
+        return replace(bound, unit=unit, bound=replace(bound.bound, sources=sources))
 
     def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
         refuse_extras(entry, self.sql)

@@ -14,7 +14,7 @@ from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.over_calls import OverCall, TableOverCall, TopCall
-from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import Mined, Node
 from nilometer.sql.plan.join_plan import WindowsClause
@@ -32,6 +32,18 @@ class Entry:
     @property
     def has_rows(self) -> bool:
         return self.window is not None and self.window.args.get("rows") is not None
+
+
+@dataclass(frozen=True)
+class WindowAnswers:
+    """Answers of windows as a stream."""
+
+    node: Node
+    """Its last column is the time of an answer, the end of its window."""
+    ends: frozenset[str]
+    """The columns that are that end, too."""
+    in_order: frozenset[str]
+    """Those that go up with it."""
 
 
 class Deriver(Protocol):
@@ -62,6 +74,9 @@ class Deriver(Protocol):
 
     def derive_top(self, call: TopCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of the first rows of each partition; its last column is their number."""
+
+    def derive_ends(self, call: EndsCall, named: Mapping[str, exp.CTE]) -> WindowAnswers:
+        """The answers of windows, each of which comes when its window ends."""
 
     def derive_match(self, call: MatchCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of the matches of a pattern; its last column is their time."""

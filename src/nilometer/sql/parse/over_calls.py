@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import ClassVar, Final
 
 from sqlglot import exp
@@ -49,11 +49,12 @@ def put_over(
     sql: str,
     changes: Callable[[exp.Expr], bool],
     is_static: Callable[[exp.Expr], bool],
+    in_order: Callable[[exp.Expr], Collection[str]],
 ) -> exp.Query:
     """The query with all that stands before OVER as columns of its stream.
 
     `changes` tells whether the rows of an entry of FROM come and go, `is_static` whether it reads
-    static tables alone.
+    static tables alone, `in_order` by which columns its rows come if they are answers of windows.
     """
     if tree.find(exp.Window) is None:
         return tree
@@ -66,11 +67,24 @@ def put_over(
         is_number = any(isinstance(one.this, exp.RowNumber) for one in found)
         if found and is_static(entry):
             _put_static(select, found, sql)
+        elif found and all(_is_by(one, in_order(entry)) for one in found):
+            _put(select, found, sql)
         elif is_number and (changes(entry) or _is_ranked(select, entry, found)):
             _put_top(select, found, sql)
         elif found:
             _put(select, found, sql)
     return copied
+
+
+def _is_by(window: exp.Window, columns: Collection[str]) -> bool:
+    """Whether a window orders its rows by one of these columns, and is not of one value of it."""
+    order = window.args.get("order")
+    terms = [] if order is None else order.expressions
+    if len(terms) != 1 or terms[0].args.get("desc") or not isinstance(terms[0].this, exp.Column):
+        return False
+    partition = window.args.get("partition_by") or ()
+    is_by = terms[0].this.name.lower() in columns
+    return is_by and not any(one.name.lower() in columns for one in partition)
 
 
 def refuse_window(entry: exp.Expr, what: str, sql: str) -> None:

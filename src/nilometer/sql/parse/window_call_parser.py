@@ -54,6 +54,12 @@ class WindowCall(exp.Expression, exp.Func):
         return windows
 
 
+class EndsCall(exp.Expression, exp.Func):
+    """The answers of a query over windows, as a stream: each comes when its window ends."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "input": True}
+
+
 class WindowCallParser(CallParser):
     """A parser that knows the windows of time of the standard, and of Flink."""
 

@@ -83,6 +83,8 @@ class Source:
     """Where the answer changes: the column that says until when a row counts, if one does."""
     expansions: tuple[Expansion, ...] = ()
     """Arrays of which each item makes a row; items are further columns of the relation."""
+    in_order: frozenset[str] = frozenset()
+    """Columns besides the time that go up with it, as the starts of windows do with their ends."""
     is_held: bool = False
     """Its rows come and go as changes of a node: they have no time by which they are kept."""
 

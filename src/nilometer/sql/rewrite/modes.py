@@ -17,7 +17,7 @@ from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.parse.over_calls import TableOverCall, TopCall
 from nilometer.sql.parse.placed_parser import operator_place, written
 from nilometer.sql.parse.places import place_of
-from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.rewrite.subqueries import subquery_columns
 
 FOLDED = "folded"
@@ -57,7 +57,7 @@ def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
     """The mode of a query, as EMIT says; an error if that cannot be."""
     emit = _outermost_emit(tree, sql)
     reason = Reasons(sql, functions).of_query(tree, {})
-    has_windows = tree.find(WindowCall) is not None
+    has_windows = any(one.find_ancestor(EndsCall) is None for one in tree.find_all(WindowCall))
     if emit is None:
         return Mode(reason is not None and not has_windows, at_ends=has_windows)
     place, every = place_of(emit, sql), emit.args.get("every")

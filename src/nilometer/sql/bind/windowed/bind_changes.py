@@ -12,6 +12,7 @@ from nilometer.model.time_windows import WINDOW_END, WINDOW_START
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.from_entry import WindowAnswers
 from nilometer.sql.bind.refuse import refuse_query
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.bind.windowed.bind_match import MatchBinder, Ordered
@@ -33,13 +34,13 @@ from nilometer.sql.bind.windowed.window_ends import answer_at_ends
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.expressions.growth import PARTS_OF_QUERY, grow, grown
-from nilometer.sql.expressions.scalars import RESULT_TIME, Scalar, column
+from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Scalar, column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall, refuse_window
 from nilometer.sql.parse.places import conjuncts, place_of, text_of
-from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import (
     RESULT_TIME_NAME,
@@ -55,6 +56,7 @@ from nilometer.sql.plan.join_plan import Item, WindowsClause
 from nilometer.sql.plan.types import Types
 from nilometer.sql.plan.unbounded import require_bounded
 from nilometer.sql.rewrite.modes import FOLDED, Mode, Reasons, unwrap
+from nilometer.sql.rewrite.put_ends import columns_in_order, windows_below
 
 Named = Mapping[str, exp.CTE]
 ANYWHERE = Place("", 0, 0)
@@ -219,6 +221,20 @@ class ChangesBinder:
         passed = len(node.columns) - len(binder.asked)
         return binder.node(node, passed, binder.windows(passed))
 
+    def derive_ends(self, call: EndsCall, named: Named) -> WindowAnswers:
+        """The answers of windows, each of which comes when its window ends."""
+        query = call.args["input"].copy()
+        ends, in_order = columns_in_order(query)
+        entry = windows_below(query)
+        windows: WindowCall = entry.this
+        name = entry.alias or windows.args["input"].alias_or_name or windows.function.lower()
+        end = exp.column(exp.to_identifier(WINDOW_END), table=exp.to_identifier(name, quoted=True))
+        time = exp.Max(this=end) if self._is_grouped(query) else end
+        query.append("expressions", exp.alias_(time, RESULT_TIME_NAME, quoted=True))
+        builder = replace(self.builder, appends=False, at_ends=True)
+        node = replace(self, builder=builder, _nodes={}).relation(query, named)
+        return WindowAnswers(answer_at_ends(node, place_of(query, self.sql)), ends, in_order)
+
     def derive_match(self, call: MatchCall, named: Named) -> Node:
         """The node of the matches of a pattern; its last column is their time."""
         appending = self._appending
@@ -252,7 +268,11 @@ class ChangesBinder:
             return
         if found.columns == (RESULT_TIME,):
             return
-        shown = times[0].column if len(times) == 1 else "_time"
+        ordered = {ColumnRef(one.name, name) for one in bound.sources for name in one.in_order}
+        if len(found.columns) == 1 and found.columns[0] in ordered:
+            return
+        is_named = len(times) == 1 and times[0].column != RESULT_TIME_NAME
+        shown = times[0].column if is_named else "_time"
         raise SqlError(
             f"{text_of(named, self.sql)} is not the time of these rows",
             place=place_of(named, self.sql),

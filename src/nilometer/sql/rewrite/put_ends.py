@@ -1,0 +1,156 @@
+"""Answers of windows of time as streams: each comes when its window ends, and stays as it is.
+
+`FROM (SELECT k, window_end, AVG(v) AS m FROM TUMBLE(…) GROUP BY k, window_end) a` can so stand
+below OVER, MATCH_RECOGNIZE and table functions, and have a window behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from nilometer.model.time_windows import WINDOW_END, WINDOW_START, SessionWindows
+from nilometer.sql.parse.call_parser import TableCall
+from nilometer.sql.parse.match_parser import MatchCall
+from nilometer.sql.parse.named_queries import named_queries
+from nilometer.sql.parse.over_calls import OverCall
+from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
+from nilometer.sql.rewrite.modes import Reasons, unwrap
+
+_TAKE_STREAMS: Final = (OverCall, MatchCall, TableCall)
+Named = Mapping[str, exp.CTE]
+
+
+def put_ends(tree: exp.Query, sql: str, reasons: Reasons) -> exp.Query:
+    """The query, in which answers of windows stand as streams where streams are needed."""
+    if tree.find(WindowCall) is None:
+        return tree
+    tree = tree.copy()
+    for entry in list(tree.find_all(exp.Subquery, exp.Table)):
+        alias = entry.args.get("alias")
+        if alias is not None and alias.args.get("stream_window") is not None:
+            _put(entry, _named_around(entry, sql), reasons)
+    for call in list(tree.find_all(*_TAKE_STREAMS)):
+        for below in list(_entries(call, _named_around(call, sql), reasons)):
+            _put(below, _named_around(below, sql), reasons)
+    _forget_unread(tree)
+    return tree
+
+
+def order_of_answers(entry: exp.Expr, sql: str, reasons: Reasons) -> frozenset[str]:
+    """The columns, in lower case, by which the answers of windows come; none if these are not."""
+    query = _query_of(entry, _named_around(entry, sql))
+    if query is None or not _answers(query, reasons):
+        return frozenset()
+    return frozenset(name.lower() for one in columns_in_order(query) for name in one)
+
+
+def columns_in_order(query: exp.Select) -> tuple[frozenset[str], frozenset[str]]:
+    """Which columns of a query are the ends of its windows, and which go up with these."""
+    call = windows_below(query).this
+    ends, others = set(), set()
+    is_regular = not isinstance(call.windows, SessionWindows)
+    for item in query.expressions:
+        value = item.unalias()
+        bounds = {one.name.lower() for one in value.find_all(exp.Column)}
+        if isinstance(value, exp.Column) and bounds == {WINDOW_END}:
+            ends.add(item.alias_or_name)
+        is_start = isinstance(value, exp.Column) and bounds == {WINDOW_START}
+        is_cut = isinstance(value, exp.TimestampTrunc) and value.this == call.args.get("time")
+        if is_start or is_cut:
+            others.add(item.alias_or_name)
+    return frozenset(ends), frozenset(others if is_regular else ())
+
+
+def windows_below(query: exp.Select) -> exp.Table:
+    """The entry of FROM that is in windows, of a query that has one."""
+    return next(_in_windows(query))
+
+
+def _entries(call: exp.Expr, named: Named, reasons: Reasons) -> Iterator[exp.Expr]:
+    """The entries of FROM whose rows a call takes, below queries that only choose and compute."""
+    given = call.args.get("input")
+    todo = [given] if isinstance(given, exp.Expr) else []
+    while todo:
+        entry = todo.pop()
+        query = _query_of(entry, named)
+        if query is None:
+            continue
+        yield entry
+        if isinstance(entry, exp.Subquery) and reasons.of_select(query) is None:
+            todo += [one.this for one in _from(query)]
+
+
+def _from(query: exp.Select) -> list[exp.Expr]:
+    first = query.args.get("from_")
+    return [*([] if first is None else [first]), *(query.args.get("joins") or ())]
+
+
+def _put(entry: exp.Expr, named: Named, reasons: Reasons) -> None:
+    """Put a call in the place of an entry, if that is a query that answers when windows end."""
+    query = _query_of(entry, named)
+    if query is None or not _answers(query, reasons):
+        return
+    columns = entry.args["alias"].args.get("columns") if entry.args.get("alias") else None
+    if columns:
+        return
+    call = EndsCall(this="ENDS", input=query.copy())
+    call.meta.update(entry.meta)
+    table = exp.Table(this=call)
+    alias = entry.args.get("alias")
+    name = exp.TableAlias(this=exp.to_identifier(entry.alias_or_name or "windows"))
+    table.set("alias", name if alias is None else alias.copy())
+    if table.args["alias"].this is None:
+        table.args["alias"].set("this", name.this)
+    table.meta.update(entry.meta)
+    entry.replace(table)
+
+
+def _answers(query: exp.Select, reasons: Reasons) -> bool:
+    """Whether a query answers when windows end."""
+    return reasons.of_select(query) is not None and any(True for _ in _in_windows(query))
+
+
+def _in_windows(query: exp.Select) -> Iterator[exp.Table]:
+    for one in _from(query):
+        if isinstance(one.this, exp.Table) and isinstance(one.this.this, WindowCall):
+            yield one.this
+
+
+def _query_of(entry: exp.Expr, named: Named) -> exp.Select | None:
+    """The query that an entry is, or names."""
+    found: exp.Expr | None = None
+    if isinstance(entry, exp.Subquery):
+        found = unwrap(entry.this)
+    elif isinstance(entry, exp.Table) and isinstance(entry.this, exp.Identifier):
+        query = named.get(entry.name.lower())
+        found = None if query is None or query.args["alias"].args.get("columns") else query.this
+    return found if isinstance(found, exp.Select) else None
+
+
+def _named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
+    """The queries that some WITH around an entry names."""
+    found: dict[str, exp.CTE] = {}
+    around: exp.Expr | None = entry
+    while around is not None:
+        found = {**named_queries(around, sql), **found}
+        around = around.parent
+    return found
+
+
+def _forget_unread(tree: exp.Query) -> None:
+    """Leave out queries of WITH that nobody reads any more."""
+    for clause in list(tree.find_all(exp.With)):
+        kept = []
+        for query in clause.expressions:
+            name = query.alias.lower()
+            readers = (one for one in tree.find_all(exp.Table) if one.name.lower() == name)
+            if any(one.find_ancestor(exp.CTE) is not query for one in readers):
+                kept.append(query)
+        if len(kept) == len(clause.expressions):
+            continue
+        clause.set("expressions", kept)
+        if not kept and clause.parent is not None:
+            clause.parent.set("with_", None)
