@@ -151,6 +151,11 @@ def test_across_a_restart(given_rows: list[Row], cut: int) -> None:
             "ORDER BY ts",
         ),
         (
+            f"SELECT window_end, MAX(n) AS n FROM TUMBLE(({INNER[0]}), 1 HOUR) GROUP BY window_end",
+            "once more",
+            "RANGE 1 HOUR",
+        ),
+        (
             "SELECT LAG(n) OVER (ORDER BY e) FROM (SELECT COUNT(*) AS n, MAX(ts) AS e "
             "FROM S [RANGE 1 MINUTE]) M",
             "must be appended to",

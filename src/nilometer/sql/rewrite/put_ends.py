@@ -11,11 +11,13 @@ from typing import Final
 
 from sqlglot import exp
 
+from nilometer.errors import SqlError
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START, SessionWindows
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.parse.over_calls import OverCall
+from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.rewrite.modes import Reasons, unwrap
 
@@ -35,8 +37,23 @@ def put_ends(tree: exp.Query, sql: str, reasons: Reasons) -> exp.Query:
     for call in list(tree.find_all(*_TAKE_STREAMS)):
         for below in list(_entries(call, _named_around(call, sql), reasons)):
             _put(below, _named_around(below, sql), reasons)
+    for call in tree.find_all(WindowCall):
+        for below in _entries(call, _named_around(call, sql), reasons):
+            _refuse_again(call, below, sql, reasons)
     _forget_unread(tree)
     return tree
+
+
+def _refuse_again(call: exp.Expr, entry: exp.Expr, sql: str, reasons: Reasons) -> None:
+    """Refuse windows of answers of windows: one that ends with an hour would be in the next."""
+    query = _query_of(entry, _named_around(entry, sql))
+    if query is not None and _answers(query, reasons):
+        raise SqlError(
+            "answers of windows cannot be put into windows once more",
+            place=place_of(call, sql),
+            detail="one that comes when a longer window ends would count for the next one",
+            hint="hold the last ones: FROM (SELECT … GROUP BY …) m [RANGE 1 HOUR]",
+        )
 
 
 def order_of_answers(entry: exp.Expr, sql: str, reasons: Reasons) -> frozenset[str]:
