@@ -44,6 +44,7 @@ STATEMENTS = (
     "SELECT k + 1 AS x, s, MAX(v) AS m, LAG(MAX(v)) OVER (PARTITION BY s ORDER BY k + 1) AS b, "
     "COUNT(*) FILTER (WHERE v > 0) AS c FROM T GROUP BY T.k + 1, s HAVING COUNT(*) > 1",
     "SELECT MAX(v) AS m, COUNT(*) OVER () AS c FROM T",
+    "SELECT k, COUNT(*) AS n, SUM(v) AS t, n - LAG(n) OVER (ORDER BY k) AS d FROM T GROUP BY k",
     "SELECT k AS g, SUM(v) AS t, DENSE_RANK() OVER (ORDER BY SUM(v)) AS r FROM T GROUP BY 1",
     "SELECT s, k FROM T GROUP BY k, s QUALIFY ROW_NUMBER() OVER (PARTITION BY s ORDER BY "
     "COUNT(*) DESC, k) = 1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,7 @@ _BELOW: Final = ("from_", "joins", "laterals", "where", "group", "having", "wind
 _ABOVE: Final = ("qualify", "order")
 _AROUND: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _SEVERAL: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
-_ALIAS: Final = "groups"
+_UNNAMED: Final = "groups"
 
 
 def group_below(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Query:
@@ -81,11 +81,16 @@ class _Groups:
     def put_below(self) -> None:
         select, group = self.select, self.select.args.get("group")
         keys = [] if group is None else [self._key(one) for one in group.expressions]
-        named = {one.alias.lower() for one in select.expressions if isinstance(one, exp.Alias)}
+        named = {
+            one.alias.lower(): one.this.copy()
+            for one in select.expressions
+            if isinstance(one, exp.Alias)
+        }
         for item in list(select.expressions):
             self._name(item)
         parts = [*select.expressions, *filter(None, map(select.args.get, _ABOVE))]
         for part in parts:
+            self._meant(part, named)
             self._put(part, keys, named)
         below = exp.Select(
             expressions=[
@@ -98,7 +103,10 @@ class _Groups:
                 select.set(clause, None)
                 below.set(clause, given)
         below.meta.update(select.meta)
-        alias = exp.TableAlias(this=exp.to_identifier(_ALIAS))
+        first = below.args["from_"].this
+        given = first.this.args.get("input") if isinstance(first.this, exp.Func) else None
+        name = first.alias_or_name or (given.alias_or_name if given is not None else "")
+        alias = exp.TableAlias(this=exp.to_identifier(name or _UNNAMED))
         select.set("from_", exp.From(this=exp.Subquery(this=below, alias=alias)))
 
     def _key(self, term: exp.Expr) -> tuple[str, list[exp.Expr]]:
@@ -129,7 +137,17 @@ class _Groups:
             named = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))
             item.replace(put_at(named, place))
 
-    def _put(self, node: exp.Expr, keys: list[tuple[str, list[exp.Expr]]], named: set[str]) -> None:
+    def _meant(self, part: exp.Expr, named: Mapping[str, exp.Expr]) -> None:
+        """Put what items of the list are in the places of their names, inside OVER."""
+        for window in list(part.find_all(exp.Window)):
+            for node in list(window.find_all(exp.Column)):
+                value = None if node.table else named.get(node.name.lower())
+                if value is not None and value.find(exp.Window) is None and value != node:
+                    node.replace(exp.Paren(this=value.copy()))
+
+    def _put(
+        self, node: exp.Expr, keys: list[tuple[str, list[exp.Expr]]], named: Collection[str]
+    ) -> None:
         """Put columns of the groups in the places of what they have computed."""
         if isinstance(node, exp.Query):
             return
