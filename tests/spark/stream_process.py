@@ -30,7 +30,7 @@ ROWS = 60
 
 
 def main(way: str, folder: Path) -> None:
-    spark = nm.local_spark(memory="1g", config={"spark.driver.extraJavaOptions": QUICK_TO_START})
+    spark = nm.local_spark(memory="1g", config=QUICK_TO_START)
     if way in LOG_WAYS:
         logs = open_logs(spark, folder, STREAMS, ROWS, reader="killed")
         run_statement(logs, LOG_WAYS[way], folder)
