@@ -8,11 +8,11 @@ from typing import Final
 FORKS: Final = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
-        "pytest",
-        "hypothesis",
-        "httpx",
-        "pyarrow.compute",
-        "pyarrow.parquet",
+        "pandas",  # Arrow wants it
         "nilometer.database.home",
+        "tests.unit.alert_children",
+        "tests.unit.delivery_children",
+        "tests.unit.log_children",
+        "tests.unit.packing_children",
     ]
 )

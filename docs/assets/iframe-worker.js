@@ -8,9 +8,8 @@ if (location.protocol === "file:") {
       const address = new URL(url, document.baseURI).href;
       const frame = document.createElement("iframe");
       frame.hidden = true;
-      frame.srcdoc = "<!doctype html>";
       this.ready = new Promise((done) => {
-        frame.onload = () => {
+        frame.addEventListener("load", () => {
           const inside = frame.contentWindow;
           const load = (source) =>
             new Promise((loaded, failed) => {
@@ -23,7 +22,7 @@ if (location.protocol === "file:") {
           inside.importScripts = (...sources) => Promise.all(sources.map(load));
           inside.postMessage = (data) => this.tell(data);
           load(address).then(() => done(inside));
-        };
+        }, { once: true });
       });
       document.documentElement.append(frame);
       this.frame = frame;

@@ -32,8 +32,6 @@ from tests.mosquitto import start_mosquitto
 from tests.patience import wait_for
 from tests.unit.alert_children import alert_until_killed
 
-FORKS.set_forkserver_preload(["pandas", "tests.unit.alert_children"])
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:

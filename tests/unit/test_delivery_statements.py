@@ -27,8 +27,6 @@ from tests.forks import FORKS
 from tests.patience import LONG, wait_for
 from tests.unit.delivery_children import deliver_log_until_killed, deliver_until_killed
 
-FORKS.set_forkserver_preload(["pandas", "tests.unit.delivery_children"])
-
 
 def open_home(folder: Path, units: Units | None = None) -> Home:
     return Home(folder, None, None, lambda rows, where: set(), units)

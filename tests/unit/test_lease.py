@@ -22,6 +22,7 @@ from nilometer.database.home import Home
 from nilometer.database.lease import Lease
 from nilometer.errors import CatalogError, InputError, NilometerError
 from nilometer.log.clock import now_micros
+from nilometer.sensors.catalog import engine as engine_module
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sql.ddl.nodes import Kind
 from tests.forks import FORKS
@@ -53,6 +54,19 @@ def test_one_has_it_at_a_time(catalog: SensorCatalog) -> None:
     catalog.release_lease("a")
     assert catalog.take_lease("b", "process 2", 0) is None
     assert catalog.take_lease("a", "process 1", MINUTE) is None  # its time was over
+
+
+def test_who_is_frozen_in_a_transaction_does_not_hold_others_up(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "FROZEN_SECONDS", 1)
+    url = postgres.new_database()
+    with SensorCatalog.open(url) as frozen, SensorCatalog.open(url) as other:
+        with pytest.raises(CatalogError), frozen._in_turn(0):
+            assert other.take_lease("b", "process 2", MINUTE) is None
+        held = frozen.take_lease("a", "process 1", MINUTE)
+        assert held is not None
+        assert held.told == "process 2"
 
 
 def test_of_many_at_the_same_moment_one_gets_it(catalog: SensorCatalog) -> None:

@@ -19,8 +19,6 @@ from tests.patience import LONG
 from tests.unit.log_children import OPTIONS, committed, follow, ingest
 from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
 
-FORKS.set_forkserver_preload(["pandas", "tests.unit.log_children"])  # Arrow wants pandas
-
 
 def run_and_kill(
     work: Callable[..., None], log: Path, chance: random.Random

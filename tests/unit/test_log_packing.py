@@ -32,7 +32,6 @@ from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, ObjectStore, numbers
 from tests.unit.packing_children import ENDED, pack_until
 from tests.unit.test_log_takeover import Stepped, SteppedStore
 
-FORKS.set_forkserver_preload(["pandas", "tests.unit.packing_children"])
 LOG = "packs://things/log"
 
 

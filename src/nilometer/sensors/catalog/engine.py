@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import OperationalError
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -29,6 +29,9 @@ _POSTGRES_SETTINGS: Final = {
     "tcp_user_timeout": 1000 * _PATIENCE,
 }
 """What the URL may say otherwise."""
+FROZEN_SECONDS: Final = 30
+"""After so long PostgreSQL takes a transaction back whose process does not go on with it: all
+others would wait for that one, also those that take over."""
 _EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/database"
 
 
@@ -122,8 +125,15 @@ def _begin(connection: Connection) -> None:
 
 def _open_postgres(url: URL) -> Engine:
     require_extras("a catalog in PostgreSQL", "postgres")
-    return create_engine(
+    engine = create_engine(
         url.set(drivername=_POSTGRES),
         pool_pre_ping=True,
         connect_args={**_POSTGRES_SETTINGS, **url.query},
     )
+    event.listen(engine, "connect", _prepare_postgres)
+    return engine
+
+
+def _prepare_postgres(connection: Any, _: object) -> None:
+    connection.execute(f"SET idle_in_transaction_session_timeout = {1000 * FROZEN_SECONDS}")
+    connection.commit()
