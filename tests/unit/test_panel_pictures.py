@@ -255,7 +255,7 @@ def test_heat_maps_and_maps(server: Served) -> None:
     at = Interval(BEGIN, BEGIN + HOUR)
     heat = picture(server, at, kind="heat map", stream="S", series="k", combine="count")
     values = heat.values
-    assert values["names"] == ["NULL", "k0", "k1", "k2"]
+    assert values["names"] == ["k0", "k1", "k2", "NULL"]
     assert sum(cell[2] for cell in values["cells"]) == len(rows)
     assert {b - a for a, b in pairwise(values["columns"])} == {30_000}
     text = "SELECT _time, k, n, n + 1 AS m, v FROM S WHERE k IS NOT NULL"
