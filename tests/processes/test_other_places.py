@@ -129,7 +129,7 @@ def create_queries(db: nm.Database) -> None:
     db.sql("CREATE QUERY pairs AS SELECT k FROM evens WHERE k % 4 = 0")
     db.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT k FROM A WHERE k % 10 = 0")
     add_rows(db, range(40))
-    wait_for(lambda: counted(db) == [40, 20, 10, 4])
+    wait_for(lambda: counted(db) == [40, 20, 10, 4], 120, said=lambda: str(counted(db)))
 
 
 def counted(db: nm.Database) -> list[int]:
@@ -138,7 +138,7 @@ def counted(db: nm.Database) -> list[int]:
 
 def wait_for_results(db: nm.Database) -> None:
     """Until the queries have every result of eighty rows, once."""
-    wait_for(lambda: counted(db) == [80, 40, 20, 8])
+    wait_for(lambda: counted(db) == [80, 40, 20, 8], 120, said=lambda: str(counted(db)))
     for name, step in (("evens", 2), ("pairs", 4), ("own", 10)):
         found = sorted(row["k"] for row in db.history(name).collect())
         assert found == list(range(0, 80, step))
@@ -174,12 +174,12 @@ def test_a_copy_of_catalog_logs_and_folder_goes_on(
             db.sql("CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http")
             db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
             add_rows(db, range(40))
-            wait_for(lambda: counted(db) == [40, 20])
+            wait_for(lambda: counted(db) == [40, 20], 120, said=lambda: str(counted(db)))
         dump = copied(postgres, plant, tmp_path / "backup", catalog, options)
         with nm.connect(spark, path=plant, catalog=catalog) as db:  # it goes on, and is lost
             db.resume()
             add_rows(db, range(40, 50))
-            wait_for(lambda: counted(db) == [50, 25])
+            wait_for(lambda: counted(db) == [50, 25], 120, said=lambda: str(counted(db)))
         shutil.rmtree(plant)
         again = restored(postgres, plant, tmp_path / "backup", dump, options)
         assert "everything is whole" in run_command("check", str(plant), "--catalog", again)
@@ -187,7 +187,7 @@ def test_a_copy_of_catalog_logs_and_folder_goes_on(
             assert counted(db) == [40, 20]
             db.resume()
             add_rows(db, range(40, 80))
-            wait_for(lambda: counted(db) == [80, 40])
+            wait_for(lambda: counted(db) == [80, 40], 120, said=lambda: str(counted(db)))
             found = sorted(row["k"] for row in db.history("evens").collect())
             assert found == list(range(0, 80, 2))
 
