@@ -46,6 +46,10 @@ STATEMENTS = (
     "SELECT MAX(v) AS m, COUNT(*) OVER () AS c FROM T",
     "SELECT k, COUNT(*) AS n, SUM(v) AS t, n - LAG(n) OVER (ORDER BY k) AS d FROM T GROUP BY k",
     "SELECT k AS g, SUM(v) AS t, DENSE_RANK() OVER (ORDER BY SUM(v)) AS r FROM T GROUP BY 1",
+    "SELECT -k AS k, COUNT(*) AS n, RANK() OVER (ORDER BY k) AS r FROM T GROUP BY k",
+    "SELECT 5 AS k, COUNT(*) AS n, RANK() OVER (ORDER BY k) AS r FROM T GROUP BY k",
+    "SELECT -k AS g, COUNT(*) AS n, RANK() OVER (ORDER BY g) AS r FROM T GROUP BY g",
+    "SELECT k, SUM(v) AS v, SUM(v) - LAG(SUM(v)) OVER (ORDER BY k) AS d FROM T GROUP BY k",
     "SELECT s, k FROM T GROUP BY k, s QUALIFY ROW_NUMBER() OVER (PARTITION BY s ORDER BY "
     "COUNT(*) DESC, k) = 1",
     "WITH x AS (SELECT k, MIN(v) AS m, ROW_NUMBER() OVER (ORDER BY MIN(v), k) AS r FROM T GROUP BY "
@@ -119,6 +123,11 @@ def test_windows_say_what_duckdb_says(statement: str, given_rows: list[Row], buc
             "subquery",
         ),
         ("SELECT s, RANK() OVER (ORDER BY k) FROM T GROUP BY k", "s is neither a key", "MAX"),
+        (
+            "SELECT SUM(v) AS v, RANK() OVER (ORDER BY v) AS r FROM T GROUP BY k",
+            "v is neither a key",
+            "MAX",
+        ),
         ("SELECT k, RANK() OVER (ORDER BY v) FROM T GROUP BY k", "v is neither a key", "MAX"),
     ],
 )

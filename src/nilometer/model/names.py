@@ -55,6 +55,8 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 
     >>> sorted(["Camera10", "Camera2", "alpha"], key=natural)
     ['alpha', 'Camera2', 'Camera10']
+    >>> natural("8" * 5000) < natural("9" * 5000)
+    True
     """
     parts = [one for one in re.split(r"([0-9]+)", name.lower()) if one]
     digits = [one.lstrip("0") if one[0] in "0123456789" else None for one in parts]

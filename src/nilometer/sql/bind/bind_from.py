@@ -31,6 +31,7 @@ from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopC
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.plan.bound_query import BoundQuery
+from nilometer.sql.plan.changes_plan import Node
 from nilometer.sql.plan.join_plan import RowsClause, Source
 from nilometer.sql.rewrite.put_expansions import ExpandCall
 
@@ -245,10 +246,15 @@ class FromBinder:
 
     def _over(self, entry: exp.Expr, call: OverCall, alone: bool) -> Entry:
         assert self.deriver is not None
-        unit = Unit(entry.alias, {}, (), {}, entry.alias)
-        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
         node = self.deriver.derive_over(call, self.named)
-        full = self._full_name(entry.alias, alone)
+        return self._appended(entry, entry.alias, entry.alias, node, alone)
+
+    def _appended(self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool) -> Entry:
+        """The entry whose rows a node appends."""
+        assert self.deriver is not None
+        unit = Unit(name, {}, (), {}, origin)
+        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        full = self._full_name(name, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
 
     def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
@@ -266,21 +272,15 @@ class FromBinder:
         assert self.deriver is not None
         given = call.args["input"].alias_or_name
         name = entry.alias or given or "matches"
-        unit = Unit(name, {}, (), {}, f"{given} MATCH_RECOGNIZE ".lstrip())
-        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
         node = self.deriver.derive_match(call, self.named)
-        full = self._full_name(name, alone)
-        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+        return self._appended(entry, name, f"{given} MATCH_RECOGNIZE ".lstrip(), node, alone)
 
     def _ends(self, entry: exp.Expr, call: EndsCall, alone: bool) -> Entry:
         assert self.deriver is not None
-        unit = Unit(entry.alias, {}, (), {}, entry.alias)
-        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
         answers = self.deriver.derive_ends(call, self.named)
-        full = self._full_name(entry.alias, alone)
-        bound = appended_entry(found, full, answers.node, self.deriver.appends, self.sql)
-        times = {name: column(bound.unit.times[0]) for name in answers.ends}
-        unit = replace(bound.unit, columns={**bound.unit.columns, **times})
+        bound = self._appended(entry, entry.alias, entry.alias, answers.node, alone)
+        ends = {name: column(bound.unit.times[0]) for name in answers.ends}
+        unit = replace(bound.unit, columns={**bound.unit.columns, **ends})
         (source,) = bound.bound.sources
         sources = (replace(source, in_order=answers.in_order),)
         return replace(bound, unit=unit, bound=replace(bound.bound, sources=sources))

@@ -1,14 +1,13 @@
-"""OVER in a query that groups: the groups become a query of its own, of whose rows OVER speaks."""
+"""OVER in a query that groups: the groups become a query of their own, of which OVER speaks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import Place
 from nilometer.sql.expressions.aggregate_calls import is_aggregate, no_value_of_group
 from nilometer.sql.parse.over_calls import windows_of
 from nilometer.sql.parse.places import place_of, put_at, text_of
@@ -19,6 +18,10 @@ _ABOVE: Final = ("qualify", "order")
 _AROUND: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _SEVERAL: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _UNNAMED: Final = "groups"
+Key = tuple[str, exp.Expr]
+"""A key of GROUP BY: how the groups call it, and how it is written."""
+Named = Mapping[str, exp.Expr]
+"""Columns of the list that have names of their own, in lower case."""
 
 
 def group_below(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Query:
@@ -80,7 +83,8 @@ class _Groups:
 
     def put_below(self) -> None:
         select, group = self.select, self.select.args.get("group")
-        keys = [] if group is None else [self._key(one) for one in group.expressions]
+        terms = [] if group is None else group.expressions
+        keys = [key for term in terms for key in self._keys(term)]
         named = {
             one.alias.lower(): one.this.copy()
             for one in select.expressions
@@ -90,7 +94,6 @@ class _Groups:
             self._name(item)
         parts = [*select.expressions, *filter(None, map(select.args.get, _ABOVE))]
         for part in parts:
-            self._meant(part, named)
             self._put(part, keys, named)
         below = exp.Select(
             expressions=[
@@ -109,24 +112,33 @@ class _Groups:
         alias = exp.TableAlias(this=exp.to_identifier(name or _UNNAMED))
         select.set("from_", exp.From(this=exp.Subquery(this=below, alias=alias)))
 
-    def _key(self, term: exp.Expr) -> tuple[str, list[exp.Expr]]:
-        """The name of a key in the groups, and how it can be written."""
+    def _keys(self, term: exp.Expr) -> Iterator[Key]:
+        """The names that a key has in the groups, and how it can be written.
+
+        A column of the list that bears the name of a key is that key only if FROM has no column
+        of this name: below, both are there.
+        """
         items = self.select.expressions
         meant = [one for one in items if isinstance(one, exp.Alias) and _is_name(term, one.alias)]
         if isinstance(term, exp.Literal) and not term.is_string and term.name.isdecimal():
             meant = items[int(term.name) - 1 : int(term.name)]
         if not meant:
             name = term.name if isinstance(term, exp.Column) else text_of(term, self.sql)
-            return self._compute(name, term), [term.copy()]
+            yield self._compute(name, term), term.copy()
+            return
         value = meant[0].unalias()
-        name = self._compute(meant[0].alias_or_name or text_of(value, self.sql), value)
-        return name, [value.copy(), term.copy()]
+        yield self._compute(meant[0].alias_or_name or text_of(value, self.sql), value), value.copy()
+        if isinstance(term, exp.Column):
+            yield self._compute(f"{meant[0].alias} ", term), term.copy()
 
     def _compute(self, name: str, value: exp.Expr) -> str:
         """The name under which the groups have a value; made unlike others."""
-        while self.columns.get(name, value) != value:
+        for known, other in self.columns.items():
+            if other == value:
+                return known
+        while name.lower() in map(str.lower, self.columns):
             name += " "
-        self.columns.setdefault(name, value.copy())
+        self.columns[name] = value.copy()
         return name
 
     def _name(self, item: exp.Expr) -> None:
@@ -137,39 +149,41 @@ class _Groups:
             named = exp.Alias(this=item.copy(), alias=exp.to_identifier(name, quoted=True))
             item.replace(put_at(named, place))
 
-    def _meant(self, part: exp.Expr, named: Mapping[str, exp.Expr]) -> None:
-        """Put what items of the list are in the places of their names, inside OVER."""
-        for window in list(part.find_all(exp.Window)):
-            for node in list(window.find_all(exp.Column)):
-                value = None if node.table else named.get(node.name.lower())
-                if value is not None and value.find(exp.Window) is None and value != node:
-                    node.replace(exp.Paren(this=value.copy()))
-
     def _put(
-        self, node: exp.Expr, keys: list[tuple[str, list[exp.Expr]]], named: Collection[str]
+        self, node: exp.Expr, keys: Sequence[Key], named: Named, is_inside: bool = False
     ) -> None:
-        """Put columns of the groups in the places of what they have computed."""
+        """Put columns of the groups in the places of what they have computed; inside OVER, too."""
         if isinstance(node, exp.Query):
             return
-        for name, spelt in keys:
-            if any(_is_same(node, one) for one in spelt):
+        for name, key in keys:
+            if _is_same(node, key):
                 self._show(node, name)
                 return
         if isinstance(node, exp.Window):
             for part in list(_parts_of(node)):
-                self._put(part, keys, named)
+                self._put(part, keys, named, is_inside=True)
         elif is_aggregate(node, self.functions):
             self._show(node, self._compute(text_of(node, self.sql), node))
         elif isinstance(node, exp.Column):
-            if node.table or node.name.lower() not in named:
-                raise no_value_of_group(node.name, place_of(node, self.sql))
+            value = self._meant(node, named)
+            if is_inside and value.find(exp.Window) is None:
+                meant = exp.Paren(this=value.copy())
+                node.replace(meant)
+                self._put(meant.this, keys, named, is_inside)
         else:
             for child in list(node.iter_expressions()):
-                self._put(child, keys, named)
+                self._put(child, keys, named, is_inside)
+
+    def _meant(self, node: exp.Column, named: Named) -> exp.Expr:
+        """The item of the list that a column names; columns of FROM come first, and are none."""
+        value = None if node.table else named.get(node.name.lower())
+        if value is None or any(_is_name(one, node.name) for one in value.find_all(exp.Column)):
+            raise no_value_of_group(node.name, place_of(node, self.sql))
+        return value
 
     def _show(self, node: exp.Expr, name: str) -> None:
-        place: Place = place_of(node, self.sql)
-        node.replace(put_at(exp.column(exp.to_identifier(name, quoted=True)), place))
+        shown = exp.column(exp.to_identifier(name, quoted=True))
+        node.replace(put_at(shown, place_of(node, self.sql)))
 
 
 def _is_name(term: exp.Expr, name: str) -> bool:

@@ -57,11 +57,22 @@ def _refuse_again(call: exp.Expr, entry: exp.Expr, sql: str, reasons: Reasons) -
 
 
 def order_of_answers(entry: exp.Expr, sql: str, reasons: Reasons) -> frozenset[str]:
-    """The columns, in lower case, by which the answers of windows come; none if these are not."""
+    """The columns, in lower case, by which the answers of windows come; none if these are not.
+
+    They may pass through queries that only choose and compute.
+    """
     query = _query_of(entry, _named_around(entry, sql))
-    if query is None or not _answers(query, reasons):
+    if query is None:
         return frozenset()
-    return frozenset(name.lower() for one in columns_in_order(query) for name in one)
+    if _answers(query, reasons):
+        return frozenset(name.lower() for one in columns_in_order(query) for name in one)
+    entries = _from(query)
+    if reasons.of_select(query) is not None or len(entries) != 1:
+        return frozenset()
+    below = order_of_answers(entries[0].this, sql, reasons)
+    passed = [one for one in query.expressions if one.unalias().name.lower() in below]
+    named = {one.alias_or_name.lower() for one in passed if isinstance(one.unalias(), exp.Column)}
+    return frozenset(named | (below if any(one.is_star for one in query.expressions) else set()))
 
 
 def columns_in_order(query: exp.Select) -> tuple[frozenset[str], frozenset[str]]:
