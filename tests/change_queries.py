@@ -218,11 +218,13 @@ def _first_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
     query = draw(_selects(depth, chosen))
     columns = [f"c{i}" for i in range(len(query.kinds))]
     partition = draw(st.sampled_from(("", "PARTITION BY c0 ")))
-    key, down = draw(st.sampled_from(columns)), draw(st.booleans())
-    order = " DESC NULLS LAST" if down else " NULLS FIRST"
-    ordered = ", ".join(f"{one}{order}" for one in (key, *columns))
+    terms = draw(_terms(columns))
+    ties = " NULLS FIRST"
+    if all(" DESC" in one and " FIRST" not in one for one, _ in terms):
+        ties = " DESC NULLS LAST"
+    ordered = ", ".join([*(plain for _, plain in terms), *(f"{one}{ties}" for one in columns)])
     count = draw(st.integers(1, 3))
-    written = f"ROW_NUMBER() OVER ({partition}ORDER BY {key}{' DESC' * down})"
+    written = f"ROW_NUMBER() OVER ({partition}ORDER BY {', '.join(one for one, _ in terms)})"
     plain = f"row_number() OVER ({partition}ORDER BY {ordered})"
     listed = ", ".join(columns)
     return replace(
@@ -232,6 +234,19 @@ def _first_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
         f"WHERE _n <= {count}",
         appends=False,
     )
+
+
+@st.composite
+def _terms(draw: st.DrawFn, columns: Sequence[str]) -> list[tuple[str, str]]:
+    """What rows are ordered by: as it is written, and in full."""
+    found = []
+    for key in draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)):
+        descending = draw(st.booleans())
+        nulls = draw(st.sampled_from(("", "", " NULLS FIRST", " NULLS LAST")))
+        direction = " DESC" if descending else draw(st.sampled_from(("", " ASC")))
+        usual = " NULLS LAST" if descending else " NULLS FIRST"
+        found.append((f"{key}{direction}{nulls}", f"{key}{direction}{nulls or usual}"))
+    return found
 
 
 def _listed(items: Sequence[tuple[str, str]]) -> str:
@@ -276,17 +291,9 @@ def _top_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
     else:
         query = draw(_selects(depth, kinds))
     columns = [f"c{i}" for i in range(len(query.kinds))]
-    keys = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True))
-    written, asked = [], []
-    for key in keys:
-        descending = draw(st.booleans())
-        nulls = draw(st.sampled_from(("", "", " NULLS FIRST", " NULLS LAST")))
-        direction = " DESC" if descending else draw(st.sampled_from(("", " ASC")))
-        written.append(f"{key}{direction}{nulls}")
-        asked.append(
-            f"{key}{direction}{nulls or (' NULLS LAST' if descending else ' NULLS FIRST')}"
-        )
-    asked += [f"{column} NULLS FIRST" for column in columns]
+    terms = draw(_terms(columns))
+    written = [one for one, _ in terms]
+    asked = [*(plain for _, plain in terms), *(f"{column} NULLS FIRST" for column in columns)]
     cut = f" LIMIT {draw(st.integers(1, 3))}" + draw(st.sampled_from(("", "", " OFFSET 1")))
     return replace(
         query,

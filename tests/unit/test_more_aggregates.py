@@ -53,6 +53,19 @@ CALLS = {
     "collect_set(s)": "coalesce(list_sort(list(DISTINCT s) FILTER (s IS NOT NULL)), [])",
     "array_agg(s ORDER BY v DESC)": "coalesce(list(s ORDER BY v DESC NULLS LAST, s DESC) "
     "FILTER (s IS NOT NULL), [])",
+    "array_agg(s ORDER BY k DESC, v)": "coalesce(list(s ORDER BY k DESC NULLS LAST, "
+    "v NULLS FIRST, s) FILTER (s IS NOT NULL), [])",
+    "array_agg(s ORDER BY v DESC NULLS FIRST)": "coalesce(list(s ORDER BY v DESC NULLS FIRST, s) "
+    "FILTER (s IS NOT NULL), [])",
+    "string_agg(s, '+' ORDER BY v NULLS LAST, k DESC)": "string_agg(s, '+' ORDER BY v NULLS LAST, "
+    "k DESC NULLS LAST, s)",
+    "first(s ORDER BY v DESC, k)": "(list(s ORDER BY v DESC NULLS LAST, k NULLS FIRST, "
+    "s NULLS FIRST))[1]",
+    "last(s ORDER BY v DESC, k) IGNORE NULLS": "(list(s ORDER BY v NULLS FIRST, k DESC NULLS LAST, "
+    "s DESC) FILTER (s IS NOT NULL))[1]",
+    "first(s ORDER BY k, v) || first(s ORDER BY k, v DESC)": "(list(s ORDER BY k NULLS FIRST, "
+    "v NULLS FIRST, s NULLS FIRST))[1] || (list(s ORDER BY k NULLS FIRST, v DESC NULLS LAST, "
+    "s NULLS FIRST))[1]",
     "string_agg(s, '+')": "string_agg(s, '+' ORDER BY ts, s)",
     "string_agg(DISTINCT s, '+')": "string_agg(DISTINCT s, '+' ORDER BY s)",
     "listagg(s, ', ') WITHIN GROUP (ORDER BY v)": "string_agg(s, ', ' ORDER BY v NULLS FIRST, s)",
@@ -63,6 +76,19 @@ CALLS = {
         "(percentile_disc(0.6) WITHIN GROUP (ORDER BY k DESC))::DOUBLE"
     ),
     "approx_count_distinct(s)": "count(DISTINCT s)",
+    "regr_count(v, k)": "regr_count(v, k)",
+    "regr_avgx(v, k)": "regr_avgx(v, k)",
+    "regr_avgy(v, k)": "regr_avgy(v, k)",
+    "regr_sxx(v, k)": "regr_sxx(v, k)",
+    "regr_syy(v, k)": "regr_syy(v, k)",
+    "regr_sxy(v, k)": "regr_sxy(v, k)",
+    "regr_slope(v, k)": "regr_slope(v, k)",
+    "regr_intercept(v, k)": "regr_intercept(v, k)",
+    "regr_r2(v, k)": "regr_r2(v, k)",
+    "regr_slope(v, k) FILTER (WHERE s = 'a')": "regr_slope(v, k) FILTER (s = 'a')",
+    "approx_percentile(v, 0.25)": "quantile_disc(v, 0.25)",
+    "percentile_approx(v, array(0.5, 0.9), 100)": "CASE WHEN count(v) > 0 "
+    "THEN quantile_disc(v, [0.5, 0.9]) ELSE [NULL, NULL] END",
     "covar_pop(v, k)": "covar_pop(v, k)",
     "covar_samp(v, k)": "covar_samp(v, k)",
     "corr(v, k)": "CASE WHEN stddev_pop(v) FILTER (k IS NOT NULL) > 0 AND stddev_pop(k) "
@@ -179,7 +205,6 @@ def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
         ("SELECT mode() FROM S [ROWS 3]", "takes an argument"),
         ("SELECT string_agg(s, s) FROM S [ROWS 3]", "is a constant"),
         ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM S [ROWS 3]", "one column"),
-        ("SELECT array_agg(s ORDER BY v, k DESC) FROM S [ROWS 3]", "goes one way"),
         ("SELECT percentile_disc(2) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]", "between 0 and 1"),
     ],
 )

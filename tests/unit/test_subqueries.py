@@ -230,11 +230,6 @@ def test_the_largest_groups_of_each_window(db: LocalDatabase) -> None:
             "fewer",
         ),
         (
-            "SELECT k FROM A [] QUALIFY ROW_NUMBER() OVER (ORDER BY x DESC, k) <= 3",
-            "goes one way",
-            "DESC",
-        ),
-        (
             "SELECT x FROM A [] WHERE EXISTS (SELECT 1 FROM B A [] WHERE A.k = 1 AND EXISTS "
             "(SELECT 1 FROM Rooms R WHERE R.k = A.k AND x > 1))",
             "also names what stands around",

@@ -36,6 +36,13 @@ def order_codes(column: pa.Array) -> Int64s:
     return codes + 1 if valid is None else np.where(valid, codes + 1, NULL_CODE)
 
 
+def sort_codes(codes: Int64s, *, descending: bool, nulls_first: bool) -> Int64s:
+    """Order codes of a column as a column of ORDER BY sorts them."""
+    beyond = int(codes.max(initial=0)) + 1
+    directed = beyond - codes if descending else codes
+    return np.where(codes == NULL_CODE, 0 if nulls_first else beyond, directed)
+
+
 def joint_codes(parts: Sequence[Int64s], size: int) -> Int64s:
     """One code for several, the first deciding, then the next; dense from zero."""
     joint, bits = np.zeros(size, np.int64), 0

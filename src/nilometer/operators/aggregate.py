@@ -98,7 +98,7 @@ class AggregateOperator:
             if call.column is not None:
                 self._arguments.setdefault(argument_of(call), set()).add(call.function)
         refs = [order_ref(call, spec.input_types) for call in spec.calls if self._is_ordered(call)]
-        self._orders = {ref: ValueTable(ref.kind, store) for ref in refs}
+        self._orders = {ref: ValueTable(ref.kind, store, ref.order) for ref in refs}
         self._copies = {ref: GroupTable((), store) for ref in self._arguments if ref.distinct}
         self._next_number = 1
         self._opened = spec.keys > 0 or spec.each_instant

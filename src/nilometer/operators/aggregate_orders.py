@@ -15,7 +15,7 @@ from nilometer.kernels.group_instants import GroupInstants
 from nilometer.kernels.moving_ranks import Ranks, ValueEvents, values_at_ranks
 from nilometer.kernels.state_values import values_in_states
 from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, argument_of
-from nilometer.operators.change_specs import AggregateCall, AggregateFunction
+from nilometer.operators.change_specs import AggregateCall, AggregateFunction, SortKey
 from nilometer.operators.value_table import Content, ValueTable
 
 _WHOLE = (
@@ -40,21 +40,24 @@ ORDERED = (
 
 @dataclass(frozen=True, slots=True)
 class OrderRef:
-    """An argument, and the type as which its values are ordered."""
+    """An argument, and the type and the keys by which its values are ordered."""
 
     argument: ArgumentRef
     kind: pa.DataType
+    order: tuple[SortKey, ...] = ()
 
     @property
     def label(self) -> str:
-        return f"{self.argument.label} as {self.kind}"
+        by = "".join(f" by {key}" for key in self.order)
+        return f"{self.argument.label} as {self.kind}{by}"
 
 
 def order_ref(call: AggregateCall, types: Sequence[pa.DataType]) -> OrderRef:
     """What a call has to order. Percentiles are doubles."""
     argument = argument_of(call)
     is_double = call.function in _PERCENTILES
-    return OrderRef(argument, pa.float64() if is_double else types[argument.column])
+    kind = pa.float64() if is_double else types[argument.column]
+    return OrderRef(argument, kind, call.order)
 
 
 @dataclass(frozen=True)

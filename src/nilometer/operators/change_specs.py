@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.order_codes import sort_codes
+
 
 class SetFunction(StrEnum):
     """A count over time as a function of one or two others, per distinct row.
@@ -50,6 +53,19 @@ class AggregateFunction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column of ORDER BY."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True
+
+    def codes(self, codes: Int64s) -> Int64s:
+        """The order codes of the column as this sorts them."""
+        return sort_codes(codes, descending=self.descending, nulls_first=self.nulls_first)
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate function of a column."""
 
@@ -66,12 +82,5 @@ class AggregateCall:
     """Whether lists, texts and PERCENTILE_DISC begin with the last value in their order."""
     rank: int = 0
     """Of MIN_BY and MAX_BY: how many values come before the one that is asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    """A column of ORDER BY."""
-
-    column: int
-    descending: bool = False
-    nulls_first: bool = True
+    order: tuple[SortKey, ...] = ()
+    """Of MIN_BY and MAX_BY: the fields of a value that order it before all of them do."""

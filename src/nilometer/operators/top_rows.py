@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.gather import take
-from nilometer.kernels.order_codes import NULL_CODE, joint_codes, order_codes
+from nilometer.kernels.order_codes import joint_codes, order_codes
 from nilometer.kernels.row_groups import group_ids, row_groups
 from nilometer.kernels.row_ids import join_ids
 from nilometer.kernels.top_counts import RowEvents, TopCounts
@@ -64,7 +64,7 @@ class TopRowsSpec:
     def ranks(self, columns: Sequence[pa.Array], size: int) -> Int64s:
         """The places of so many rows in the order; equal rows share one."""
         codes = [order_codes(column) for column in columns]
-        return joint_codes([*(_sort_codes(codes[k.column], k) for k in self.order), *codes], size)
+        return joint_codes([*(key.codes(codes[key.column]) for key in self.order), *codes], size)
 
 
 class TopRows:
@@ -175,10 +175,3 @@ class TopRows:
         if not before.all():
             last = np.flatnonzero(before)[[np.argmax(ranks[before])]]
             self._boundary.update(rows.only(last))
-
-
-def _sort_codes(codes: Int64s, key: SortKey) -> Int64s:
-    """The codes of a column as a key sorts them."""
-    beyond = int(codes.max(initial=0)) + 1
-    directed = beyond - codes if key.descending else codes
-    return np.where(codes == NULL_CODE, 0 if key.nulls_first else beyond, directed)

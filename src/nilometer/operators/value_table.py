@@ -27,6 +27,7 @@ from nilometer.kernels.order_codes import joint_codes, order_codes
 from nilometer.kernels.order_keys import has_order_keys, order_keys, values_of_keys
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.value_runs import GroupRuns, ValueRun, make_run
+from nilometer.operators.change_specs import SortKey
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 
 _FANOUT: Final = 8
@@ -48,9 +49,13 @@ class Content:
 class ValueTable:
     """Values of one type. Groups are numbered by whoever uses the table."""
 
-    def __init__(self, kind: pa.DataType, store: ChunkStore) -> None:
+    def __init__(
+        self, kind: pa.DataType, store: ChunkStore, order: tuple[SortKey, ...] = ()
+    ) -> None:
+        """`order`: the fields by which structs are ordered before all of them."""
         self.refs: list[ChunkRef] = []
         self._kind = kind
+        self._order = order
         self._has_keys = has_order_keys(kind)
         self._store = store
         self._loaded: dict[str, Chunk] = {}
@@ -67,7 +72,7 @@ class ValueTable:
             return Content(runs, order_keys(new), lambda k, v: values_of_keys(k, self._kind, v))
         held = [_of_groups(rows, numbers) for rows in chunks]
         values = pa.concat_arrays([new, *(rows.column(1) for rows in held)])
-        ranks, distinct = _rank(values)
+        ranks, distinct = self._rank(values)
         run, _ = make_run(
             np.concatenate([np.zeros(0, np.int64), *(as_int64(r.column(0)) for r in held)]),
             ranks[len(new) :],
@@ -114,9 +119,18 @@ class ValueTable:
         self._write(*self._net(numbers, values, np.concatenate(counts)), level)
 
     def _net(self, numbers: Int64s, column: pa.Array, diffs: Int64s) -> tuple[ValueRun, pa.Array]:
-        keys = as_int64(column) if self._has_keys else _rank(column)[0]
+        keys = as_int64(column) if self._has_keys else self._rank(column)[0]
         run, places = make_run(numbers, keys, diffs)
         return run, pa.array(run.values) if self._has_keys else column.take(pa.array(places))
+
+    def _rank(self, values: pa.Array) -> tuple[Int64s, pa.Array]:
+        """The places of values, none of them NULL, among the distinct ones; and these, in order."""
+        if pat.is_struct(values.type):
+            return _rank_structs(values, self._order)
+        distinct = values.unique()
+        distinct = distinct.take(pc.sort_indices(distinct))
+        ranks = pc.index_in(values, distinct)
+        return np.asarray(ranks, dtype=np.int64), distinct
 
     def _write(self, run: ValueRun, column: pa.Array, level: int) -> None:
         counts = run.counts
@@ -150,22 +164,13 @@ def _of_groups(rows: pa.RecordBatch, numbers: Int64s) -> pa.RecordBatch:
     return rows.take(pa.array(first + np.arange(len(first))))
 
 
-def _rank(values: pa.Array) -> tuple[Int64s, pa.Array]:
-    """The places of values, none of them NULL, among the distinct ones; and these, in order."""
-    if pat.is_struct(values.type):
-        return _rank_structs(values)
-    distinct = values.unique()
-    distinct = distinct.take(pc.sort_indices(distinct))
-    ranks = pc.index_in(values, distinct)
-    return np.asarray(ranks, dtype=np.int64), distinct
-
-
-def _rank_structs(values: pa.Array) -> tuple[Int64s, pa.Array]:
-    """The same of structs: by one field after the other, NULLs first."""
+def _rank_structs(values: pa.Array, order: tuple[SortKey, ...]) -> tuple[Int64s, pa.Array]:
+    """The ranks of structs: by these fields, then by one after the other, NULLs first."""
     groups = row_groups([values], len(values))
     distinct = values.take(pa.array(groups.firsts))
-    codes = joint_codes([order_codes(one) for one in distinct.flatten()], len(distinct))
-    order = np.argsort(codes, kind="stable")
+    fields = [order_codes(one) for one in distinct.flatten()]
+    codes = joint_codes([*(key.codes(fields[key.column]) for key in order), *fields], len(distinct))
+    places = np.argsort(codes, kind="stable")
     ranks = np.empty(len(groups), np.int64)
-    ranks[order] = np.arange(len(groups))
-    return ranks[groups.numbers], distinct.take(pa.array(order))
+    ranks[places] = np.arange(len(groups))
+    return ranks[groups.numbers], distinct.take(pa.array(places))

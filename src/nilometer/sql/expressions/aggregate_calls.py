@@ -9,9 +9,15 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import NotYetError, Place, SqlError
-from nilometer.operators.change_specs import AggregateFunction
+from nilometer.operators.change_specs import AggregateCall, AggregateFunction, SortKey
 from nilometer.sql.expressions.compile_scalar import SAID
-from nilometer.sql.expressions.compound_aggregates import pair, read_order, where_known
+from nilometer.sql.expressions.compound_aggregates import (
+    order_in,
+    pair,
+    read_order,
+    where_known,
+    with_order,
+)
 from nilometer.sql.expressions.function_kinds import AGGREGATES
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, put_at
@@ -36,10 +42,6 @@ _BY_NAME: Final = {
     "var": AggregateFunction.VAR_SAMP,
     "std": AggregateFunction.STDDEV_SAMP,
 }
-_INSTEAD: Final = dict.fromkeys(
-    ("approx_percentile", "percentile_approx"),
-    "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x) gives such a value, and is exact",
-)
 _PERCENTILES: Final = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
 _OF_DISTINCT: Final = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG)
 _ANYWAY: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
@@ -56,6 +58,19 @@ class AggregateNode:
     fraction: float | None
     separator: str = ""
     reverse: bool = False
+    order: tuple[SortKey, ...] = ()
+
+    def call(self, column: int | None) -> AggregateCall:
+        """The call where the argument is in this column."""
+        return AggregateCall(
+            self.function,
+            column,
+            self.distinct,
+            self.fraction,
+            self.separator,
+            self.reverse,
+            order=self.order,
+        )
 
 
 def is_aggregate(node: exp.Expr, functions: Collection[str]) -> bool:
@@ -102,8 +117,7 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         return found
     function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
     if function is None:
-        hint = _INSTEAD.get(name.lower(), _COLLECT)
-        raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=hint)
+        raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=_COLLECT)
     argument, distinct = _argument(node, name, sql)
     if argument is None and function is not AggregateFunction.COUNT:
         raise SqlError(f"{name} needs the values of a column", place=place, hint=f"write {name}(x)")
@@ -121,14 +135,10 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
     """A call that is given an order with its values, or that gives all of them."""
     match node:
         case exp.ArgMin() | exp.ArgMax():
-            is_min = isinstance(node, exp.ArgMin)
-            function = AggregateFunction.MIN_BY if is_min else AggregateFunction.MAX_BY
-            chosen = node.expression
-            if not _is_pair(chosen):
-                chosen = where_known(chosen, pair([chosen], node.this, place), place)
-            return AggregateNode(function, chosen, False, None)
+            return _of_first_value(node, place)
         case exp.ArrayAgg() | exp.GroupConcat():
-            value, order, reverse = read_order(node.this, place)
+            read = read_order(node.this)
+            value, order = read.value, read.terms
             distinct = isinstance(value, exp.Distinct)
             if distinct:
                 (value,), order = value.expressions, []
@@ -143,7 +153,8 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
                 )
             separator = "" if given is None else str(given.name)
             chosen = where_known(value, pair(order, value, place), place)
-            return AggregateNode(function, chosen, distinct, None, separator, reverse)
+            keys = () if distinct else read.keys
+            return AggregateNode(function, chosen, distinct, None, separator, read.reverse, keys)
         case exp.ArrayUniqueAgg():
             return AggregateNode(AggregateFunction.SET, node.this, False, None)
         case exp.Mode() if not node.args.get("deterministic"):
@@ -151,11 +162,18 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
     return None
 
 
-def _is_pair(tree: exp.Expr) -> bool:
-    """Whether an order already has its value with it."""
-    return isinstance(tree, exp.Struct) or (
-        isinstance(tree, exp.Case) and isinstance(tree.args["ifs"][0].args["true"], exp.Struct)
-    )
+def _of_first_value(node: exp.ArgMin | exp.ArgMax, place: Place) -> AggregateNode:
+    """min_by and max_by; or the first and the last value in an order, which has it with it."""
+    is_min, chosen = isinstance(node, exp.ArgMin), node.expression
+    keys: tuple[SortKey, ...] = ()
+    if (order := order_in(chosen)) is None:
+        chosen = where_known(chosen, pair([chosen], node.this, place), place)
+    else:
+        read = read_order(order)
+        is_min, keys = is_min is not read.reverse, read.keys
+        chosen = with_order(chosen, pair(read.terms, read.value, place))
+    function = AggregateFunction.MIN_BY if is_min else AggregateFunction.MAX_BY
+    return AggregateNode(function, chosen, False, None, order=keys)
 
 
 def _argument(node: exp.Func, name: str, sql: str) -> tuple[exp.Expr | None, bool]:

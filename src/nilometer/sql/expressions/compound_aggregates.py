@@ -6,11 +6,15 @@ give all values, get them as structs of what orders a value (o) and the value (v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
+from nilometer.operators.change_specs import SortKey
+from nilometer.sql.expressions.regressions import REGRESSIONS
 from nilometer.sql.expressions.scalars import RESULT_TIME, column, rebuild
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, put_at
@@ -20,7 +24,10 @@ _ALL: Final = ("bool_and", "every")
 _SOME: Final = ("bool_or", "some", "any")
 _FIRSTS: Final = (exp.First, exp.FirstValue, exp.AnyValue)
 _LASTS: Final = (exp.Last, exp.LastValue)
-_OF_TWO: Final = (exp.ArgMax, exp.ArgMin, exp.Corr, exp.CovarPop, exp.CovarSamp)
+_OF_TWO: Final[tuple[type[exp.Expr], ...]] = (
+    *(exp.ArgMax, exp.ArgMin, exp.Corr, exp.CovarPop, exp.CovarSamp),
+    *REGRESSIONS,
+)
 _OF_PAIRS: Final = {exp.CovarPop: exp.VariancePop, exp.CovarSamp: exp.Variance}
 
 
@@ -75,6 +82,13 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             return _covariance(tree, _OF_PAIRS[type(tree)], place)
         case exp.Corr():
             return _correlation(tree, place)
+        case exp.Expr() if (made := REGRESSIONS.get(type(tree))) is not None:
+            y, x = tree.this, tree.expression
+            known_y = where_known(x, _double(y, place), place)
+            known_x = where_known(y, _double(x, place), place)
+            return put_at(made(known_y, known_x), place)
+        case exp.ApproxQuantile():
+            return _approximate(tree, place)
         case exp.IgnoreNulls() if isinstance(tree.this, (*_FIRSTS, *_LASTS)):
             return _by_order(tree.this, place, nulls=False)
         case exp.First() | exp.FirstValue() | exp.AnyValue() | exp.Last() | exp.LastValue():
@@ -130,6 +144,22 @@ def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
     return put_at(exp.Quantile(this=ordered.this.copy(), quantile=fraction), place)
 
 
+def _approximate(tree: exp.ApproxQuantile, place: Place) -> exp.Expr:
+    """approx_percentile(x, fraction, accuracy), which is exact here: the accuracy changes nothing.
+
+    Of an array of fractions it gives an array.
+    """
+    fractions = tree.args["quantile"]
+    listed = fractions.expressions if isinstance(fractions, exp.Array) else [fractions]
+    found = [
+        put_at(exp.PercentileDisc(this=tree.this.copy(), quantile=one.copy()), place)
+        for one in listed
+    ]
+    if isinstance(fractions, exp.Array):
+        return put_at(exp.Array(expressions=found), place)
+    return found[0]
+
+
 def _double(tree: exp.Expr, place: Place) -> exp.Expr:
     return put_at(exp.cast(tree.copy(), exp.DType.DOUBLE), place)
 
@@ -164,24 +194,56 @@ def _number(value: int) -> exp.Expr:
 
 def _by_order(tree: exp.Expr, place: Place, *, nulls: bool) -> exp.Expr:
     """The value of the first or of the last row, in the order of time or as told."""
-    value, order, reverse = read_order(tree.this, place)
-    is_first = isinstance(tree, _FIRSTS) is not reverse
-    chosen = pair(order, value, place)
-    if not nulls:
-        chosen = where_known(value, chosen, place)
-    make = exp.ArgMin if is_first else exp.ArgMax
-    return put_at(make(this=value.copy(), expression=chosen), place)
+    order = tree.this
+    if not isinstance(order, exp.Order):
+        by_time = exp.Ordered(this=column(RESULT_TIME), nulls_first=True)
+        order = exp.Order(this=order.copy(), expressions=[by_time])
+    chosen = order if nulls else where_known(order.this, order, place)
+    make = exp.ArgMin if isinstance(tree, _FIRSTS) else exp.ArgMax
+    return put_at(make(this=order.this.copy(), expression=chosen.copy()), place)
 
 
-def read_order(tree: exp.Expr, place: Place) -> tuple[exp.Expr, list[exp.Expr], bool]:
-    """A value, what it is ordered by, and whether the last comes first."""
+def order_in(chosen: exp.Expr) -> exp.Order | None:
+    """The order that has its value with it, which may count only where the value is known."""
+    if isinstance(chosen, exp.Case):
+        chosen = chosen.args["ifs"][0].args["true"]
+    return chosen if isinstance(chosen, exp.Order) else None
+
+
+def with_order(chosen: exp.Expr, ordered: exp.Expr) -> exp.Expr:
+    """The same with this in the place of that order."""
+    if isinstance(chosen, exp.Order):
+        return ordered
+    found = chosen.copy()
+    found.args["ifs"][0].set("true", ordered)
+    return found
+
+
+@dataclass(frozen=True)
+class ReadOrder:
+    """A value of an aggregate, and what it is ordered by."""
+
+    value: exp.Expr
+    terms: list[exp.Expr]
+    reverse: bool = False
+    """Whether the largest come first."""
+    keys: tuple[SortKey, ...] = ()
+    """Where the terms do not all go one way, and NULLs with the smallest: how each one goes."""
+
+
+def read_order(tree: exp.Expr) -> ReadOrder:
+    """What stands in an aggregate that has an order, which is that of time if none is given."""
     if not isinstance(tree, exp.Order):
-        return tree, [column(RESULT_TIME)], False
-    down = {bool(one.args.get("desc")) for one in tree.expressions}
-    if len(down) > 1:
-        raise SqlError(
-            "inside an aggregate ORDER BY goes one way",
-            place=place,
-            hint="write all of its columns with DESC, or none",
-        )
-    return tree.this, [one.this for one in tree.expressions], True in down
+        return ReadOrder(tree, [column(RESULT_TIME)])
+    return ReadOrder(
+        tree.this, [one.this for one in tree.expressions], *read_directions(tree.expressions)
+    )
+
+
+def read_directions(terms: Sequence[exp.Ordered]) -> tuple[bool, tuple[SortKey, ...]]:
+    """Whether all terms put the largest first, and NULLs last; or how each one goes, if they
+    differ. Neither: they put NULLs and the smallest first."""
+    found = [(bool(one.args.get("desc")), bool(one.args.get("nulls_first"))) for one in terms]
+    if set(found) in ({(True, False)}, {(False, True)}):
+        return found[0][0], ()
+    return False, tuple(SortKey(number, *one) for number, one in enumerate(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -270,7 +271,15 @@ def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
     elif " but got <Token" in text:
         detail = detail.split(" but got <Token")[0]
     place = _highlighted(sql, found)
-    return SqlSyntaxError(message, place=place, detail=detail)
+    return SqlSyntaxError(message, place=place, detail=detail, hint=_other_dialect(sql, place))
+
+
+def _other_dialect(sql: str, place: Place) -> str | None:
+    """What to write instead of what other databases know."""
+    top = re.search(
+        r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*(\d+)$", sql[: place.end], re.IGNORECASE
+    )
+    return None if top is None else f"write LIMIT {top[1]} at the end, behind ORDER BY"
 
 
 def _highlighted(sql: str, found: dict[str, object]) -> Place:

@@ -12,7 +12,6 @@ from nilometer.errors import DurationError, NotYetError, PredicateError, SqlErro
 from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.expression_types import common_type, type_name
 from nilometer.model.time import parse_duration
-from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.over_rows import (
     Frame,
     Framed,
@@ -117,10 +116,7 @@ class OverBinder:
         if read.argument is None and self._is_default(window):
             return Numbering("COUNT")
         column = None if read.argument is None else self._argument(read.argument)
-        asked = AggregateCall(
-            read.function, column, read.distinct, read.fraction, reverse=read.reverse
-        )
-        return Framed(asked, self._frame(window))
+        return Framed(read.call(column), self._frame(window))
 
     def _picked(self, node: exp.Expr, window: exp.Window, *, ignores_nulls: bool) -> Picked:
         last = isinstance(node, exp.LastValue | exp.Last)

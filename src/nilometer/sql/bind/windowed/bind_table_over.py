@@ -135,9 +135,7 @@ class TableOverBinder:
             )
         read = read_aggregate(inner, self.sql)
         column = None if read.argument is None else self._place(read.argument, first)
-        return AggregateCall(
-            read.function, column, read.distinct, read.fraction, reverse=read.reverse
-        )
+        return read.call(column)
 
     def _count(self, tree: exp.Expr | None, usual: int) -> int:
         if tree is None:

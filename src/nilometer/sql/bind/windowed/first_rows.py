@@ -7,12 +7,12 @@ from itertools import chain
 from typing import Final
 
 import pyarrow as pa
-from sqlglot import exp
 
 from nilometer.errors import SqlError
 from nilometer.model.expressions import Apply, Argument, Binary, Constant, Expression, Operator
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.sql.bind.windowed.refusals import require_comparable
+from nilometer.sql.expressions.compound_aggregates import read_directions
 from nilometer.sql.parse.over_calls import RANK, TopCall
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.plan.changes_plan import Aggregate, Column, Compute, Node, UnionAll
@@ -26,7 +26,6 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
     Its last column is the number of a row in the order. Ties are ordered by all columns.
     """
     partition, terms, limit = call.args["partition"], call.args["order"], call.args["limit"]
-    descending = _direction(terms, sql)
     place = place_of(call, sql)
     if limit > MOST_ROWS:
         raise SqlError(
@@ -60,8 +59,9 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
         (*keys, Column("row", kind)),
         (*(one.name for one in keys), "all columns"),
     )
-    function = AggregateFunction.MAX_BY if descending else AggregateFunction.MIN_BY
-    calls = [AggregateCall(function, len(keys), rank=rank) for rank in range(limit)]
+    is_down, by = read_directions(terms)
+    function = AggregateFunction.MAX_BY if is_down else AggregateFunction.MIN_BY
+    calls = [AggregateCall(function, len(keys), rank=rank, order=by) for rank in range(limit)]
     shown = [Column(f"row {rank + 1}", row_kind) for rank in range(limit)]
     columns = (*keys, Column("rows", pa.int64()), *shown)
     groups = Aggregate(
@@ -87,22 +87,3 @@ def _struct(names: Sequence[str], values: Sequence[Expression]) -> Expression:
     """Several values as one, by names."""
     pairs = zip(map(Constant, names), values, strict=True)
     return Apply("named_struct", tuple(chain.from_iterable(pairs)))
-
-
-def _direction(terms: list[exp.Ordered], sql: str) -> bool:
-    """Whether the largest values come first."""
-    down = {bool(term.args.get("desc")) for term in terms}
-    if len(down) > 1:
-        raise SqlError(
-            "the order of OVER goes one way where rows come and go",
-            place=place_of(terms[0], sql),
-            hint="write all of its columns with DESC, or none",
-        )
-    for term in terms:
-        if bool(term.args.get("nulls_first")) is bool(term.args.get("desc")):
-            raise SqlError(
-                "NULLs are the smallest values here",
-                place=place_of(term, sql),
-                hint="leave NULLS FIRST | LAST out, and filter them in WHERE if they disturb",
-            )
-    return True in down

@@ -144,13 +144,10 @@ class Groups:
                 self._require_time(read.argument, tree)
                 scalar = Scalar(read.argument, place_of(tree, self.sql))
                 place = self._argument(Item(_text(read.argument), scalar))
-            call = AggregateCall(
-                read.function, place, read.distinct, read.fraction, read.separator, read.reverse
-            )
             inner = tree.this if isinstance(tree, exp.Filter) else tree
             assert isinstance(inner, exp.Func)
             named = written(inner) if is_placed(inner) else str(read.function)
-            self.calls.append(_Call(text, call, place_of(tree, self.sql), named))
+            self.calls.append(_Call(text, read.call(place), place_of(tree, self.sql), named))
         return self._result(tree, text)
 
     def _require_time(self, argument: exp.Expr, tree: exp.Expr) -> None:

@@ -15,7 +15,6 @@ from sqlglot import exp
 from nilometer.errors import NotYetError, SqlError, UnknownNameError
 from nilometer.model.expressions import Argument
 from nilometer.model.names import nearest
-from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.match_spec import Aggregated, Classified, Navigation, Numbered, Slot
 from nilometer.sql.bind.windowed.bind_over import FRAMED
 from nilometer.sql.catalog import Catalog
@@ -198,10 +197,7 @@ class SlotReader:
             )
         read = read_aggregate(bare, self.sql)
         place = None if read.argument is None else self.arguments.number(read.argument)
-        call = AggregateCall(
-            read.function, place, read.distinct, read.fraction, read.separator, read.reverse
-        )
-        return Aggregated(call, of, self._is_final(tree))
+        return Aggregated(read.call(place), of, self._is_final(tree))
 
     def _is_final(self, tree: exp.Expr) -> bool:
         said = tree.meta.get(SEMANTICS)
