@@ -195,7 +195,8 @@ def run_again(suites: list[Suite]) -> None:
 
 
 def run_to_the_end(suites: list[Suite], began: float) -> None:
-    """Run the suites in their order, and say how it goes."""
+    """Run the suites in their order, and say how it goes; one whose tests cannot even be found
+    ends all of them."""
     waiting = list(suites)
     said = time.monotonic()
     while waiting or any(suite.is_running for suite in suites):
@@ -206,6 +207,9 @@ def run_to_the_end(suites: list[Suite], began: float) -> None:
         for suite in started:
             for text in suite.update():
                 say(f"  {text}")
+        if broken := [one for one in started if not one.is_running and not one.collected]:
+            say(f"  {broken[0].name} found no tests to run: the others are ended")
+            return
         if time.monotonic() - said > SAY_EVERY:
             said = time.monotonic()
             running = [suite.progress() for suite in started if suite.is_running]

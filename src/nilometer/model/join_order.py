@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import combinations
 from math import inf, isclose, isfinite, prod
 from statistics import median_low
@@ -149,7 +150,7 @@ class _Join:
 
     def start(self, stream: int) -> _Partial:
         """One tuple of a stream."""
-        return _Partial(1.0, self._values(stream))
+        return _Partial(1.0, self._values[stream])
 
     def is_linked(self, partial: _Partial, stream: int) -> bool:
         """Whether the stream shares a key with those already joined."""
@@ -161,7 +162,7 @@ class _Join:
         A window has no more hash buckets than tuples, so that no look into one is for nothing.
         """
         size, given = self.loads[stream].size, self.loads[stream].buckets
-        values = self._values(stream)
+        values = self._values[stream]
         if given is not None:
             return size / given if values.keys() & partial.values.keys() else size
         if self.scan is Scan.NLJ:
@@ -171,14 +172,14 @@ class _Join:
 
     def matches(self, partial: _Partial, stream: int) -> float:
         """How many tuples of the stream's window fit a partial tuple; all if nothing links them."""
-        values = self._values(stream)
+        values = self._values[stream]
         common = values.keys() & partial.values.keys()
         return self.loads[stream].size / prod(max(values[k], partial.values[k]) for k in common)
 
     def extended(self, partial: _Partial, stream: int) -> _Partial:
         """The partial result with one more stream."""
         values = dict(partial.values)
-        for key, count in self._values(stream).items():
+        for key, count in self._values[stream].items():
             values[key] = min(count, values.get(key, inf))
         return _Partial(partial.tuples * self.matches(partial, stream), values)
 
@@ -208,9 +209,13 @@ class _Join:
             partial = self.extended(partial, stream)
         return True
 
-    def _values(self, stream: int) -> dict[int, float]:
-        load = self.loads[stream]
-        return {k: load.distinct_of(k) for k, streams in enumerate(self.links) if stream in streams}
+    @cached_property
+    def _values(self) -> list[dict[int, float]]:
+        """Of each stream, how many values its keys have."""
+        return [
+            {key: load.distinct_of(key) for key, linked in enumerate(self.links) if i in linked}
+            for i, load in enumerate(self.loads)
+        ]
 
 
 Preference: TypeAlias = Callable[[_Partial, int], float]
