@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -296,3 +297,31 @@ def test_a_name_is_that_of_a_frame_or_of_something_kept_not_of_both(
     db.drop("Given")
     db.sql("CREATE TABLE Given (b INT)")
     assert db.sql("SELECT b FROM Given").collect() == []
+
+
+def test_orders_follow_what_is_declared_and_measured(spark: SparkSession, tmp_path: Path) -> None:
+    """Three streams that share a key: the one with more values of it comes first."""
+    join = (
+        "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+        "WINDOW(A, B) = 5 SECONDS AND WINDOW(A, C) = 5 SECONDS"
+    )
+
+    def new_a(db: nm.Database) -> str:
+        lines = db.explain(join).splitlines()
+        return next(one for one in lines if one.strip().startswith("new A"))
+
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        db.sql("CREATE STREAM A (k INT DISTINCT 100, EVERY 1 SECOND) FROM http")
+        db.sql("CREATE STREAM B (k INT DISTINCT 2, EVERY 1 SECOND) FROM http")
+        db.sql("CREATE STREAM C (k INT) FROM http")
+        assert "assuming 1 row/s, 100 values until measured" in db.explain(join)
+        assert "C, B" in new_a(db)  # C is taken to have a hundred values
+        store = db._home.manager._watched["C"].stream.store
+        for second in range(100):
+            rows = pa.record_batch({"k": pa.array([0] * 50, pa.int32())})
+            store.measured.add(rows, second * 1_000_000)
+        assert "as measured; chosen again as rates change" in db.explain(join)
+        assert "B, C" in new_a(db)
+        assert [row[1] for row in db.sql("DESCRIBE A").collect()] == ["INT DISTINCT 100"]
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        assert "B, C" in new_a(db)

@@ -18,7 +18,7 @@ from nilometer.sensors.catalog.stored_queries import KNOWN, NamedQuery
 from nilometer.sensors.declaration import Declaration
 from nilometer.spark.log_cursor import EARLIEST, LATEST
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
-from nilometer.sql.catalog import Relation, SensorColumns, rows_name
+from nilometer.sql.catalog import Relation, SensorColumns, Statistics, rows_name
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.questions import sources_of
@@ -110,7 +110,7 @@ def everything_known(
     if home is not None:
         for stored in home.catalog.declarations():
             declared = reading.sees(stored, home.catalog.key(stored.name))
-            relations[declared.name] = relation_of(declared)
+            relations[declared.name] = relation_of(declared, _statistics(home, declared))
             makers[declared.name] = partial(_stream, home, spark, declared, reading)
             if declared.is_sensor_table:
                 makers[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
@@ -159,9 +159,16 @@ def columns_read(plan: Plan) -> list[tuple[str, list[str]]]:
     ]
 
 
-def relation_of(declared: Declaration) -> Relation:
+def _statistics(home: Home, declared: Declaration) -> Statistics:
+    """What is known of a stream's rows, by its declaration and by what was measured."""
+    counts = declared.is_sensor_table and declared.every is not None
+    sensors = home.catalog.count_sensors(declared.name) if counts else 1
+    return declared.statistics(home.manager.measured(declared.name), sensors)
+
+
+def relation_of(declared: Declaration, statistics: Statistics) -> Relation:
     """A stream or sensor table as statements see it."""
-    relation = describe_log(declared.name, declared.layout)
+    relation = replace(describe_log(declared.name, declared.layout), statistics=statistics)
     implicit = declared.time is None or declared.is_sensor_table
     idle = declared.shown_idle
     waits = "" if idle is None else f"idle {'' if idle == 'never' else 'after '}{idle}"

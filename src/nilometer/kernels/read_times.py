@@ -16,6 +16,7 @@ from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenT
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 SECONDS: Final = EpochTimes(EpochUnit.SECONDS)
 """What a sensor's number counts where nothing is declared."""
+_DISTINCT: Final = b"nilometer.distinct"
 _EPOCH: Final = b"nilometer.epoch"
 _PATTERN: Final = b"nilometer.time_pattern"
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
@@ -55,14 +56,30 @@ def without_forms(columns: pa.Schema) -> pa.Schema:
     return pa.schema([one.remove_metadata() for one in columns])
 
 
+def with_distinct(column: pa.Field, values: int | None) -> pa.Field:
+    """A column that says how many values it has."""
+    if values is None:
+        return column
+    return column.with_metadata({**(column.metadata or {}), _DISTINCT: str(values).encode()})
+
+
+def declared_distinct(column: pa.Field) -> int | None:
+    """How many values a column has, if its declaration says so."""
+    said = (column.metadata or {}).get(_DISTINCT)
+    return None if said is None else int(said)
+
+
 def declared_type(column: pa.Field) -> str:
     """The type of a column as it was declared.
 
     >>> declared_type(time_field("ts", INSTANT, SECONDS))
     'TIMESTAMP FROM EPOCH SECONDS'
+    >>> declared_type(with_distinct(pa.field("room", pa.string()), 12))
+    'STRING DISTINCT 12'
     """
-    form = form_of(column)
-    return type_name(column.type) if form is None else f"{type_name(column.type)} {form}"
+    form, values = form_of(column), declared_distinct(column)
+    told = [type_name(column.type), form, None if values is None else f"DISTINCT {values}"]
+    return " ".join(str(one) for one in told if one is not None)
 
 
 def read_times(values: pa.Array, form: TimeForm | None) -> pa.Array:

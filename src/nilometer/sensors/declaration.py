@@ -8,10 +8,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from nilometer.kernels.read_times import without_forms
+from nilometer.kernels.read_times import declared_distinct, without_forms
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, Names, SensorLayout
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.sensors.types.address import ADDRESS
+from nilometer.sql.catalog import Statistics
 
 DEFAULT_IDLE: Final = 60_000_000
 """A sensor of a table that was declared without IDLE is waited for for at least so long."""
@@ -84,6 +85,21 @@ class Declaration:
         if self.idle is None:
             return None
         return "never" if self.idle >= FOREVER else format_duration(self.idle)
+
+    def statistics(self, measured: Statistics, sensors: int) -> Statistics:
+        """What is known of its rows: how many values columns have as declared, else as measured;
+        how many rows come as measured, else as EVERY declares of so many sensors."""
+        inside = "" if self.column is None else f"{self.column}."
+        readings = {f"{inside}{one.name}": declared_distinct(one) for one in self.readings}
+        static = {one.name: declared_distinct(one) for one in self.static or ()}
+        declared = {name: float(one) for name, one in (readings | static).items() if one}
+        rate = measured.rate
+        if rate is None and self.every is not None:
+            rate = sensors * 1e6 / self.every
+        found = {f"{inside}{name}": one for name, one in measured.distinct.items()}
+        known = {name: one for name, one in found.items() if name in readings}
+        is_measured = measured.rate is not None or bool(known.keys() - declared.keys())
+        return Statistics(rate or None, {**known, **declared}, is_measured)
 
     @property
     def only_sensor(self) -> Sensor:

@@ -19,10 +19,13 @@ ARRIVAL = "current_timestamp()"
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was declared about a stream: rows per second, and distinct values of columns."""
+    """What is known of a stream: rows per second, and distinct values of columns."""
 
     rate: float | None = None
     distinct: Mapping[str, float] = field(default_factory=dict)
+    """By the names of columns; those of fields have dots: reading.value."""
+    is_measured: bool = False
+    """Whether some of it was measured, and not declared."""
 
 
 @dataclass(frozen=True)

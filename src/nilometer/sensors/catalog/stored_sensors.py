@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from nilometer.log.layout import SENSOR, fit_columns, in_files
 from nilometer.sensors.catalog.arrow_values import pack_row, rows_of, unpack_row, values_of
@@ -48,6 +48,12 @@ def read_sensors(connection: Connection, owner: int, static: pa.Schema) -> list[
         StoredSensor(one.number, one.version, unpack_row(one.content, static), one.address)
         for one in found
     ]
+
+
+def count_sensors(connection: Connection, owner: int) -> int:
+    """How many are not deleted."""
+    alive = (sensors.c.owner == owner) & sensors.c.deleted.is_(None)
+    return int(connection.execute(select(func.count()).where(alive)).scalar_one())
 
 
 def sensor_table(declared: Declaration, found: Sequence[StoredSensor]) -> pa.Table:

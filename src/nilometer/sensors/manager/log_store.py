@@ -17,6 +17,7 @@ from nilometer.sensors.declaration import DEFAULT_IDLE, Declaration
 from nilometer.sensors.log_options import StreamOptions
 from nilometer.sensors.manager.arrivals import Arrivals
 from nilometer.sensors.manager.build_rows import RowBuilder
+from nilometer.sensors.manager.measured import MEASURED, read_measured
 from nilometer.sensors.manager.prepare import Preparation, Prepared
 from nilometer.sensors.manager.received import Received
 from nilometer.sensors.manager.sensor_clock import SensorClock
@@ -42,7 +43,7 @@ class LogStore:
         clock: Callable[[], int],
         rates: Mapping[str, Any] | None = None,
     ) -> None:
-        """`rates`: how often its sensors spoke before a restart, as `Arrivals` tells it."""
+        """`rates`: what was learned of it before a restart."""
         self.name = name = declaration.name
         self.location = locate(name)
         self.writer = LogWriter.open(
@@ -52,6 +53,7 @@ class LogStore:
         recent = self.writer.recent_keys(settings.recent_keys)
         self.keys = SensorKeys(recent, settings.recent_keys)
         self.arrivals = Arrivals(declaration, rates)
+        self.measured = read_measured((rates or {}).get(MEASURED))
         by_default = declaration.has_default_idle
         self.time = SensorClock(
             declaration.lateness,
@@ -73,6 +75,10 @@ class LogStore:
         self._preparation = Preparation(
             RowBuilder(declaration, options.epoch or SECONDS), self.time
         )
+
+    def learned(self) -> dict[str, Any]:
+        """What is to be known after a restart, for `rates`."""
+        return {**self.arrivals.to_json(), MEASURED: self.measured.to_json()}
 
     def told_ahead(self, now: int) -> str | None:
         """That the clock was wrong when the log was written, or is wrong now; None: it was not."""
@@ -125,6 +131,8 @@ class LogStore:
         except Exception:
             self.writer.repair()  # for the next attempt
             raise
+        if rows is not None:
+            self.measured.add(rows, now)
         self.keys.appended(keys)
         self._repeat_keys()
 

@@ -28,6 +28,7 @@ from nilometer.sensors.manager.managed_stream import ManagedStream
 from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus, write_status
 from nilometer.sensors.stream_type import StreamType
+from nilometer.sql.catalog import Statistics
 
 _Result = TypeVar("_Result")
 _THREADS: Final = 16
@@ -135,6 +136,11 @@ class StreamManager:
         """The sensors of a stream that are wanted at present."""
         watched = self._watched.get(name)
         return [] if watched is None else watched.stream.sensor_statuses()
+
+    def measured(self, name: str) -> Statistics:
+        """What was measured of a stream's rows; nothing of one that is not watched."""
+        watched = self._watched.get(name)
+        return Statistics() if watched is None else watched.stream.store.measured.statistics
 
     def streams(self) -> list[StreamStatus]:
         """All streams that are watched, by name."""
@@ -271,7 +277,7 @@ class StreamManager:
                 await self._keep_rates()
 
     async def _keep_rates(self) -> None:
-        known = {name: one.stream.store.arrivals.to_json() for name, one in self._watched.items()}
+        known = {name: one.stream.store.learned() for name, one in self._watched.items()}
         with suppress(OSError):  # a full disk: they are learned anew
             await self._write(partial(self._rates.write, known))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
-from nilometer.kernels.read_times import time_field
+from nilometer.kernels.read_times import time_field, with_distinct
 from nilometer.model.time_forms import TimeForm
 from nilometer.sql.parse.query_text import Statement
 
@@ -25,11 +25,13 @@ class ColumnDef:
     place: Place
     form: TimeForm | None = None
     """How times are given, where the declaration says so."""
+    distinct: int | None = None
+    """How many values it has, where the declaration says so."""
 
     @property
     def field(self) -> pa.Field:
         """The column as a schema has it."""
-        return time_field(self.name, self.kind, self.form)
+        return with_distinct(time_field(self.name, self.kind, self.form), self.distinct)
 
 
 @dataclass(frozen=True)

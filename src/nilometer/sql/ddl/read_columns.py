@@ -30,6 +30,8 @@ _TYPES_HINT: Final = (
     "ARRAY<DOUBLE>"
 )
 _UNITS_HINT: Final = "write SECONDS, MILLIS, MICROS or NANOS: ts TIMESTAMP FROM EPOCH MILLIS"
+_DISTINCT_HINT: Final = "write a whole number from 1 on: room STRING DISTINCT 12"
+MOST_DISTINCT: Final = 10**15
 _PATTERN_HINT: Final = "write it as a text: ts TIMESTAMP FORMAT 'dd-MMM-yyyy H:mm:ss'"
 
 
@@ -69,17 +71,27 @@ class ColumnList:
         return next((one for one in self.found if one.name.lower() == name.lower()), None)
 
 
-def read_column(reader: StatementReader, hint: str) -> ColumnDef:
-    """A column that must come next."""
+def read_column(reader: StatementReader, hint: str, *, in_stream: bool = False) -> ColumnDef:
+    """A column that must come next; of a stream it may be said how many values it has."""
     name, place = reader.name("the name of a column", hint)
     kind = _kind(reader, name)
     form = _form(reader, kind)
+    distinct = _distinct(reader) if in_stream and reader.take("DISTINCT") else None
     if not (reader.at_end or reader.at(",") or reader.at(")")):
         reader.refuse(
             "expected , or ) after the column",
             hint="a column has a name and a type, and nothing else",
         )
-    return ColumnDef(name, kind, place, form)
+    return ColumnDef(name, kind, place, form, distinct)
+
+
+def _distinct(reader: StatementReader) -> int:
+    token = reader.current
+    is_count = not reader.at_end and token.token_type == TokenType.NUMBER and token.text.isdecimal()
+    if not is_count or not 1 <= int(token.text) <= MOST_DISTINCT:
+        reader.refuse("expected how many values the column has", hint=_DISTINCT_HINT)
+    reader.go_on()
+    return int(token.text)
 
 
 def _form(reader: StatementReader, kind: pa.DataType) -> TimeForm | None:

@@ -95,7 +95,7 @@ def _sensor_table(reader: StatementReader) -> CreateSensorTable:
     while True:
         column = _stream_column(reader)
         if column is None:
-            columns.add(read_column(reader, _SENSORS))
+            columns.add(read_column(reader, _SENSORS, in_stream=True))
         else:
             _require_first(column[0], streams)
             columns.require_new(column[0])

@@ -93,7 +93,7 @@ def _item(reader: StatementReader, items: _Items, hint: str) -> None:
         else:
             items.lengths[word] = reader.length(word, _LEAST[word], _LENGTHS[word])
     else:
-        items.columns.add(read_column(reader, hint))
+        items.columns.add(read_column(reader, hint, in_stream=True))
 
 
 def _names_time(reader: StatementReader, second: Token, columns: ColumnList) -> bool:

@@ -151,7 +151,8 @@ def _basis(plan: JoinPlan) -> str:
     if any(source.is_table for source in plan.sources):
         assumed.append(f"{ASSUMED_TABLE:g} rows a table")
     if not assumed:
-        return "as declared; chosen again as rates change"
+        is_measured = any(source.relation.statistics.is_measured for source in plan.sources)
+        return f"as {'measured' if is_measured else 'declared'}; chosen again as rates change"
     return f"assuming {', '.join(assumed)} until measured"
 
 
@@ -163,7 +164,7 @@ def _lacks_distinct(source: Source, plan: JoinPlan) -> bool:
         for equal in key.classes
     ]
     known = source.relation.statistics.distinct
-    return any(not isinstance(ref, ColumnRef) or ref.column not in known for ref in refs)
+    return any(not isinstance(ref, ColumnRef) or ref.path not in known for ref in refs)
 
 
 def describe_routing(plan: JoinPlan) -> Iterator[str]:

@@ -31,8 +31,13 @@ class ColumnRef:
             return ARRIVAL
         return ".".join(quote_name(part) for part in (self.column, *self.fields))
 
+    @property
+    def path(self) -> str:
+        """The name of the column, and of the field inside it."""
+        return ".".join((self.column, *self.fields))
+
     def __str__(self) -> str:
-        return ".".join(filter(None, (self.stream, self.column, *self.fields)))
+        return f"{self.stream}.{self.path}" if self.stream else self.path
 
 
 RESULT_TIME = ColumnRef("", "_time")

@@ -59,6 +59,6 @@ def _distinct(source: Source, key: JoinKey) -> float:
     total = 1.0
     for equal in key.classes:
         ref = equal.of(source.name).ref
-        name = ref.column if isinstance(ref, ColumnRef) else ""
+        name = ref.path if isinstance(ref, ColumnRef) else ""
         total *= source.relation.statistics.distinct.get(name, ASSUMED_DISTINCT)
     return total

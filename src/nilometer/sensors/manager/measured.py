@@ -1,0 +1,104 @@
+"""What a stream is like, measured while it runs: how many rows come, how many values columns have.
+
+It decides in which order joins look for partners, never what they find. So rows are sampled, and
+what was found before a restart counts until enough is known again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from nilometer.kernels.distinct_sketch import DistinctSketch
+from nilometer.sql.catalog import Statistics
+
+MEASURED: Final = "measured"
+"""Under this name it is kept beside what was learned of sensors."""
+_SECOND: Final = 1_000_000
+_SAMPLE_EVERY: Final = _SECOND
+_SAMPLE: Final = 1_000
+"""So many rows are looked at, once in so long."""
+_ENOUGH_TIME: Final = 60 * _SECOND
+_ENOUGH_ROWS: Final = 100
+"""A rate is told after so long and so many rows, the values of columns after so many rows."""
+_FORGOTTEN: Final = 600 * _SECOND
+"""A rate is that of the last ten to twenty minutes."""
+
+
+@dataclass
+class MeasuredStream:
+    """One stream; only the thread that stores its rows tells it of them, any thread may ask."""
+
+    before: Statistics = field(default_factory=Statistics)
+    _since: int | None = None
+    _rows: int = 0
+    _earlier: tuple[int, int] | None = None
+    """When the period before this one began, and how many rows came in it."""
+    _sampled_at: int | None = None
+    _sampled: int = 0
+    _sketches: dict[str, DistinctSketch] = field(default_factory=dict)
+    _now: int = 0
+
+    def add(self, rows: pa.RecordBatch, now: int) -> None:
+        """Rows were stored."""
+        self._count(len(rows), now)
+        if self._sampled_at is not None and 0 <= now - self._sampled_at < _SAMPLE_EVERY:
+            return
+        self._sampled_at = now
+        step = max(1, len(rows) // _SAMPLE)
+        chosen = rows if step == 1 else rows.take(pa.array(range(0, len(rows), step)))
+        self._sampled += len(chosen)
+        for name, column in zip(rows.schema.names, chosen.columns, strict=True):
+            if not pat.is_nested(column.type):
+                self._sketches.setdefault(name, DistinctSketch()).add(column)
+
+    def _count(self, rows: int, now: int) -> None:
+        if self._since is None or now < self._since:
+            self._since, self._rows, self._earlier = now, 0, None
+        elif now - self._since > _FORGOTTEN:
+            self._earlier = (self._since, self._rows)
+            self._since, self._rows = now, 0
+        self._rows += rows
+        self._now = now
+
+    @property
+    def statistics(self) -> Statistics:
+        """What is known now; what is not, as it was before."""
+        rate, distinct = self.before.rate, dict(self.before.distinct)
+        if self._since is not None:
+            since, earlier = self._earlier or (self._since, 0)
+            rows, length = earlier + self._rows, self._now - since
+            if rows >= _ENOUGH_ROWS and length >= _ENOUGH_TIME:
+                rate = rows * _SECOND / length
+        if self._sampled >= _ENOUGH_ROWS:
+            sketches = dict(self._sketches)
+            distinct |= {name: max(1.0, one.estimate) for name, one in sketches.items()}
+        return Statistics(rate, distinct)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is to be known after a restart."""
+        found = self.statistics
+        return {"rate": found.rate, "distinct": dict(found.distinct)}
+
+
+def read_measured(kept: object) -> MeasuredStream:
+    """Go on with what `to_json` gave; what is wrong with it is left out."""
+    given = kept if isinstance(kept, Mapping) else {}
+    rate, distinct = _number(given.get("rate")), given.get("distinct")
+    found = distinct if isinstance(distinct, Mapping) else {}
+    values = {str(name): _number(one) for name, one in found.items()}
+    return MeasuredStream(
+        Statistics(rate, {name: one for name, one in values.items() if one is not None})
+    )
+
+
+def _number(value: object) -> float | None:
+    """A number above 0; None of anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < inf else None
