@@ -149,6 +149,7 @@ def expect(way: str, streams: Sequence[Sequence[Row]]) -> list[tuple[int, ...]]:
     return sorted(row for row in rows if row[-2] < frontier)
 
 
+@pytest.mark.soak
 def test_a_kill_of_workers_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     check("rows", tmp_path, spark, ["workers"], seed=1)
 

@@ -24,7 +24,11 @@ def test_streams_batches_and_answers_over_spark_connect(tmp_path: Path) -> None:
     """The session has Spark's default state store, so this is also said there."""
     run = subprocess.run(
         [sys.executable, "-W", "default", "-m", "tests.spark.connect_process", str(tmp_path)],
-        env={**os.environ, "PYSPARK_PYTHON": python_command()},
+        env={
+            **os.environ,
+            "PYSPARK_PYTHON": python_command(),
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",  # quick to start
+        },
         capture_output=True,
         text=True,
         timeout=LONG,

@@ -37,9 +37,8 @@ APPENDED = """
     UNION ALL
     SELECT sensor, 3, distance
     FROM   MATCHES(S, by => sensor, value => value, shape => (SELECT place, value FROM K))
-"""
-SPECTRA = """
-    SELECT sensor, 2 AS number, significance AS found
+    UNION ALL
+    SELECT sensor, 2, significance
     FROM   LINES(S, counts => counts, templates => (SELECT place, counts FROM K))
     UNION ALL
     SELECT sensor, 4, energy FROM PEAKS(S, counts => counts, fwhm => 2.0)
@@ -103,14 +102,12 @@ def expected(statement: str, rows: pa.RecordBatch) -> list[str]:
 
 
 def test_the_statements_have_all_functions() -> None:
-    for statement, answers in ((APPENDED + SPECTRA, False), (ANSWERS, True)):
+    for statement, answers in ((APPENDED, False), (ANSWERS, True)):
         there = {name for name in MODULES if f"{name}(S" in statement}
         assert there == {name for name in MODULES if (kind_of(name) is Kind.ANSWERS) is answers}
 
 
-@pytest.mark.parametrize(
-    "statement", [APPENDED, SPECTRA, ANSWERS], ids=["appended", "spectra", "answers"]
-)
+@pytest.mark.parametrize("statement", [APPENDED, ANSWERS], ids=["appended", "answers"])
 def test_streamed_across_a_restart_all_are_the_batch(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
@@ -129,6 +126,7 @@ def test_streamed_across_a_restart_all_are_the_batch(
     assert found
 
 
+@pytest.mark.soak
 def test_what_is_wrong_with_knowledge_is_told_in_words(spark: SparkSession) -> None:
     db = nm.connect(spark)
     db.create_stream("S", spark.createDataFrame(readings(0, 4).to_pandas(), DDL), time="ts")

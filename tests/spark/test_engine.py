@@ -114,7 +114,7 @@ def added_up(reader: LogReader, start: Any) -> dict[int, int]:
     return dict(found.keys() & {row for row, copies in found.items() if copies})
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_nothing_is_lost_or_told_twice_whatever_is_killed(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

@@ -19,6 +19,7 @@ from nilometer.sql.expressions.compile_scalar import compile_over
 from tests.expressions import read_conditions
 from tests.function_values import CASTS, LISTS, NUMBERS, TEXTS, TIMES, rows
 
+NEW_YORK = "America/New_York"
 LAST_BITS = {
     *(
         [
@@ -159,7 +160,8 @@ def test_functions_mean_what_they_mean_in_spark(texts: list[str], in_zones: Spar
 
 
 @pytest.mark.parametrize(
-    "zone", ["UTC", pytest.param("Europe/Berlin", marks=pytest.mark.soak), "America/New_York"]
+    "zone",
+    [*(pytest.param(one, marks=pytest.mark.soak) for one in ("UTC", "Europe/Berlin")), NEW_YORK],
 )
 def test_times_and_casts_mean_what_they_mean_in_spark(zone: str, in_zones: SparkSession) -> None:
     in_zones.conf.set("spark.sql.session.timeZone", zone)

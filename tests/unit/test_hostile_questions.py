@@ -33,7 +33,7 @@ from nilometer.server.settings import ServerSettings
 from tests.hostile_statements import hostile_condition, hostile_question, require_harmless
 from tests.queries import RELATIONS, SCHEMA
 
-CASES = 500
+CASES = 200
 EMPTY = SCHEMA.empty_table()
 TABLES: dict[str, StoredTable] = {name: FixedTable(EMPTY) for name in RELATIONS}
 

@@ -51,7 +51,7 @@ def series(known: float, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("step", [None, 10])
-@pytest.mark.parametrize("known", [0.0, 0.05, 0.8])
+@pytest.mark.parametrize("known", [0.0, pytest.param(0.05, marks=pytest.mark.soak), 0.8])
 def test_what_is_held_is_bounded_and_cuts_do_not_matter(known: float, step: int | None) -> None:
     values = series(known, seed=3)
     answer, most = mined(values, step, [1] * len(values))

@@ -95,7 +95,7 @@ def test_a_packed_log_tells_the_same_and_takes_far_less(tmp_path: Path) -> None:
     assert numbers_in(LogReader.open(tmp_path / "log").read(Position(0, 0)))[-1] == end.row + 4
 
 
-@pytest.mark.parametrize("packs", [0, 1, 3, 1000])
+@pytest.mark.parametrize("packs", [0, 1, pytest.param(3, marks=pytest.mark.soak), 1000])
 def test_batches_hold_what_frames_hold(tmp_path: Path, packs: int) -> None:
     """Also of a log of which some segments are packed, and some packs are packed again."""
     writer = fill(tmp_path / "log", 2000)

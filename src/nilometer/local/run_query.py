@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from nilometer.errors import SqlError
+from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.row_errors import Rows, compute
+from nilometer.local.complete_rows import whole
 from nilometer.local.read_source import read_source, require_types
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument
@@ -110,7 +112,16 @@ class LocalUnion:
 
     def _together(self, tables: Sequence[pa.Table]) -> pa.Table:
         schema = self.schema
-        return pa.concat_tables([one.cast(schema) for one in tables])
+        parts = [pa.Table.from_arrays(_cast(one, schema), schema=schema) for one in tables]
+        return pa.concat_tables(parts)
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> list[pa.Array]:
+    """The columns in the types of a union, as Spark casts them."""
+    return [
+        cast_values(whole(column), kind)
+        for column, kind in zip(rows.columns, schema.types, strict=True)
+    ]
 
 
 class ResultReader:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.expression_types import common_type
 from nilometer.model.time import FOREVER
@@ -247,7 +248,7 @@ def _offset(function: Offset, rows: OrderedRows, shown: Int64s) -> pa.Array:
         return column.take(pa.array(wanted, mask=~there))
     default = rows.columns[function.default]
     kind = common_type(column.type, default.type)
-    both = pa.concat_arrays([column.cast(kind), default.cast(kind)])
+    both = pa.concat_arrays([cast_values(column, kind), cast_values(default, kind)])
     return both.take(pa.array(np.where(there, wanted, len(rows) + shown)))
 
 

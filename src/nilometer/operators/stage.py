@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation
+from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.routing import Routing
 from nilometer.kernels.row_errors import RowErrors
@@ -239,7 +240,7 @@ def admit_rows(
     """The rows of a stream that matter, as the stage wants them."""
     schema = stage.operator.schemas[stream]
     columns = [
-        column if column.type == field.type else column.cast(field.type)
+        cast_values(column, field.type)
         for column, field in zip(batch.columns, schema, strict=False)
     ]
     rows = pa.RecordBatch.from_arrays(columns, schema=schema)

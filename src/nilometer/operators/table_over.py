@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.expression_types import common_type
 from nilometer.kernels.net_changes import net_changes
 from nilometer.kernels.order_codes import NULL_CODE, joint_codes, order_codes
@@ -232,7 +233,7 @@ class _Sorted:
             return column.take(pa.array(wanted, mask=~there))
         default = self._column(function.default)
         kind = common_type(column.type, default.type)
-        both = pa.concat_arrays([column.cast(kind), default.cast(kind)])
+        both = pa.concat_arrays([cast_values(column, kind), cast_values(default, kind)])
         return both.take(pa.array(np.where(there, wanted, len(column) + self._places)))
 
     def _nth(self, function: Nth) -> pa.Array:

@@ -12,11 +12,9 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+import sqlglot
+from sqlglot import exp
 
-import nilometer as nm
-from nilometer.spark.types import arrow_schema
 from tests.folded_answers import (
     SINCE_EVER,
     Change,
@@ -38,6 +36,21 @@ from tests.sql_files import (
 )
 
 TIME: Final = "_time"
+_PLAIN: Final = {
+    exp.DType.BOOLEAN: pa.bool_(),
+    exp.DType.TINYINT: pa.int8(),
+    exp.DType.SMALLINT: pa.int16(),
+    exp.DType.INT: pa.int32(),
+    exp.DType.BIGINT: pa.int64(),
+    exp.DType.FLOAT: pa.float32(),
+    exp.DType.DOUBLE: pa.float64(),
+    exp.DType.TEXT: pa.string(),
+    exp.DType.BINARY: pa.binary(),
+    exp.DType.DATE: pa.date32(),
+    exp.DType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    exp.DType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    exp.DType.TIMESTAMPNTZ: pa.timestamp("us"),
+}
 INSTANT: Final = timedelta(microseconds=1)
 MACROS: Final = """
 CREATE MACRO later(a, b) AS (epoch_us(b) - epoch_us(a)) / 1e6;
@@ -69,30 +82,15 @@ class Answer:
 
 
 class Bench:
-    """A file's streams and tables, in Nilometer and in DuckDB."""
+    """A file's streams and tables in DuckDB; the answers of an engine are compared with its own."""
 
-    def __init__(self, spark: SparkSession, records: Iterable[Record]) -> None:
-        self.spark = spark
-        self.db = nm.connect(spark)
+    def __init__(self, records: Sequence[Record]) -> None:
         self.judge = duckdb.connect()
         self.judge.execute(MACROS)
-        self.relations: list[tuple[Relation, pa.Table]] = []
-        for record in records:
-            match record:
-                case Relation():
-                    self._add_relation(record)
-                case Function():
-                    function = FUNCTIONS[record.name]
-                    self.db.create_function(record.name, function, record.returns)
-
-    def _add_relation(self, record: Relation) -> None:
-        schema = StructType.fromDDL(record.columns)
-        kinds = arrow_schema([field.dataType for field in schema.fields]).types
-        rows = read_rows(record, pa.schema(list(zip(schema.names, kinds, strict=True))))
-        self.relations.append((record, rows))
-        self.judge.register(record.name, without_zones(rows))
-        frame = self.spark.createDataFrame(rows, schema=schema).coalesce(1)
-        add_relation(self.db, record, frame)
+        self.relations = [(one, rows_of(one)) for one in records if isinstance(one, Relation)]
+        self.functions = [one for one in records if isinstance(one, Function)]
+        for record, rows in self.relations:
+            self.judge.register(record.name, without_zones(rows))
 
     def expected(self, query: Query, at: datetime | None = None) -> Answer:
         """What DuckDB answers, at an instant if the answer changes."""
@@ -124,11 +122,26 @@ def without_zones(rows: pa.Table) -> pa.Table:
     return rows.cast(pa.schema(naive))
 
 
-def add_relation(db: nm.Database, record: Relation, frame: DataFrame) -> None:
-    if record.time is None:
-        db.create_table(record.name, frame)
-    else:
-        db.create_stream(record.name, frame, time=record.time)
+def rows_of(record: Relation) -> pa.Table:
+    """The rows of a stream or table."""
+    created = sqlglot.parse_one(f"CREATE TABLE t ({record.columns})", read="spark")
+    columns = created.this.expressions
+    return read_rows(record, pa.schema([(one.name, arrow_type(one.kind)) for one in columns]))
+
+
+def arrow_type(kind: exp.DataType) -> pa.DataType:
+    """The type of a column, as Spark writes it."""
+    inside = kind.expressions
+    match kind.this:
+        case exp.DType.STRUCT:
+            return pa.struct([(one.name, arrow_type(one.kind)) for one in inside])
+        case exp.DType.ARRAY:
+            return pa.list_(arrow_type(inside[0]))
+        case exp.DType.MAP:
+            return pa.map_(arrow_type(inside[0]), arrow_type(inside[1]))
+        case exp.DType.DECIMAL:
+            return pa.decimal128(*(int(one.name) for one in inside))
+    return _PLAIN[kind.this]
 
 
 def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = False) -> Iterable[str]:

@@ -1,0 +1,48 @@
+"""The SQL test files by the local engine: its answers, DuckDB's, and the file's, are one.
+
+Statements that need Spark are left to tests/spark/test_sql_files.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pytest
+
+from nilometer.local.database import LocalDatabase, OnlySparkError
+from nilometer.sql.statements import read_query
+from tests.sql_bench import FUNCTIONS, Answer, Bench, compare
+from tests.sql_files import Query, read_file
+
+FILES: Final = sorted(Path(__file__).parents[1].joinpath("sql").glob("*.test"))
+KINDS: Final = {"boolean": pa.bool_(), "int": pa.int32()}
+ONLY_SPARK: Final = 0.2
+"""No more than this share of a file's queries needs Spark."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_answers(file: Path) -> None:
+    records = read_file(file)
+    bench, db = Bench(records), LocalDatabase()
+    for record, rows in bench.relations:
+        if record.time is None:
+            db.create_table(record.name, rows)
+        else:
+            db.create_stream(record.name, rows, time=record.time)
+    for one in bench.functions:
+        db.create_function(one.name, FUNCTIONS[one.name], KINDS[one.returns])
+    queries = [one for one in records if isinstance(one, Query)]
+    problems, left = [], 0
+    for query in queries:
+        try:
+            asked = db.prepare(read_query(query.statement))
+        except OnlySparkError:
+            left += 1
+            continue
+        found = asked.run_all(db.tables)
+        rows_found = list(zip(*(one.to_pylist() for one in found.columns), strict=True))
+        problems += compare(bench, query, Answer(found.column_names, rows_found))
+    assert not problems, "\n\n".join(problems)
+    assert left <= ONLY_SPARK * len(queries)
