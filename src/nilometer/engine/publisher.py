@@ -263,8 +263,9 @@ class Publisher:
         self._waiting[query] = self.clock() + _RETRY_EVERY
         if _is_held(error) and self.clock() - self._begun < _TAKE_OVER:
             return  # an earlier publisher is about to end
-        path = self.folder / STUCK / query / ".why"
-        path.write_text(json.dumps(describe_failure(error)))
+        path, known = self.folder / STUCK / query / ".why", self._set.entries.get(query)
+        attempt = None if known is None else known.attempt
+        path.write_text(json.dumps({"failure": describe_failure(error), "attempt": attempt}))
         sync_folder(path.parent)
 
     def _try_again(self, query: str) -> None:
@@ -329,13 +330,16 @@ def shown_up_to(folder: Path, bucket: int) -> int:
         return -1
 
 
-def stuck_results(folder: Path, query: str) -> dict[str, Any] | None:
-    """Why the results of a query cannot be appended to their log, if they cannot."""
+def stuck_results(folder: Path, query: str, attempt: int) -> dict[str, Any] | None:
+    """Why the results of a query cannot be appended to their log, if this attempt found that.
+
+    What stopped an earlier one may be cured, and then is only not tried again yet.
+    """
     try:
         found: dict[str, Any] = json.loads((folder / STUCK / query / ".why").read_bytes())
-    except (FileNotFoundError, ValueError):
+        return found["failure"] if found["attempt"] == attempt else None
+    except (FileNotFoundError, ValueError, KeyError):
         return None
-    return found
 
 
 def _is_held(error: Exception) -> bool:

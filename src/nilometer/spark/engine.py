@@ -158,8 +158,10 @@ class Engine:
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
             for query in stuck_queries(self._folder):
-                hosted, why = self._hosted.get(query), stuck_results(self._folder, query)
-                if hosted is not None and why is not None:
+                hosted, entry = self._hosted.get(query), self._control.entry(query)
+                if hosted is None or entry is None:
+                    continue
+                if (why := stuck_results(self._folder, query, entry.attempt)) is not None:
                     hosted.fail(read_failure(why))
 
     def _is_old(self, report: Report) -> bool:
