@@ -76,7 +76,13 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param(one, marks=[pytest.mark.soak] if place % 2 else [])
+        for place, one in enumerate(STATEMENTS)
+    ],
+)
 def test_statements_as_csv(folder: Path, statement: str) -> None:
     text = both(folder, statement, "--format", "csv")
     assert text.count("\n") > 3
@@ -84,14 +90,14 @@ def test_statements_as_csv(folder: Path, statement: str) -> None:
 
 @pytest.mark.parametrize("form", ["table", "jsonl"])
 def test_other_formats(folder: Path, form: str) -> None:
-    for statement in (STATEMENTS[0], STATEMENTS[1], STATEMENTS[7], STATEMENTS[12]):
+    for statement in (STATEMENTS[0], STATEMENTS[7], STATEMENTS[12]):
         assert both(folder, statement, "--format", form)
 
 
 @pytest.mark.parametrize("at", ["2026-01-01 00:00:31.5", "end"])
 def test_answers_at_an_instant(folder: Path, at: str) -> None:
     for statement in (
-        *(STATEMENTS[7], STATEMENTS[9], STATEMENTS[10]),
+        STATEMENTS[9],
         "SELECT store, COUNT(*) AS n FROM A [RANGE 9 SECONDS] GROUP BY store ORDER BY n, store",
         "SELECT k FROM B [RANGE 9 SECONDS] LIMIT 3",
     ):
