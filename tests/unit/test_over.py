@@ -42,6 +42,9 @@ OF_ROWS = (
     "SELECT ts, LAST_VALUE(v IGNORE NULLS) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 "
     "PRECEDING AND CURRENT ROW) AS a, FIRST_VALUE(s IGNORE NULLS) OVER (ORDER BY ts ROWS BETWEEN "
     "2 PRECEDING AND CURRENT ROW) AS b FROM S",
+    "SELECT ts, NTH_VALUE(v, 2) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND "
+    "CURRENT ROW) AS a, NTH_VALUE(s, 2 IGNORE NULLS) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING "
+    "AND CURRENT ROW) AS b FROM S",
     "SELECT ts, LAG(k, 1, 7) OVER (ORDER BY ts) AS a, SUM(v) FILTER (WHERE k > 0) OVER "
     "(PARTITION BY s ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS b FROM S",
     "SELECT x.k, x.d FROM (SELECT k, v - LAG(v) OVER (PARTITION BY k ORDER BY ts) AS d FROM S) x "
@@ -201,7 +204,12 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
         ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "NTILE looks at all rows", "static table"),
         ("SELECT CUME_DIST() OVER (ORDER BY ts) FROM S", "CUME_DIST looks at", "static table"),
         ("SELECT PERCENT_RANK() OVER (ORDER BY ts) FROM S", "PERCENT_RANK looks at", "static"),
-        ("SELECT NTH_VALUE(v, 2) OVER (ORDER BY ts) FROM S", "before OVER yet", "LAG"),
+        ("SELECT NTH_VALUE(v, 2) OVER (ORDER BY ts) FROM S", "no end in the past", "ROWS"),
+        (
+            "SELECT NTH_VALUE(v, 0) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM S",
+            "counted from 1",
+            "",
+        ),
         ("SELECT LAG(v) OVER (ORDER BY ts) FROM S [RANGE 5 S]", "windows of its own", "leave"),
         ("SELECT DISTINCT LAG(v) OVER (ORDER BY ts) FROM S", "is appended", "subquery"),
         ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S ORDER BY k LIMIT 1", "is appended", "subq"),

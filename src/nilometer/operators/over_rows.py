@@ -65,12 +65,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """FIRST_VALUE or LAST_VALUE of a frame."""
+    """FIRST_VALUE, LAST_VALUE or NTH_VALUE of a frame."""
 
     column: int
     last: bool
     frame: Frame
     ignores_nulls: bool = False
+    number: int = 1
+    """The how-many-th from the start of the frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,17 +229,16 @@ class OverRows:
 def _picked(function: Picked, rows: OrderedRows, shown: Int64s) -> pa.Array:
     first, end = _bounds(function.frame, rows, shown)
     values = rows.columns[function.column]
-    chosen = end if function.last else first
     if not function.ignores_nulls or not values.null_count:
-        return values.take(pa.array(chosen))
-    places = np.arange(len(values))
+        chosen = end if function.last else first + function.number - 1
+        return values.take(pa.array(chosen, mask=chosen > end))
     is_valid = values.is_valid().to_numpy(zero_copy_only=False)
-    if function.last:
-        nearest = np.maximum.accumulate(np.where(is_valid, places, -1))[chosen]
-        return values.take(pa.array(nearest, mask=nearest < first))
-    after = np.where(is_valid, places, len(values))[::-1]
-    nearest = np.minimum.accumulate(after)[::-1][chosen]
-    return values.take(pa.array(nearest, mask=nearest > end))
+    known = np.flatnonzero(is_valid)
+    until = np.concatenate([[0], np.cumsum(is_valid)])  # so many are known before each row
+    which = until[end + 1] - 1 if function.last else until[first] + function.number - 1
+    there = (which >= until[first]) & (which < until[end + 1])
+    places = known[np.where(there, which, 0)] if len(known) else which
+    return values.take(pa.array(places, mask=~there))
 
 
 def _offset(function: Offset, rows: OrderedRows, shown: Int64s) -> pa.Array:

@@ -44,7 +44,7 @@ _OF_ALL_ROWS: Final = {
     "cumedist": "CUME_DIST",
     "cume_dist": "CUME_DIST",
 }
-_PICKED: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last)
+_PICKED: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue)
 
 
 @dataclass
@@ -94,7 +94,7 @@ class OverBinder:
         match inner:
             case exp.Lag() | exp.Lead():
                 return self._offset(inner)
-            case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last():
+            case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() | exp.NthValue():
                 return self._picked(inner, window, ignores_nulls=False)
             case exp.IgnoreNulls() if isinstance(inner.this, _PICKED):
                 return self._picked(inner.this, window, ignores_nulls=True)
@@ -109,8 +109,8 @@ class OverBinder:
             raise NotYetError(
                 f"{text_of(inner, self.sql)} cannot stand before OVER yet",
                 place=place_of(window, self.sql),
-                hint="LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE can, and "
-                "COUNT, SUM, AVG, MIN, MAX, variances, MEDIAN",
+                hint="LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE and "
+                "NTH_VALUE can, and COUNT, SUM, AVG, MIN, MAX, variances, MEDIAN",
             )
         read = read_aggregate(inner, self.sql)
         if read.argument is None and self._is_default(window):
@@ -120,7 +120,10 @@ class OverBinder:
 
     def _picked(self, node: exp.Expr, window: exp.Window, *, ignores_nulls: bool) -> Picked:
         last = isinstance(node, exp.LastValue | exp.Last)
-        return Picked(self._argument(node.this), last, self._frame(window), ignores_nulls)
+        number = self._count(node.args["offset"]) if isinstance(node, exp.NthValue) else 1
+        if not number:
+            raise SqlError("rows are counted from 1 on", place=place_of(window, self.sql))
+        return Picked(self._argument(node.this), last, self._frame(window), ignores_nulls, number)
 
     def _offset(self, node: exp.Lag | exp.Lead) -> Offset:
         given = node.args.get("offset")
