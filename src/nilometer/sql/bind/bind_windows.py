@@ -146,6 +146,13 @@ def _pair_window(node: PairWindowNode, scope: Scope) -> Window:
         return UniformWindow(high)
     units = [scope.unit(name) for name in node.expressions]
     for unit in units:
+        if unit.is_derived:
+            raise SqlError(
+                f"a window between streams cannot bind {unit.name}, which is an answer",
+                place=place,
+                hint="write windows behind both: S [RANGE 5 SECONDS]; or give the query a name, "
+                "CREATE QUERY q AS SELECT …, and join q where it is appended to",
+            )
         if not unit.times:
             raise SqlError(
                 f"a window cannot bind the static table {unit.name}",
