@@ -69,6 +69,10 @@ def test_what_is_stored_can_be_asked(db: nm.Database) -> None:
     assert past.to_pydict() == {"k": [0, 1, 2], "n": [2, 1, 1]}
     db.execute("CREATE VIEW Late AS SELECT v FROM S WHERE v > 57")
     assert db.select("SELECT COUNT(*) AS n FROM Late").to_pylist() == [{"n": 2}]
+    db.execute("CREATE VIEW Later AS SELECT v FROM Late UNION ALL SELECT v FROM Late")
+    often = " UNION ALL ".join(["SELECT v FROM Later"] * 101)
+    with pytest.raises(SqlError, match="the query reads views too often"):
+        db.select(often)
 
 
 def test_psql_is_answered_and_follows(db: nm.Database, tmp_path: Path) -> None:
