@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nilometer.apps.idhm.belt import Belt, BeltSettings, Place
 from nilometer.apps.idhm.page_belt import draw_belt
 from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
-from nilometer.apps.idhm.page_news import BoxState, Peak, Spectrum
+from nilometer.apps.idhm.page_news import BoxState, Peak, Spectrum, read_spectrum
 from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum, thinned
 from nilometer.apps.idhm.page_state import (
     MOST_BOXES,
@@ -223,6 +223,18 @@ def test_spectra_have_few_points_within_their_frame(counts: list[float], scale: 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1, 13), max_size=40))
+def test_the_matched_spectrum_is_drawn_over_the_measured_one() -> None:
+    row = {"box": 1, "kind": "NaI", "exposure": 4.0, "counts": [1.0] * 1024}
+    matched, plain, other = (
+        read_spectrum({**row, "matched": given}) for given in ([2.0] * 1024, None, [2.0] * 7)
+    )
+    assert matched is not None and plain is not None and other is not None
+    drawn = draw_spectrum(matched, (), Scale.ROOT)
+    assert [one.attributes.get("class") for one in drawn.inside].count("match") == 1
+    assert plain.matched is other.matched is None
+    assert draw_spectrum(plain, (), Scale.ROOT) == draw_spectrum(other, (), Scale.ROOT)
+
+
 def test_names_of_lines_do_not_overlap(energies: list[float]) -> None:
     peaks = [Peak(one, 10.0, 5.0, f"Xx {one:.2f}") for one in energies]
     drawn = draw_spectrum(Spectrum("NaI", 1, 1, 1.0, np.ones(1024)), peaks, Scale.ROOT)

@@ -108,6 +108,9 @@ def test_sigmas_are_what_amounts_vary_by() -> None:
     assert pulls.std(axis=0) == pytest.approx(np.ones(3), abs=0.12)
     assert found.chi2.mean() == pytest.approx(1, abs=0.05)
     assert found.background.mean() == pytest.approx(1, abs=0.05)
+    amounts = np.concatenate([found.amounts, found.background[:, None]], axis=1)
+    explained = live * (amounts @ np.concatenate([TEMPLATES, [BACKGROUND]]))
+    assert found.fitted == pytest.approx(explained)
 
 
 def test_results_are_in_the_order_of_names_whatever_the_order_of_the_table() -> None:

@@ -34,6 +34,8 @@ class Fit:
     """How much background there was, to as much as is given, for a unit of live time."""
     chi2: Numbers
     """By channel; about 1 where the templates explain the spectrum."""
+    fitted: Numbers
+    """The counts of each channel that the amounts explain."""
 
     @property
     def shares(self) -> Numbers:
@@ -76,16 +78,17 @@ class LineFit:
         lives = np.ones(len(spectra)) if live is None else np.asarray(live, np.float64)
         found = np.zeros((len(spectra), len(self._shapes)))
         sigmas, chi2 = np.zeros_like(found), np.zeros(len(spectra))
+        fitted = np.zeros_like(spectra)
         # One by one and in one thread: sums of many rows at once are rounded in another order.
         with threadpool_limits(1, user_api="blas"):
             for row, spectrum in enumerate(spectra):
-                found[row], sigmas[row], chi2[row] = self._fit(spectrum)
+                found[row], sigmas[row], chi2[row], fitted[row] = self._fit(spectrum)
         units = 1.0 / (self._heights * lives[:, None])
         amounts, sigmas = found * units, sigmas * units
         extra = amounts[:, self.count :].sum(axis=1)
-        return Fit(amounts[:, : self.count], sigmas[:, : self.count], extra, chi2)
+        return Fit(amounts[:, : self.count], sigmas[:, : self.count], extra, chi2, fitted)
 
-    def _fit(self, spectrum: Numbers) -> tuple[Numbers, Numbers, float]:
+    def _fit(self, spectrum: Numbers) -> tuple[Numbers, Numbers, float, Numbers]:
         from scipy.linalg.lapack import dpotrf, dpotri  # noqa: PLC0415  an extra
 
         variance = spectrum + 1.0
@@ -97,7 +100,8 @@ class LineFit:
             variance = np.maximum(expected, _LEAST_VARIANCE)
         sigmas = np.sqrt(np.diag(dpotri(factor, lower=1)[0]))
         free = max(1, self.channels - len(found))
-        return found, sigmas, float(((spectrum - expected) ** 2 / variance).sum() / free)
+        chi2 = float(((spectrum - expected) ** 2 / variance).sum() / free)
+        return found, sigmas, chi2, expected
 
 
 def _not_negative(factor: Numbers, towards: Numbers) -> Numbers:

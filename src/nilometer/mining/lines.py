@@ -72,6 +72,7 @@ class Fitting:
             pa.array(fit.chi2),
             pa.array(fit.background),
             pa.array([self._names(one) for one in significance], pa.string()),
+            _arrays(fit.fitted),
         )
 
     def _names(self, significance: Numbers) -> str:
@@ -203,6 +204,7 @@ class Lines:
             ResultColumn("chi2", pa.float64()),
             ResultColumn("background", pa.float64()),
             ResultColumn("lines", pa.string()),
+            ResultColumn("fitted", _NUMBERS),
         )
 
     def row_worker(self, call: Call, tables: Tables) -> Fitting:

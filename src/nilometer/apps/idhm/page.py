@@ -23,7 +23,8 @@ from nilometer.server.console.pages import ConsolePage
 _REFRESH_SECONDS: Final = 0.4
 _NOTE: Final = "Point at a box or a detector, or go to it with Tab, to read more."
 _SPECTRUM_NOTE: Final = (
-    "Dashed: the background that is expected. Point at a line, or go to it with Tab, to read more."
+    "Green: the matched spectrum, of the elements that were found. Dashed: the background that is "
+    "expected. Point at a line, or go to it with Tab, to read more."
 )
 _WAITING: Final = "Waiting for the first burst: no detector has sent anything yet."
 _SHOW_DETECTORS: Final = "one => one.scrollLeft = (one.scrollWidth - one.clientWidth) * 0.3"

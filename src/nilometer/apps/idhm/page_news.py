@@ -41,6 +41,8 @@ class Spectrum:
     exposure: float
     """Seconds."""
     counts: Counts
+    matched: Counts | None = None
+    """What the elements and the background that were found in it explain."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,18 @@ def rows_of(table: pa.Table) -> Iterable[Row]:
 
 def read_spectrum(row: Row) -> Spectrum | None:
     """The spectrum of a row; None if there are no counts."""
-    counts = _counts(row.get("counts"))
+    counts, matched = _counts(row.get("counts")), _counts(row.get("matched"))
     if counts is None:
         return None
+    if matched is not None and len(matched) != len(counts):
+        matched = None
     return Spectrum(
         str(row.get("kind") or ""),
         int(row["box"]),
         int(row.get("burst") or 0),
         _number(row.get("exposure")) or 0.0,
         counts,
+        matched,
     )
 
 

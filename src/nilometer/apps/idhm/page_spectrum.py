@@ -1,4 +1,4 @@
-"""A spectrum as a drawing: counts over energy, the background, and the lines that were found."""
+"""A spectrum as a drawing: counts over energy, what explains them, and the lines found."""
 
 from __future__ import annotations
 
@@ -78,10 +78,14 @@ class _Axes:
 def draw_spectrum(
     spectrum: Spectrum, peaks: Sequence[Peak], scale: Scale, background: Counts | None = None
 ) -> Shape:
-    """What was counted so far, with the peaks in it; the background: what is expected without."""
+    """What was counted so far, what explains it, and its peaks.
+
+    The background is what is expected without a box.
+    """
     counts = thinned(spectrum.counts)
-    below = None if background is None else thinned(background)
-    most = max(float(counts.max()), 0.0 if below is None else float(below.max()), 4.0)
+    given = {"background": background, "match": spectrum.matched}
+    lines = {name: thinned(one) for name, one in given.items() if one is not None}
+    most = max(4.0, *(float(one.max()) for one in (counts, *lines.values())))
     axes = _Axes(scale, most, _step(spectrum.counts) * TOP / len(spectrum.counts))
     floor = f"{_WIDE - _RIGHT:g},{_HIGH - _FLOOR:g} {_LEFT:g},{_HIGH - _FLOOR:g}"
     line = axes.path(counts)
@@ -89,7 +93,7 @@ def draw_spectrum(
         *_grid(axes),
         shape("polygon", points=f"{line} {floor}", class_="area"),
         shape("polyline", points=line, class_="counted"),
-        *([] if below is None else [_background(axes, below)]),
+        *(shape("polyline", points=axes.path(one), class_=name) for name, one in lines.items()),
         *_markers(axes, counts, peaks),
     ]
     told = f"spectrum of box {spectrum.box}: {count_text(spectrum.counts.sum())} counts"
@@ -124,10 +128,6 @@ def _grid(axes: _Axes) -> Iterator[Shape]:
         yield shape("text", count_text(value), x=_LEFT - 8, y=y + 4, class_="value")
     yield shape("line", x1=_LEFT, x2=_WIDE - _RIGHT, y1=floor, y2=floor, class_="floor")
     yield shape("text", f"counts per {1000 * axes.width:.0f} keV", x=2, y=14, class_="soft")
-
-
-def _background(axes: _Axes, counts: Counts) -> Shape:
-    return shape("polyline", points=axes.path(counts), class_="background")
 
 
 def _markers(axes: _Axes, counts: Counts, peaks: Sequence[Peak]) -> Iterator[Shape]:

@@ -32,10 +32,11 @@ CREATE QUERY verdicts AS
 SELECT detector, kind, box, burst, exposure, $verdict AS verdict,
        family AS class, CASE WHEN family <> 'none' THEN class END AS material,
        $confidence AS confidence,
-       suspicion, significance, lines, counts
+       suspicion, significance, lines, counts, matched
 FROM   CLASSIFY((
          SELECT detector, kind, box, burst, live_total AS exposure, total AS counts, pattern,
-                significance, lines, class AS family, $suspicion AS suspicion
+                fitted AS matched, significance, lines, class AS family,
+                $suspicion AS suspicion
          FROM   CLASSIFY(LINES(ACCUMULATE(
                   (SELECT detector, kind, Reading.box AS box, Reading.burst AS burst,
                           Reading.live AS live, Reading.counts AS counts
@@ -53,10 +54,11 @@ UNION ALL
 SELECT detector, kind, box, burst, exposure, $verdict AS verdict,
        family AS class, CASE WHEN family <> 'none' THEN class END AS material,
        $confidence AS confidence,
-       suspicion, significance, lines, counts
+       suspicion, significance, lines, counts, matched
 FROM   CLASSIFY((
          SELECT detector, kind, box, burst, live_total AS exposure, total AS counts, pattern,
-                significance, lines, class AS family, $suspicion AS suspicion
+                fitted AS matched, significance, lines, class AS family,
+                $suspicion AS suspicion
          FROM   CLASSIFY(LINES(ACCUMULATE(
                   (SELECT detector, kind, Reading.box AS box, Reading.burst AS burst,
                           Reading.live AS live, Reading.counts AS counts
