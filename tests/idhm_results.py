@@ -12,6 +12,8 @@ from nilometer.apps.idhm.boxes import Box, Packing, draw_boxes
 from nilometer.apps.idhm.spectrum_model import burst_counts, expected_rates
 from nilometer.log.layout import TIME, TIMESTAMP
 from nilometer.log.writer import LogWriter
+from nilometer.sensors.catalog.catalog import SensorCatalog
+from nilometer.upkeep.places import CATALOG_FILE
 from tests.console_at_work import ConsoleAtWork
 
 _SECOND = 1_000_000
@@ -39,6 +41,7 @@ SCHEMAS = {
         ("exposure", pa.float64()),
         *_STATED,
         ("counts", pa.list_(pa.float64())),
+        ("matched", pa.list_(pa.float64())),
     ],
     "fused": [("box", pa.int64()), ("exposure", pa.float64()), *_STATED],
 }
@@ -65,8 +68,10 @@ class WrittenBelt:
     def burst(self, box: Box, number: int, names: dict[str, str] = DETECTORS, **said: Any) -> None:
         """What detectors have counted in so many bursts of a second, and say of it."""
         for name, kind in names.items():
-            counts = burst_counts(expected_rates([box], kind), float(number), (1, box.number))[0]
+            rates = expected_rates([box], kind)
+            counts = burst_counts(rates, float(number), (1, box.number))[0]
             row = {"kind": kind, "exposure": float(number), "counts": counts.tolist()}
+            row["matched"] = (rates[0] * number).tolist()
             where = {"detector": name, "box": box.number, "burst": number}
             self.write("verdicts", {**where, **row, **said})
 
@@ -91,6 +96,9 @@ def written_belt(console: ConsoleAtWork) -> Iterator[WrittenBelt]:
         writers = {
             query: stack.enter_context(console.results(query, _schema(query))) for query in SCHEMAS
         }
+        with SensorCatalog.open(console.folder / CATALOG_FILE) as catalog:
+            for query in SCHEMAS:
+                catalog.create_query(query, "SELECT 1", "append")
         yield WrittenBelt(writers)
 
 

@@ -53,6 +53,7 @@ def test_a_day_at_the_belt(browser: Browser, console: ConsoleAtWork) -> None:
         see_the_first_box_cleared(at, belt)
         see_a_suspect_box_diverted(at, belt)
         see_the_decisions(at)
+        see_a_box_again(at, belt)
         end(at)
         for theme in ("light", "dark"):
             for size in (WIDE, NARROW):
@@ -125,6 +126,24 @@ def see_the_decisions(at: Visit) -> None:
     before = counted.get_attribute("points") or ""
     at.button("Logarithm").click()
     expect(counted).not_to_have_attribute("points", before)
+
+
+def see_a_box_again(at: Visit, belt: WrittenBelt) -> None:
+    """What is stored of a box is shown burst by burst, whatever happens at the belt meanwhile."""
+    page = at.page
+    page.get_by_label("Show a box again").click()
+    page.get_by_role("option", name="1", exact=True).click()
+    told = page.locator(".idhm-replay")
+    expect(told).to_contain_text("Box 1 once more: burst 2 of 2.")
+    north = page.get_by_role("region", name="Detector north")
+    expect(north.locator("svg.spectrum")).to_have_attribute("aria-label", re.compile("of box 1:"))
+    expect(north.locator(".idhm-verdict")).to_contain_text("more data needed")
+    belt.burst(harmless(8), 1)
+    at.photograph("idhm-replay-light-1280", whole=True)
+    expect(north.locator("svg.spectrum")).to_have_attribute("aria-label", re.compile("of box 1:"))
+    at.button("Back to the belt").click()
+    expect(told).to_be_hidden()
+    expect(north.locator("svg.spectrum")).to_have_attribute("aria-label", re.compile("of box 8:"))
 
 
 def see_it_all_at_once(at: Visit, name: str) -> None:

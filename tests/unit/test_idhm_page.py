@@ -14,6 +14,7 @@ from nilometer.apps.idhm.belt import Belt, BeltSettings, Place
 from nilometer.apps.idhm.page_belt import draw_belt
 from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
 from nilometer.apps.idhm.page_news import BoxState, Peak, Spectrum, read_spectrum
+from nilometer.apps.idhm.page_replay import Replay
 from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum, thinned
 from nilometer.apps.idhm.page_state import (
     MOST_BOXES,
@@ -221,20 +222,22 @@ def test_spectra_have_few_points_within_their_frame(counts: list[float], scale: 
         assert 0 <= y <= height
 
 
-@settings(deadline=None)
-@given(st.lists(st.floats(-1, 13), max_size=40))
 def test_the_matched_spectrum_is_drawn_over_the_measured_one() -> None:
     row = {"box": 1, "kind": "NaI", "exposure": 4.0, "counts": [1.0] * 1024}
     matched, plain, other = (
         read_spectrum({**row, "matched": given}) for given in ([2.0] * 1024, None, [2.0] * 7)
     )
-    assert matched is not None and plain is not None and other is not None
+    assert matched is not None
+    assert plain is not None
+    assert other is not None
     drawn = draw_spectrum(matched, (), Scale.ROOT)
-    assert [one.attributes.get("class") for one in drawn.inside].count("match") == 1
+    assert [one.attributes.get("class") for one in shapes(drawn)].count("match") == 1
     assert plain.matched is other.matched is None
     assert draw_spectrum(plain, (), Scale.ROOT) == draw_spectrum(other, (), Scale.ROOT)
 
 
+@settings(deadline=None)
+@given(st.lists(st.floats(-1, 13), max_size=40))
 def test_names_of_lines_do_not_overlap(energies: list[float]) -> None:
     peaks = [Peak(one, 10.0, 5.0, f"Xx {one:.2f}") for one in energies]
     drawn = draw_spectrum(Spectrum("NaI", 1, 1, 1.0, np.ones(1024)), peaks, Scale.ROOT)
@@ -308,3 +311,29 @@ def test_the_last_decisions_are_counted() -> None:
     for box, (verdict, exposure) in enumerate([("safe", 2.0), ("suspect", 4.0), ("safe", None)]):
         state.take_fused(said(box, verdict, exposure=exposure))
     assert Summary.of(state.decisions) == Summary(3, 1, 3.0)
+
+
+def test_a_box_is_shown_again_burst_by_burst() -> None:
+    said = {"kind": "NaI", "verdict": "more data", "counts": [1.0] * 8}
+    verdicts = pa.Table.from_pylist(
+        [
+            {"detector": name, "box": 7, "burst": burst, "exposure": 4.0 * burst, **said}
+            for burst in (3, 1, 2)
+            for name in ("north", "south")
+        ]
+    )
+    peaks = pa.Table.from_pylist(
+        [{"detector": "north", "box": 7, "burst": 2, "energy": 5.11, "area": 9.0, "line": "N"}]
+    )
+    replay = Replay(7, verdicts, peaks)
+    seen = []
+    while replay.step():
+        north, south = replay.state.in_order
+        assert north.spectrum is not None
+        assert south.spectrum is not None
+        seen.append((north.spectrum.burst, south.spectrum.burst, len(north.shown_peaks)))
+    assert seen == [(1, 1, 0), (2, 2, 1), (3, 3, 1)]
+    assert replay.progress == "Box 7 once more: burst 3 of 3."
+    gone = Replay(8, verdicts.slice(0, 0), peaks.slice(0, 0))
+    assert not gone.step()
+    assert gone.progress == "Nothing is kept of box 8 any more."

@@ -6,21 +6,27 @@ from pathlib import Path
 from typing import Final
 
 from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
 
 from nilometer.apps.idhm.detector import DETECTORS
 from nilometer.apps.idhm.page_belt import draw_belt, legend
 from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
 from nilometer.apps.idhm.page_news import Counts, Spectrum
+from nilometer.apps.idhm.page_replay import Replay
 from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum
 from nilometer.apps.idhm.page_state import BeltState, DetectorView
 from nilometer.apps.idhm.page_verdict import detector_head, draw_verdict
 from nilometer.apps.idhm.spectrum_model import background
+from nilometer.errors import NilometerError, in_one_line
 from nilometer.server.console.drawing import Drawing, shape
 from nilometer.server.console.live_elements import TOGGLE
 from nilometer.server.console.page_results import PageResults
 from nilometer.server.console.pages import ConsolePage
 
 _REFRESH_SECONDS: Final = 0.4
+_REPLAY_SECONDS: Final = 0.6
+_REPLAY: Final = "Show a box again"
+_MOST_OFFERED: Final = 20
 _NOTE: Final = "Point at a box or a detector, or go to it with Tab, to read more."
 _SPECTRUM_NOTE: Final = (
     "Green: the matched spectrum, of the elements that were found. Dashed: the background that is "
@@ -37,11 +43,14 @@ class BeltPage:
 
     def __init__(self, results: PageResults) -> None:
         self._state = BeltState()
+        self._results = results
+        self._replay: Replay | None = None
         self._shown = -1
         self._detectors: dict[str, DetectorCard] = {}
         self._draw()
         self._follow(results)
         ui.timer(_REFRESH_SECONDS, self._refresh)
+        ui.timer(_REPLAY_SECONDS, self._go_on)
 
     def _draw(self) -> None:
         self._notice = ui.label().classes("nm-notice").props("role=status")
@@ -54,10 +63,16 @@ class BeltPage:
         with ui.element("div").classes("idhm-bar"):
             self._figures = Drawing(shape("div"))
             ui.element("div").classes("nm-grow")
+            self._boxes = ui.select([], label=_REPLAY, on_change=self._choose_box)
+            self._boxes.props("dense outlined options-dense").classes("idhm-boxes")
             self._scale = ui.toggle(_SCALES, value=Scale.ROOT).classes("nm-toggle")
             self._scale.props(f'{TOGGLE} aria-label="Scale of the counts"')
             self._scale.on_value_change(self._draw_anew)
         self._last = Drawing(shape("p"))
+        with ui.element("div").classes("idhm-replay nm-notice").props("role=status") as self._again:
+            self._progress = ui.label()
+            ui.button("Back to the belt", on_click=self._end_replay).props("flat dense no-caps")
+        self._again.visible = False
         self._cards = ui.element("div").classes("idhm-detectors")
         decisions = ui.element("section").classes("nm-card nm-pad idhm-decisions")
         with decisions.props('aria-label="Decisions"'):
@@ -84,8 +99,50 @@ class BeltPage:
         self._figures.show(summary_figures(state.decisions))
         self._last.show(last_decision(state.decisions))
         self._decisions.show(decisions_table(state.decisions))
+        self._offer_boxes([one.box for one in reversed(state.decisions)][:_MOST_OFFERED])
+        self._show_detectors(state if self._replay is None else self._replay.state)
+
+    def _show_detectors(self, state: BeltState) -> None:
         for place, detector in enumerate(state.in_order):
             self._card(detector.name, place).show(detector, self._scale.value)
+
+    def _offer_boxes(self, boxes: list[int]) -> None:
+        """The last boxes can be shown again; the one that is shown stays among them."""
+        chosen = self._boxes.value
+        if chosen is not None and chosen not in boxes:
+            boxes.append(chosen)
+        if boxes != self._boxes.options:
+            self._boxes.set_options(boxes, value=chosen)
+
+    async def _choose_box(self, event: ValueChangeEventArguments[int | None]) -> None:
+        """Read what is kept of a box."""
+        if (box := event.value) is None:
+            return
+        try:
+            verdicts, peaks = [
+                await self._results.stored(query, "box", box) for query in ("verdicts", "peaks")
+            ]
+        except NilometerError as error:
+            self._say(in_one_line(error))
+            self._boxes.value = None
+            return
+        self._replay = Replay(box, verdicts, peaks)
+        self._again.visible = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Show the next burst of the box that is shown again."""
+        if self._replay is None:
+            return
+        is_new = self._replay.step()
+        self._progress.text = self._replay.progress
+        if is_new:
+            self._show_detectors(self._replay.state)
+
+    def _end_replay(self) -> None:
+        self._replay, self._boxes.value = None, None
+        self._again.visible = False
+        self._show_detectors(self._state)
 
     def _card(self, name: str, place: int) -> DetectorCard:
         """The card of a detector, made when it is first heard of."""

@@ -1,4 +1,4 @@
-"""What a page of an application may read: the results of queries, the newest and those to come."""
+"""What a page of an application may read: results of queries, stored, newest and to come."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 from nicegui import background_tasks, ui
+from sqlglot import exp
 
 from nilometer.errors import (
     InputError,
@@ -19,6 +20,7 @@ from nilometer.errors import (
     in_one_line,
 )
 from nilometer.server.results.query_results import QueryResults
+from nilometer.server.scopes import Asker, Scope
 from nilometer.server.service import Service
 
 _LOOK_SECONDS: Final = 0.5
@@ -75,6 +77,13 @@ class PageResults:
 
         if (task := background_tasks.create(run(), name=f"page of {query}")) is not None:
             ui.context.client.on_delete(task.cancel)
+
+    async def stored(self, query: str, column: str, value: int) -> pa.Table:
+        """The rows that are kept of a query and have this number in a column."""
+        wanted = exp.column(column, quoted=True).eq(exp.Literal.number(value))
+        tree = exp.select("*").from_(exp.table_(query, quoted=True)).where(wanted)
+        asker = Asker(self._visitor, frozenset({Scope.READ}))
+        return await self._service.ask_past(tree, asker)
 
     async def _open(self, query: str) -> QueryResults:
         while True:
