@@ -44,6 +44,8 @@ def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
 def require_arguments(tree: exp.Expr, sql: str) -> None:
     """Refuse max_by(x) and corr(): the parser leaves open what is not there."""
     needed = ("this", "expression") if isinstance(tree, _OF_TWO) else ("this",)
+    if isinstance(tree, exp.ApproxQuantile):
+        needed = ("this", "quantile")
     inner = tree.this if isinstance(tree, exp.WithinGroup | exp.IgnoreNulls) else tree
     if isinstance(inner, exp.Anonymous | exp.Count) or not isinstance(inner, exp.AggFunc):
         return
