@@ -156,6 +156,33 @@ def test_over_windows_of_time(call: str, given_rows: list[Row], buckets: int) ->
     assert Counter(rows_of(found, 2)) == right
 
 
+ALIKE = {
+    "percentile_disc(0.9) WITHIN GROUP (ORDER BY v)": "quantile_disc(v, 0.9)",
+    "array_agg(s ORDER BY v)": "coalesce(list(s ORDER BY v NULLS FIRST, s) "
+    "FILTER (s IS NOT NULL), [])",
+    "string_agg(s, '-')": "string_agg(s, '-' ORDER BY ts, s)",
+}
+"""Calls that differ from others in an order, a fraction or a constant alone."""
+
+
+@given(rows, st.lists(st.sampled_from([*CALLS, *ALIKE]), min_size=2, max_size=12, unique=True))
+@settings(max_examples=300, deadline=None)
+def test_several_beside_each_other(given_rows: list[Row], calls: list[str]) -> None:
+    """Each says what it says alone, however alike they are."""
+    table = to_table(given_rows)
+    db = LocalDatabase()
+    db.create_stream("S", table, time="ts")
+    listed = ", ".join(f"{call} AS x{i}" for i, call in enumerate(calls))
+    found = db.sql(f"SELECT window_start, {listed} FROM TUMBLE(S, 3 SECONDS) GROUP BY 1")
+    asked = ", ".join({**CALLS, **ALIKE}[call] for call in calls)
+    right = judge(
+        "SELECT time_bucket(INTERVAL 3 SECONDS, ts, TIMESTAMPTZ '1970-01-01 00:00:00Z') AS w, "
+        f"{asked} FROM S GROUP BY w",
+        table,
+    )
+    assert Counter(rows_of(found, 1 + len(calls))) == right
+
+
 @pytest.mark.parametrize("call", list(CALLS))
 @given(rows, st.lists(st.integers(0, 20), max_size=2))
 @settings(max_examples=6, deadline=None)

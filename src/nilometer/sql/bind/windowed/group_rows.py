@@ -82,7 +82,7 @@ class Groups:
             simpler = simplify_aggregate(tree, self.sql)
             if simpler is not tree:
                 return self._rewrite(simpler)
-            return self._aggregate(tree, _text(tree))
+            return self._aggregate(tree)
         if any(is_aggregate(node, self.catalog.functions) for node in tree.walk()):
             return rebuild(tree, self._rewrite)
         if tree.find(ResolvedColumn) is None:
@@ -136,19 +136,28 @@ class Groups:
             return True
         return True
 
-    def _aggregate(self, tree: exp.Expr, text: str) -> exp.Expr:
-        if not any(text == one.text for one in self.calls):
-            read = read_aggregate(tree, self.sql)
-            place = None
-            if read.argument is not None:
-                self._require_time(read.argument, tree)
-                scalar = Scalar(read.argument, place_of(tree, self.sql))
-                place = self._argument(Item(_text(read.argument), scalar))
+    def _aggregate(self, tree: exp.Expr) -> exp.Expr:
+        """The result of a call; calls that compute the same are one, whatever their texts are."""
+        read = read_aggregate(tree, self.sql)
+        place = None
+        if read.argument is not None:
+            self._require_time(read.argument, tree)
+            scalar = Scalar(read.argument, place_of(tree, self.sql))
+            place = self._argument(Item(_text(read.argument), scalar))
+        call = read.call(place)
+        found = next((one.text for one in self.calls if one.call == call), None)
+        if found is None:
             inner = tree.this if isinstance(tree, exp.Filter) else tree
             assert isinstance(inner, exp.Func)
             named = written(inner) if is_placed(inner) else str(read.function)
-            self.calls.append(_Call(text, read.call(place), place_of(tree, self.sql), named))
-        return self._result(tree, text)
+            found = self._unused(_text(tree))
+            self.calls.append(_Call(found, call, place_of(tree, self.sql), named))
+        return self._result(tree, found)
+
+    def _unused(self, text: str) -> str:
+        """A name for a call: its text, which does not tell orders and fractions apart."""
+        used = {one.text for one in self.calls}
+        return text if text not in used else f"{text} as call {len(used) + 1}"
 
     def _require_time(self, argument: exp.Expr, tree: exp.Expr) -> None:
         """Refuse an order of time where rows are those of an answer, which have none."""
