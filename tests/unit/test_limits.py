@@ -80,6 +80,7 @@ def test_what_never_happens_is_given_up() -> None:
     assert wait_for(lambda: 7) == 7
 
 
+@pytest.mark.soak
 def test_one_line_for_each_suite(tmp_path: Path) -> None:
     suites = tmp_path / "tests"
     shutil.copytree(ROOT / "tests", suites, ignore=shutil.ignore_patterns("*", "!*"))
