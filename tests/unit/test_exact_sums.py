@@ -34,7 +34,9 @@ copies = st.integers(-3, 3)
 def sums(column: pa.Array, counts: list[int], *, squares: bool = False) -> dict[int, Any]:
     digits = digits_of(column)
     rows = np.zeros(len(counts), np.int64)
-    return add_digits(digits.squared() if squares else digits, np.array(counts, np.int64), rows, 1)
+    return add_digits(
+        digits.times(digits) if squares else digits, np.array(counts, np.int64), rows, 1
+    )
 
 
 @settings(max_examples=400, deadline=None)

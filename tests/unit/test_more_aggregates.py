@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ MODE = (
     "list_sort(list_transform(map_entries(histogram(s)), "
     "lambda e: struct_pack(a := -CAST(e.value AS BIGINT), b := e.key)))[1].b"
 )
+THIRD = "avg(v * v * v) - 3 * avg(v) * avg(v * v) + 2 * avg(v) * avg(v) * avg(v)"
 CALLS = {
     "bool_and(v > 0)": "bool_and(v > 0)",
     "every(v > 0)": "bool_and(v > 0)",
@@ -86,6 +88,8 @@ CALLS = {
     "regr_intercept(v, k)": "regr_intercept(v, k)",
     "regr_r2(v, k)": "regr_r2(v, k)",
     "regr_slope(v, k) FILTER (WHERE s = 'a')": "regr_slope(v, k) FILTER (s = 'a')",
+    "skewness(v)": f"CASE WHEN var_pop(v) > 0 THEN ({THIRD}) / pow(var_pop(v), 1.5) END",
+    "kurtosis(v)": "CASE WHEN var_pop(v) > 0 THEN kurtosis_pop(v) END",
     "approx_percentile(v, 0.25)": "quantile_disc(v, 0.25)",
     "percentile_approx(v, array(0.5, 0.9), 100)": "CASE WHEN count(v) > 0 "
     "THEN quantile_disc(v, [0.5, 0.9]) ELSE [NULL, NULL] END",
@@ -154,6 +158,22 @@ def test_over_windows_of_time(call: str, given_rows: list[Row], buckets: int) ->
         table,
     )
     assert Counter(rows_of(found, 2)) == right
+
+
+def test_moments_are_exact_far_from_zero() -> None:
+    """Sums of powers in doubles would have no right digit here."""
+    values = [1e9 + one for one in (0.25, 0.5, 3.0, 7.75, -2.5)]
+    db = LocalDatabase()
+    db.create_stream("S", to_table([(0, 0, one, None) for one in values]), time="ts")
+    (found,) = rows_of(
+        db.sql("SELECT skewness(v), kurtosis(v) FROM TUMBLE(S, 1 SECOND) GROUP BY window_end"), 2
+    )
+    exact = list(map(Fraction, values))
+    mean = sum(exact) / len(exact)
+    second, third, fourth = (
+        float(sum((one - mean) ** power for one in exact) / len(exact)) for power in (2, 3, 4)
+    )
+    assert found == pytest.approx((third / second**1.5, fourth / second**2 - 3), abs=1e-9)
 
 
 ALIKE = {

@@ -35,19 +35,19 @@ class Digits:
     digits: tuple[Int64s, ...]
     """Lowest first, none negative, all below 2^32."""
 
-    def squared(self) -> Digits:
-        """Their squares, in the square of the unit."""
-        sums = [np.zeros(len(self.signs), np.int64) for _ in range(2 * len(self.digits) + 1)]
+    def times(self, other: Digits) -> Digits:
+        """Their products with others, in the product of the units."""
+        size = len(self.digits) + len(other.digits) + 1
+        sums = [np.zeros(len(self.signs), np.int64) for _ in range(size)]
         for i, one in enumerate(self.digits):
-            for j, other in enumerate(self.digits[: i + 1]):
-                product = one.view(np.uint64) * other.view(np.uint64)
-                times = 1 if i == j else 2
-                sums[i + j] += times * (product & np.uint64(MASK)).view(np.int64)
-                sums[i + j + 1] += times * (product >> np.uint64(BITS)).view(np.int64)
+            for j, another in enumerate(other.digits):
+                product = one.view(np.uint64) * another.view(np.uint64)
+                sums[i + j] += (product & np.uint64(MASK)).view(np.int64)
+                sums[i + j + 1] += (product >> np.uint64(BITS)).view(np.int64)
         for i in range(len(sums) - 1):
             sums[i + 1] += sums[i] >> BITS
             sums[i] &= MASK
-        return Digits(np.ones_like(self.signs), 2 * self.places, tuple(sums))
+        return Digits(self.signs * other.signs, self.places + other.places, tuple(sums))
 
 
 def digits_of(column: pa.Array) -> Digits:

@@ -23,17 +23,22 @@ from nilometer.kernels.exact_results import (
 from nilometer.kernels.exact_sums import BITS, Doubles, unit_of
 from nilometer.kernels.expression_types import INTERVAL, type_name
 from nilometer.operators.aggregate_arguments import ArgumentRef
-from nilometer.operators.aggregate_totals import Totals
+from nilometer.operators.aggregate_totals import POWERS, Totals
 from nilometer.operators.change_specs import AggregateFunction
 
-SQUARED: Final = (
+_VARIANCES: Final = (
     AggregateFunction.VAR_SAMP,
     AggregateFunction.VAR_POP,
     AggregateFunction.STDDEV_SAMP,
     AggregateFunction.STDDEV_POP,
 )
-"""What needs the sum of squares."""
-SUMMED: Final = (AggregateFunction.SUM, AggregateFunction.AVG, *SQUARED)
+POWER: Final = {
+    **dict.fromkeys(_VARIANCES, 2),
+    AggregateFunction.SKEWNESS: 3,
+    AggregateFunction.KURTOSIS: 4,
+}
+"""What needs the sums of powers, up to which."""
+SUMMED: Final = (AggregateFunction.SUM, AggregateFunction.AVG, *POWER)
 """What needs a sum."""
 
 _SAMPLES: Final = (AggregateFunction.VAR_SAMP, AggregateFunction.STDDEV_SAMP)
@@ -58,8 +63,10 @@ class SumResults:
             return pa.array(counts)
         if pat.is_null(kind):
             return pa.nulls(self._totals.size, wanted)
-        if function in SQUARED:
+        if function in _VARIANCES:
             return self._variance(function, ref, kind, counts)
+        if function in POWER:
+            return self._shape(function, ref, counts)
         if pat.is_floating(wanted):
             values = self._doubles(ref, kind, counts if function is AggregateFunction.AVG else None)
             return pa.array(values, mask=_mask(counts > 0))
@@ -119,19 +126,53 @@ class SumResults:
         if pat.is_decimal(kind):
             divisors *= 10 ** (2 * kind.scale)
         values = _divide(squared, divisors, exponent)
-        special = sum(self._totals[f"{ref.label} {name}"] for name in ("nan", "inf", "-inf"))
-        values[special != 0] = np.nan
+        values[self._is_special(ref)] = np.nan
         return pa.array(np.sqrt(values) if function in _ROOTS else values, mask=_mask(valid))
+
+    def _is_special(self, ref: ArgumentRef) -> Bools:
+        """Where some value is infinite or no number."""
+        special = sum(self._totals[f"{ref.label} {name}"] for name in ("nan", "inf", "-inf"))
+        return np.asarray(special != 0, np.bool_)
+
+    def _shape(self, function: AggregateFunction, ref: ArgumentRef, counts: Int64s) -> pa.Array:
+        """The third or fourth moment, to the power of the second that has no unit.
+
+        NULL where all values are equal.
+        """
+        sums, _ = self._powers(ref, POWER[function])
+        n, (s, squares, cubes, *rest) = counts.astype(object), sums
+        spread = n * squares - s * s
+        if function is AggregateFunction.SKEWNESS:
+            third = n * n * cubes - 3 * n * s * squares + 2 * s**3
+            signs = np.where(np.asarray(third < 0, np.bool_), -1.0, 1.0)
+            upper, lower = third**2, spread**3
+        else:
+            (fourths,) = rest
+            fourth = n**3 * fourths - 4 * n * n * s * cubes + 6 * n * s * s * squares - 3 * s**4
+            upper, lower = fourth - 3 * spread**2, spread**2
+        special, valid = self._is_special(ref), np.asarray(lower > 0, np.bool_)
+        lower[~valid] = 1
+        values = _divide(upper, lower, 0)
+        if function is AggregateFunction.SKEWNESS:
+            values = signs * np.sqrt(values)
+        values[special] = np.nan
+        return pa.array(values, mask=_mask(valid | special))
+
+    def _powers(self, ref: ArgumentRef, most: int) -> tuple[list[Integers], int]:
+        """The sums of the first powers, exactly, in powers of a unit; and the place of that."""
+        digits = [self._totals.digits(ref, name) for name in POWERS[:most]]
+        first = min(
+            (place // power for power, found in enumerate(digits, 1) for place in found), default=0
+        )
+        size = self._totals.size
+        return [as_integers(one, size, k * first) for k, one in enumerate(digits, 1)], first
 
     def _squared_deviations(
         self, ref: ArgumentRef, kind: pa.DataType, counts: Integers
     ) -> tuple[Integers, int]:
         """n Σx² - (Σx)², exactly, in units of a power of two with this exponent."""
-        sums, squares = self._totals.digits(ref, "sum"), self._totals.digits(ref, "squares")
-        first = min([*sums, *(place // 2 for place in squares)], default=0)
-        whole = as_integers(sums, self._totals.size, first)
-        result = counts * as_integers(squares, self._totals.size, 2 * first) - whole * whole
-        return result, 2 * (BITS * first + unit_of(kind))
+        (sums, squares), first = self._powers(ref, 2)
+        return counts * squares - sums * sums, 2 * (BITS * first + unit_of(kind))
 
     def _refuse(self, function: AggregateFunction, bad: Bools, kind: pa.DataType) -> None:
         if not bad.any():

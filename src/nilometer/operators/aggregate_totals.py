@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow.types as pat
@@ -17,6 +18,8 @@ from nilometer.kernels.running_extremes import Extremes, running_extremes
 from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, Period
 
 ROWS = "rows"
+POWERS: Final = ("sum", "squares", "cubes", "fourths")
+"""The names of sums of powers."""
 
 
 def extreme_name(ref: ArgumentRef, *, largest: bool) -> str:
@@ -79,8 +82,8 @@ class RunningTotals:
         if len(states):
             self._changes[name] = self._instants.add_up(states, changes)
 
-    def add_numbers(self, ref: ArgumentRef, events: ArgumentEvents, *, squares: bool) -> None:
-        """Numbers whose sum is wanted, and the sum of their squares, if so."""
+    def add_numbers(self, ref: ArgumentRef, events: ArgumentEvents, *, power: int) -> None:
+        """Numbers whose sum is wanted, and the sums of their powers up to this one."""
         finite = np.ones(len(events.states), np.bool_)
         if pat.is_floating(events.values.type):
             numbers = events.values.to_numpy()
@@ -93,10 +96,10 @@ class RunningTotals:
         if not finite.all():
             places = np.flatnonzero(finite)
             states, diffs, values = states[places], diffs[places], take(values, places)
-        digits = digits_of(values)
-        self._add_digits(f"{ref.label} sum", digits, diffs, states)
-        if squares:
-            self._add_digits(f"{ref.label} squares", digits.squared(), diffs, states)
+        digits = found = digits_of(values)
+        for place, name in enumerate(POWERS[:power]):
+            found = digits if place == 0 else found.times(digits)
+            self._add_digits(f"{ref.label} {name}", found, diffs, states)
 
     def add_extreme(self, ref: ArgumentRef, events: ArgumentEvents, *, largest: bool) -> None:
         """Values, none of which ever goes, and of which the smallest or largest is wanted."""

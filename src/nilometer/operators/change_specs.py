@@ -40,6 +40,8 @@ class AggregateFunction(StrEnum):
     MAX = "MAX"
     VAR_SAMP = "VAR_SAMP"
     VAR_POP = "VAR_POP"
+    SKEWNESS = "SKEWNESS"
+    KURTOSIS = "KURTOSIS"
     STDDEV_SAMP = "STDDEV_SAMP"
     STDDEV_POP = "STDDEV_POP"
     PERCENTILE = "PERCENTILE"

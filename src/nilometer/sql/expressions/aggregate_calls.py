@@ -33,6 +33,8 @@ _BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
     exp.Stddev: AggregateFunction.STDDEV_SAMP,
     exp.StddevSamp: AggregateFunction.STDDEV_SAMP,
     exp.StddevPop: AggregateFunction.STDDEV_POP,
+    exp.Skewness: AggregateFunction.SKEWNESS,
+    exp.Kurtosis: AggregateFunction.KURTOSIS,
     exp.Median: AggregateFunction.PERCENTILE,
     exp.Quantile: AggregateFunction.PERCENTILE,
     exp.PercentileDisc: AggregateFunction.PERCENTILE_DISC,

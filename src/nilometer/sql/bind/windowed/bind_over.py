@@ -34,6 +34,7 @@ _FRAME_HINT = (
 FRAMED = (
     *(exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile),
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
+    *(exp.Skewness, exp.Kurtosis),
 )
 _NUMBERED = {"row_number": "ROW_NUMBER", "rank": "RANK", "dense_rank": "DENSE_RANK"}
 
