@@ -328,3 +328,11 @@ def test_not_text(db: LocalDatabase) -> None:
     for given in (None, 3, b"SELECT 1", ["SELECT 1"]):
         with pytest.raises(NilometerError, match="a statement is text"):
             db.plan(given)  # type: ignore[arg-type]
+
+
+def test_a_long_blank_is_read_in_no_time() -> None:
+    """What is said of TOP is looked for in time that grows with the text, not faster."""
+    began = time.process_time()
+    with pytest.raises(NilometerError):
+        LocalDatabase().sql("SELECT TOP" + " " * 60_000 + ") FROM T")
+    assert time.process_time() - began < MOST_SECONDS

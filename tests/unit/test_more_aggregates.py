@@ -176,11 +176,43 @@ def test_moments_are_exact_far_from_zero() -> None:
     assert found == pytest.approx((third / second**1.5, fourth / second**2 - 3), abs=1e-9)
 
 
+def test_a_line_over_time_is_exact() -> None:
+    """Of x + y in doubles nothing of y would be left."""
+    begin, line = 1_700_000_000_000_000, [(i * SECOND, 20 + 0.001 * i) for i in range(100)]
+    rows = [(t, begin + t, y, None) for t, y in line]
+    db = LocalDatabase()
+    db.create_stream("S", to_table(rows), time="ts")
+    found = db.sql(
+        "SELECT regr_slope(v, k) AS s, regr_r2(v, k) AS r, corr(v, k) AS c, covar_samp(v, k) AS a "
+        "FROM TUMBLE(S, 1 HOUR) GROUP BY window_end"
+    ).to_pylist()[0]
+    assert found["s"] == pytest.approx(1e-9, rel=1e-12)
+    assert found["r"] == pytest.approx(1, rel=1e-12)
+    assert found["c"] == pytest.approx(1, rel=1e-12)
+    xs, ys = [Fraction(x) for _, x, _, _ in rows], [Fraction(y) for _, _, y, _ in rows]
+    mean_x, mean_y = sum(xs) / 100, sum(ys) / 100
+    exact = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / 99
+    assert found["a"] == float(exact)
+
+
+def test_an_approximate_percentile_is_a_value_of_the_column() -> None:
+    large = 9_007_199_254_740_993  # no double
+    db = LocalDatabase()
+    db.create_stream("S", to_table([(0, large, 0.5, None)] * 3), time="ts")
+    found = db.sql(
+        "SELECT approx_percentile(k, 0.5) AS p FROM TUMBLE(S, 1 HOUR) GROUP BY window_end"
+    )
+    assert found.column("p").to_pylist() == [large]
+    assert found.schema.field("p").type == pa.int64()
+
+
 ALIKE = {
     "percentile_disc(0.9) WITHIN GROUP (ORDER BY v)": "quantile_disc(v, 0.9)",
     "array_agg(s ORDER BY v)": "coalesce(list(s ORDER BY v NULLS FIRST, s) "
     "FILTER (s IS NOT NULL), [])",
     "string_agg(s, '-')": "string_agg(s, '-' ORDER BY ts, s)",
+    "array_agg(DISTINCT s ORDER BY s DESC NULLS FIRST)": "coalesce(list_reverse_sort(list("
+    "DISTINCT s) FILTER (s IS NOT NULL)), [])",
 }
 """Calls that differ from others in an order, a fraction or a constant alone."""
 
@@ -250,6 +282,17 @@ def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
         ("SELECT max_by(v) FROM S [ROWS 3]", "takes two arguments"),
         ("SELECT max_by(v, k, 3) FROM S [ROWS 3]", "takes two arguments"),
         ("SELECT mode() FROM S [ROWS 3]", "takes an argument"),
+        ("SELECT approx_percentile(v) FROM S [ROWS 3]", "takes two arguments"),
+        ("SELECT approx_percentile(v, 0.5, 'x') FROM S [ROWS 3]", "a whole number"),
+        ("SELECT approx_percentile(s, 0.5) FROM S [ROWS 3]", "needs a number"),
+        (
+            "SELECT percentile_cont('x') WITHIN GROUP (ORDER BY v DESC) FROM S [ROWS 3]",
+            "between 0 and 1",
+        ),
+        (
+            "SELECT percentile_cont(-1) WITHIN GROUP (ORDER BY v DESC) FROM S [ROWS 3]",
+            "between 0 and 1",
+        ),
         ("SELECT string_agg(s, s) FROM S [ROWS 3]", "is a constant"),
         ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM S [ROWS 3]", "one column"),
         ("SELECT percentile_disc(2) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]", "between 0 and 1"),

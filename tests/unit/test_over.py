@@ -210,6 +210,19 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
             "counted from 1",
             "",
         ),
+        (
+            "SELECT NTH_VALUE(v, 2, TRUE) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM S",
+            "takes two arguments",
+            "IGNORE NULLS",
+        ),
+        *(
+            (f"SELECT {call} FROM S", "a whole number of rows", "write 1")
+            for call in (
+                "NTH_VALUE(v, 9223372036854775807) OVER (ORDER BY ts ROWS 3 PRECEDING)",
+                "LAG(v, 99999999999999999999) OVER (ORDER BY ts)",
+                "SUM(v) OVER (ORDER BY ts ROWS 99999999999999999999 PRECEDING)",
+            )
+        ),
         ("SELECT LAG(v) OVER (ORDER BY ts) FROM S [RANGE 5 S]", "windows of its own", "leave"),
         ("SELECT DISTINCT LAG(v) OVER (ORDER BY ts) FROM S", "is appended", "subquery"),
         ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S ORDER BY k LIMIT 1", "is appended", "subq"),

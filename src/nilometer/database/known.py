@@ -108,9 +108,14 @@ def everything_known(
     }
     queries: dict[str, str] = {}
     if home is not None:
-        for stored in home.catalog.declarations():
+        known = home.catalog.declarations()
+        counts = any(one.is_sensor_table and one.every is not None for one in known)
+        sensors = home.catalog.count_sensors() if counts else {}
+        for stored in known:
             declared = reading.sees(stored, home.catalog.key(stored.name))
-            relations[declared.name] = relation_of(declared, _statistics(home, declared))
+            size = sensors.get(stored.name, 0) if stored.is_sensor_table else 1
+            statistics = declared.statistics(home.manager.measured(stored.name), size)
+            relations[declared.name] = relation_of(declared, statistics)
             makers[declared.name] = partial(_stream, home, spark, declared, reading)
             if declared.is_sensor_table:
                 makers[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
@@ -157,13 +162,6 @@ def columns_read(plan: Plan) -> list[tuple[str, list[str]]]:
         (one.relation.name, [f"{c.ref.sql} {c.kind}" for c in one.carried])
         for one in sources_of(plan)
     ]
-
-
-def _statistics(home: Home, declared: Declaration) -> Statistics:
-    """What is known of a stream's rows, by its declaration and by what was measured."""
-    counts = declared.is_sensor_table and declared.every is not None
-    sensors = home.catalog.count_sensors(declared.name) if counts else 1
-    return declared.statistics(home.manager.measured(declared.name), sensors)
 
 
 def relation_of(declared: Declaration, statistics: Statistics) -> Relation:

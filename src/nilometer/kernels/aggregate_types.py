@@ -54,6 +54,8 @@ def aggregate_type(
         return _orderable(said, kind)
     if name in _OF_VALUES:
         return _of_values(name, said, kind)
+    if name in ("COVAR_SAMP", "COVAR_POP"):  # of pairs of doubles
+        return pa.float64()
     if pat.is_null(kind):
         return pa.float64()
     if kind == INTERVAL and name in ("SUM", "AVG"):
@@ -62,6 +64,8 @@ def aggregate_type(
         raise PredicateError(
             f"{said} needs a number", detail=f"got {type_name(kind)}", hint=_number_hint(kind)
         )
+    if name == "APPROX_PERCENTILE":
+        return kind
     if name == "SUM":
         return _sum(kind)
     if name == "AVG" and pat.is_decimal(kind):

@@ -41,7 +41,7 @@ from nilometer.operators.aggregate_orders import (
     order_argument,
     order_ref,
 )
-from nilometer.operators.aggregate_results import POWER, SUMMED, SumResults
+from nilometer.operators.aggregate_results import COVARIANCES, POWER, SUMMED, SumResults
 from nilometer.operators.aggregate_totals import ROWS, RunningTotals, Totals, extreme_name
 from nilometer.operators.change_operator import (
     Stored,
@@ -207,6 +207,8 @@ class AggregateOperator:
             for function in functions:
                 if self._is_extreme(function, ref.column):
                     running.add_extreme(ref, mine, largest=function is AggregateFunction.MAX)
+            if functions.intersection(COVARIANCES):
+                running.add_pairs(ref, mine)
             if functions.intersection(SUMMED) and not pat.is_null(mine.values.type):
                 power = max(POWER.get(function, 1) for function in functions)
                 running.add_numbers(ref, mine, power=power)

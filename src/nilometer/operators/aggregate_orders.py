@@ -26,12 +26,15 @@ _WHOLE = (
 )
 """What is made of all values of a group."""
 _PERCENTILES = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
+"""What is a double, whatever the argument is."""
+_DISCRETE = (AggregateFunction.PERCENTILE_DISC, AggregateFunction.PERCENTILE_APPROX)
 _BY = (AggregateFunction.MIN_BY, AggregateFunction.MAX_BY)
 _LARGEST = (AggregateFunction.MAX, AggregateFunction.MAX_BY)
 ORDERED = (
     AggregateFunction.MIN,
     AggregateFunction.MAX,
     *_PERCENTILES,
+    AggregateFunction.PERCENTILE_APPROX,
     *_BY,
     *_WHOLE,
 )
@@ -77,7 +80,7 @@ class OrderedArgument:
         if call.function is AggregateFunction.PERCENTILE:
             assert call.fraction is not None
             return self._percentile(last, call.fraction, some)
-        if call.function is AggregateFunction.PERCENTILE_DISC:
+        if call.function in _DISCRETE:
             assert call.fraction is not None
             return self._value_at(call.fraction, call.reverse, some)
         if call.function in _WHOLE:

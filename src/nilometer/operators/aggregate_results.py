@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from nilometer.kernels.exact_results import (
     rounded,
     scaled,
 )
-from nilometer.kernels.exact_sums import BITS, Doubles, unit_of
+from nilometer.kernels.exact_sums import BITS, SMALLEST_DOUBLE, Doubles, unit_of
 from nilometer.kernels.expression_types import INTERVAL, type_name
 from nilometer.operators.aggregate_arguments import ArgumentRef
 from nilometer.operators.aggregate_totals import POWERS, Totals
@@ -41,7 +42,14 @@ POWER: Final = {
 SUMMED: Final = (AggregateFunction.SUM, AggregateFunction.AVG, *POWER)
 """What needs a sum."""
 
-_SAMPLES: Final = (AggregateFunction.VAR_SAMP, AggregateFunction.STDDEV_SAMP)
+COVARIANCES: Final = (AggregateFunction.COVAR_SAMP, AggregateFunction.COVAR_POP)
+"""What needs the sums of pairs and of their products."""
+
+_SAMPLES: Final = (
+    AggregateFunction.VAR_SAMP,
+    AggregateFunction.STDDEV_SAMP,
+    AggregateFunction.COVAR_SAMP,
+)
 _ROOTS: Final = (AggregateFunction.STDDEV_SAMP, AggregateFunction.STDDEV_POP)
 
 
@@ -67,6 +75,8 @@ class SumResults:
             return self._variance(function, ref, kind, counts)
         if function in POWER:
             return self._shape(function, ref, counts)
+        if function in COVARIANCES:
+            return self._covariance(function, ref, counts)
         if pat.is_floating(wanted):
             values = self._doubles(ref, kind, counts if function is AggregateFunction.AVG else None)
             return pa.array(values, mask=_mask(counts > 0))
@@ -133,6 +143,24 @@ class SumResults:
         """Where some value is infinite or no number."""
         special = sum(self._totals[f"{ref.label} {name}"] for name in ("nan", "inf", "-inf"))
         return np.asarray(special != 0, np.bool_)
+
+    def _covariance(
+        self, function: AggregateFunction, ref: ArgumentRef, counts: Int64s
+    ) -> pa.Array:
+        """(n Σxy - Σx Σy) / n², or by n (n - 1), rounded once."""
+        sample = function in _SAMPLES
+        names = ("first", "second", "product")
+        ones, others, products = (self._totals.digits(ref, name) for name in names)
+        first = min([*ones, *others, *(place // 2 for place in products)], default=0)
+        size, weights = self._totals.size, counts.astype(object)
+        x, y = (as_integers(digits, size, first) for digits in (ones, others))
+        found = weights * as_integers(products, size, 2 * first) - x * y
+        divisors = weights * (weights - 1 if sample else weights)
+        valid = counts > (1 if sample else 0)
+        divisors[~valid], found[~valid] = 1, 0
+        values = _divide(found, divisors, 2 * (BITS * first + SMALLEST_DOUBLE))
+        values[self._totals[f"{ref.label} nan"] != 0] = np.nan
+        return pa.array(values, mask=_mask(valid))
 
     def _shape(self, function: AggregateFunction, ref: ArgumentRef, counts: Int64s) -> pa.Array:
         """The third or fourth moment, to the power of the second that has no unit.
@@ -203,7 +231,7 @@ def _quotient(numerator: int, divisor: int) -> float:
     try:
         return numerator / divisor
     except OverflowError:
-        return float("inf")
+        return inf if numerator > 0 else -inf
 
 
 def _word(integers: Integers) -> Int64s:

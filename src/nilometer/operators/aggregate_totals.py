@@ -101,6 +101,19 @@ class RunningTotals:
             found = digits if place == 0 else found.times(digits)
             self._add_digits(f"{ref.label} {name}", found, diffs, states)
 
+    def add_pairs(self, ref: ArgumentRef, events: ArgumentEvents) -> None:
+        """Pairs of doubles whose sums are wanted, and the sum of their products."""
+        one, other = events.values.flatten()
+        finite = np.isfinite(one.to_numpy()) & np.isfinite(other.to_numpy())
+        self._add_some(f"{ref.label} nan", events, ~finite)
+        places = np.flatnonzero(finite)
+        first, second = (digits_of(take(values, places)) for values in (one, other))
+        found = {"first": first, "second": second, "product": first.times(second)}
+        for name, digits in found.items():
+            self._add_digits(
+                f"{ref.label} {name}", digits, events.diffs[places], events.states[places]
+            )
+
     def add_extreme(self, ref: ArgumentRef, events: ArgumentEvents, *, largest: bool) -> None:
         """Values, none of which ever goes, and of which the smallest or largest is wanted."""
         name = extreme_name(ref, largest=largest)

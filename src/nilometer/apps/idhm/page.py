@@ -105,6 +105,8 @@ class BeltPage:
     def _show_detectors(self, state: BeltState) -> None:
         for place, detector in enumerate(state.in_order):
             self._card(detector.name, place).show(detector, self._scale.value)
+        for name, one in self._detectors.items():
+            one.card.visible = name in state.detectors
 
     def _offer_boxes(self, boxes: list[int]) -> None:
         """The last boxes can be shown again; the one that is shown stays among them."""
@@ -124,7 +126,9 @@ class BeltPage:
             ]
         except NilometerError as error:
             self._say(in_one_line(error))
-            self._boxes.value = None
+            self._end_replay()
+            return
+        if self._boxes.value != box:  # another was chosen meanwhile, or none
             return
         self._replay = Replay(box, verdicts, peaks)
         self._again.visible = True

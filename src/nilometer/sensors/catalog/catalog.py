@@ -100,11 +100,10 @@ class SensorCatalog(AlteredCatalog):
         with self._reading() as connection:
             return [one.shown for one in _stored_sensors(connection, name)[1]]
 
-    def count_sensors(self, name: str) -> int:
-        """How many sensors a sensor table has."""
+    def count_sensors(self) -> dict[str, int]:
+        """How many sensors each sensor table has that has some."""
         with self._reading() as connection:
-            owner = require_name(connection, name, Kind.SENSOR_TABLE).id
-            return stored_sensors.count_sensors(connection, owner)
+            return stored_sensors.count_sensors(connection)
 
     def sensor_rows(self, name: str) -> pa.Table:
         """The rows of a sensor table: its columns, the stream column as text, and SENSOR."""

@@ -46,7 +46,7 @@ def describe(catalog: SensorCatalog, statement: Describe) -> Outcome:
             return _describe_query(query)
         declared = catalog.require_declaration(found.name)
     if declared.is_sensor_table:
-        return _describe_sensors(declared, catalog.count_sensors(declared.name))
+        return _describe_sensors(declared, catalog.count_sensors().get(declared.name, 0))
     return Outcome(_stream_sentence(declared), _columns(_reading_rows(declared, "")))
 
 
@@ -67,8 +67,9 @@ def _show_streams(catalog: SensorCatalog) -> Outcome:
 
 def _show_tables(catalog: SensorCatalog) -> Outcome:
     found = [one for one in catalog.names() if one.kind in (Kind.TABLE, Kind.SENSOR_TABLE)]
+    sensors = catalog.count_sensors()
     sizes = [
-        catalog.count_rows(one.name) if one.kind is Kind.TABLE else catalog.count_sensors(one.name)
+        catalog.count_rows(one.name) if one.kind is Kind.TABLE else sensors.get(one.name, 0)
         for one in found
     ]
     rows = _text_table(name=[one.name for one in found], kind=[one.noun for one in found])

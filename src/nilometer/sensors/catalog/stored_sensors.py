@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from nilometer.log.layout import SENSOR, fit_columns, in_files
 from nilometer.sensors.catalog.arrow_values import pack_row, rows_of, unpack_row, values_of
-from nilometer.sensors.catalog.schema import VERSIONS, counters, sensors
+from nilometer.sensors.catalog.schema import VERSIONS, counters, names, sensors
 from nilometer.sensors.catalog.stored_names import require_text
 from nilometer.sensors.declaration import Declaration, Sensor, file_names
 
@@ -50,10 +50,13 @@ def read_sensors(connection: Connection, owner: int, static: pa.Schema) -> list[
     ]
 
 
-def count_sensors(connection: Connection, owner: int) -> int:
-    """How many are not deleted."""
-    alive = (sensors.c.owner == owner) & sensors.c.deleted.is_(None)
-    return int(connection.execute(select(func.count()).where(alive)).scalar_one())
+def count_sensors(connection: Connection) -> dict[str, int]:
+    """How many are not deleted, by the names of their tables."""
+    alive = select(names.c.name, func.count()).join_from(
+        sensors, names, sensors.c.owner == names.c.id
+    )
+    found = connection.execute(alive.where(sensors.c.deleted.is_(None)).group_by(names.c.name))
+    return {name: int(count) for name, count in found}
 
 
 def sensor_table(declared: Declaration, found: Sequence[StoredSensor]) -> pa.Table:

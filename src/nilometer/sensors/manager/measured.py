@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -19,6 +19,7 @@ from nilometer.sql.catalog import Statistics
 
 MEASURED: Final = "measured"
 """Under this name it is kept beside what was learned of sensors."""
+_MOST: Final = 1e18
 _SECOND: Final = 1_000_000
 _SAMPLE_EVERY: Final = _SECOND
 _SAMPLE: Final = 1_000
@@ -26,6 +27,8 @@ _SAMPLE: Final = 1_000
 _ENOUGH_TIME: Final = 60 * _SECOND
 _ENOUGH_ROWS: Final = 100
 """A rate is told after so long and so many rows, the values of columns after so many rows."""
+_TIMES: Final = 4
+"""What was known before a restart counts until so many times as many rows have come."""
 _FORGOTTEN: Final = 600 * _SECOND
 """A rate is that of the last ten to twenty minutes."""
 
@@ -50,18 +53,20 @@ class MeasuredStream:
         if self._sampled_at is not None and 0 <= now - self._sampled_at < _SAMPLE_EVERY:
             return
         self._sampled_at = now
-        step = max(1, len(rows) // _SAMPLE)
-        chosen = rows if step == 1 else rows.take(pa.array(range(0, len(rows), step)))
-        self._sampled += len(chosen)
-        for name, column in zip(rows.schema.names, chosen.columns, strict=True):
-            if not pat.is_nested(column.type):
-                self._sketches.setdefault(name, DistinctSketch()).add(column)
+        chosen = rows.select([one.name for one in rows.schema if not pat.is_nested(one.type)])
+        if len(rows) > _SAMPLE:  # by chance: sensors may come in turn
+            places = np.random.default_rng().choice(len(rows), _SAMPLE, replace=False)
+            chosen = chosen.take(pa.array(np.sort(places)))
+        self._sampled += min(len(rows), _SAMPLE)
+        for name, column in zip(chosen.schema.names, chosen.columns, strict=True):
+            self._sketches.setdefault(name, DistinctSketch()).add(column)
 
     def _count(self, rows: int, now: int) -> None:
         if self._since is None or now < self._since:
             self._since, self._rows, self._earlier = now, 0, None
         elif now - self._since > _FORGOTTEN:
-            self._earlier = (self._since, self._rows)
+            is_recent = now - self._since <= 2 * _FORGOTTEN
+            self._earlier = (self._since, self._rows) if is_recent else None
             self._since, self._rows = now, 0
         self._rows += rows
         self._now = now
@@ -76,8 +81,10 @@ class MeasuredStream:
             if rows >= _ENOUGH_ROWS and length >= _ENOUGH_TIME:
                 rate = rows * _SECOND / length
         if self._sampled >= _ENOUGH_ROWS:
-            sketches = dict(self._sketches)
-            distinct |= {name: max(1.0, one.estimate) for name, one in sketches.items()}
+            for name, one in dict(self._sketches).items():
+                before = distinct.get(name, 1.0)
+                few = self._sampled < _TIMES * before  # so few could not show as many as before
+                distinct[name] = max(before if few else 1.0, one.estimate)
         return Statistics(rate, distinct)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,4 +108,4 @@ def _number(value: object) -> float | None:
     """A number above 0; None of anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 < value < inf else None
+    return float(value) if 0 < value < _MOST else None

@@ -14,6 +14,7 @@ from nilometer.sql.expressions.compile_scalar import SAID
 from nilometer.sql.expressions.compound_aggregates import (
     order_in,
     pair,
+    pair_of_numbers,
     read_order,
     where_known,
     with_order,
@@ -38,13 +39,18 @@ _BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
     exp.Median: AggregateFunction.PERCENTILE,
     exp.Quantile: AggregateFunction.PERCENTILE,
     exp.PercentileDisc: AggregateFunction.PERCENTILE_DISC,
+    exp.ApproxQuantile: AggregateFunction.PERCENTILE_APPROX,
 }
 _BY_NAME: Final = {
     "mean": AggregateFunction.AVG,
     "var": AggregateFunction.VAR_SAMP,
     "std": AggregateFunction.STDDEV_SAMP,
 }
-_PERCENTILES: Final = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
+_PERCENTILES: Final = (
+    AggregateFunction.PERCENTILE,
+    AggregateFunction.PERCENTILE_DISC,
+    AggregateFunction.PERCENTILE_APPROX,
+)
 _OF_DISTINCT: Final = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG)
 _ANYWAY: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
 _COLLECT: Final = "collect the rows, and aggregate them with Spark"
@@ -155,8 +161,14 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
                 )
             separator = "" if given is None else str(given.name)
             chosen = where_known(value, pair(order, value, place), place)
-            keys = () if distinct else read.keys
-            return AggregateNode(function, chosen, distinct, None, separator, read.reverse, keys)
+            if distinct:  # by themselves, and none of them is NULL
+                down = read.is_descending
+                return AggregateNode(function, chosen, True, None, separator, down)
+            return AggregateNode(function, chosen, False, None, separator, read.reverse, read.keys)
+        case exp.CovarPop() | exp.CovarSamp():
+            is_sample = isinstance(node, exp.CovarSamp)
+            function = AggregateFunction.COVAR_SAMP if is_sample else AggregateFunction.COVAR_POP
+            return AggregateNode(function, pair_of_numbers(node, place), False, None)
         case exp.ArrayUniqueAgg():
             return AggregateNode(AggregateFunction.SET, node.this, False, None)
         case exp.Mode() if not node.args.get("deterministic"):

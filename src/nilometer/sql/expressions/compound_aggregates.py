@@ -28,7 +28,6 @@ _OF_TWO: Final[tuple[type[exp.Expr], ...]] = (
     *(exp.ArgMax, exp.ArgMin, exp.Corr, exp.CovarPop, exp.CovarSamp),
     *REGRESSIONS,
 )
-_OF_PAIRS: Final = {exp.CovarPop: exp.VariancePop, exp.CovarSamp: exp.Variance}
 
 
 def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
@@ -53,6 +52,9 @@ def require_arguments(tree: exp.Expr, sql: str) -> None:
     if too_many or any(inner.args.get(name) is None for name in needed):
         takes = "two arguments" if len(needed) == 2 else "an argument"
         raise SqlError(f"{written(inner)} takes {takes}", place=place_of(tree, sql))
+    accuracy = inner.args.get("accuracy")
+    if isinstance(inner, exp.ApproxQuantile) and accuracy is not None and not accuracy.is_int:
+        raise SqlError("its accuracy is a whole number", place=place_of(tree, sql))
 
 
 def _filtered(tree: exp.Expr, where: exp.Expr) -> exp.Expr:
@@ -80,8 +82,6 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             return exp.Count(this=_distinct_rows(tree.this, place))
         case exp.WithinGroup() if isinstance(tree.this, exp.PercentileCont | exp.PercentileDisc):
             return _percentile(tree, place)
-        case exp.CovarPop() | exp.CovarSamp():
-            return _covariance(tree, _OF_PAIRS[type(tree)], place)
         case exp.Corr():
             return _correlation(tree, place)
         case exp.Expr() if (made := REGRESSIONS.get(type(tree))) is not None:
@@ -89,8 +89,8 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             known_y = where_known(x, _double(y, place), place)
             known_x = where_known(y, _double(x, place), place)
             return put_at(made(known_y, known_x), place)
-        case exp.ApproxQuantile():
-            return _approximate(tree, place)
+        case exp.ApproxQuantile() if isinstance(tree.args["quantile"], exp.Array):
+            return _approximations(tree, place)
         case exp.IgnoreNulls() if isinstance(tree.this, (*_FIRSTS, *_LASTS)):
             return _by_order(tree.this, place, nulls=False)
         case exp.First() | exp.FirstValue() | exp.AnyValue() | exp.Last() | exp.LastValue():
@@ -141,38 +141,30 @@ def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
     if isinstance(tree.this, exp.PercentileDisc):
         value = ordered.this.copy()
         return put_at(exp.PercentileDisc(this=value, quantile=fraction, reverse=reverse), place)
-    if reverse:
+    if reverse and isinstance(fraction, exp.Literal) and not fraction.is_string:
         fraction = exp.Literal.number(1 - float(fraction.name))
     return put_at(exp.Quantile(this=ordered.this.copy(), quantile=fraction), place)
 
 
-def _approximate(tree: exp.ApproxQuantile, place: Place) -> exp.Expr:
-    """approx_percentile(x, fraction, accuracy), which is exact here: the accuracy changes nothing.
-
-    Of an array of fractions it gives an array.
-    """
-    fractions = tree.args["quantile"]
-    listed = fractions.expressions if isinstance(fractions, exp.Array) else [fractions]
+def _approximations(tree: exp.ApproxQuantile, place: Place) -> exp.Expr:
+    """approx_percentile(x, array(…)): one of each fraction."""
+    listed = tree.args["quantile"].expressions
     found = [
-        put_at(exp.PercentileDisc(this=tree.this.copy(), quantile=one.copy()), place)
+        put_at(exp.ApproxQuantile(this=tree.this.copy(), quantile=one.copy()), place)
         for one in listed
     ]
-    if isinstance(fractions, exp.Array):
-        return put_at(exp.Array(expressions=found), place)
-    return found[0]
+    return put_at(exp.Array(expressions=found), place)
 
 
 def _double(tree: exp.Expr, place: Place) -> exp.Expr:
     return put_at(exp.cast(tree.copy(), exp.DType.DOUBLE), place)
 
 
-def _covariance(tree: exp.Expr, variance: type[exp.Expr], place: Place) -> exp.Expr:
-    """var(x + y) and var(x - y) differ by four times the covariance."""
-    x, y = _double(tree.this, place), _double(tree.expression, place)
-    both = variance(this=put_at(exp.Add(this=x, expression=y), place))
-    apart = variance(this=put_at(exp.Sub(this=x.copy(), expression=y.copy()), place))
-    difference = exp.Paren(this=exp.Sub(this=both, expression=apart))
-    return put_at(exp.Div(this=difference, expression=_number(4)), place)
+def pair_of_numbers(tree: exp.Expr, place: Place) -> exp.Expr:
+    """The two arguments of a covariance as one, NULL where one of them is."""
+    x, y = tree.this, tree.expression
+    both = pair([_double(x, place)], _double(y, place), place)
+    return where_known(x, where_known(y, both, place), place)
 
 
 def _correlation(tree: exp.Expr, place: Place) -> exp.Expr:
@@ -180,7 +172,7 @@ def _correlation(tree: exp.Expr, place: Place) -> exp.Expr:
     own = exp.StddevPop(this=where_known(y, _double(x, place), place))
     other = exp.StddevPop(this=where_known(x, _double(y, place), place))
     product = exp.Nullif(this=exp.Mul(this=own, expression=other), expression=_number(0))
-    covariance = exp.Paren(this=_covariance(tree, exp.VariancePop, place))
+    covariance = put_at(exp.CovarPop(this=x.copy(), expression=y.copy()), place)
     found = exp.Paren(this=exp.Div(this=covariance, expression=product))
     above = exp.If(this=exp.GT(this=found, expression=_number(1)), true=_number(1))
     below = exp.If(
@@ -231,6 +223,11 @@ class ReadOrder:
     """Whether the largest come first."""
     keys: tuple[SortKey, ...] = ()
     """Where the terms do not all go one way, and NULLs with the smallest: how each one goes."""
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the first term puts the largest first; NULLs left out."""
+        return self.keys[0].descending if self.keys else self.reverse
 
 
 def read_order(tree: exp.Expr) -> ReadOrder:

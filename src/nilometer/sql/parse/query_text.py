@@ -277,7 +277,7 @@ def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
 def _other_dialect(sql: str, place: Place) -> str | None:
     """What to write instead of what other databases know."""
     top = re.search(
-        r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*(\d+)$", sql[: place.end], re.IGNORECASE
+        r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*(?:\(\s*)?(\d+)$", sql[: place.end], re.IGNORECASE
     )
     return None if top is None else f"write LIMIT {top[1]} at the end, behind ORDER BY"
 

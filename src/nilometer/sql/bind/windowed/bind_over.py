@@ -20,6 +20,7 @@ from nilometer.operators.over_rows import (
     OverFunction,
     Picked,
 )
+from nilometer.sql.bind.windowed.read_count import read_count, read_nth
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.parse.over_calls import OverCall
@@ -121,25 +122,16 @@ class OverBinder:
 
     def _picked(self, node: exp.Expr, window: exp.Window, *, ignores_nulls: bool) -> Picked:
         last = isinstance(node, exp.LastValue | exp.Last)
-        number = self._count(node.args["offset"]) if isinstance(node, exp.NthValue) else 1
-        if not number:
-            raise SqlError("rows are counted from 1 on", place=place_of(window, self.sql))
+        number = read_nth(node, self.sql) if isinstance(node, exp.NthValue) else 1
         return Picked(self._argument(node.this), last, self._frame(window), ignores_nulls, number)
 
     def _offset(self, node: exp.Lag | exp.Lead) -> Offset:
         given = node.args.get("offset")
-        steps = 1 if given is None else self._count(given)
+        steps = 1 if given is None else read_count(given, self.sql)
         default = node.args.get("default")
         place = None if default is None else self._argument(default)
         back = steps if isinstance(node, exp.Lag) else -steps
         return Offset(self._argument(node.this), back, place)
-
-    def _count(self, tree: exp.Expr) -> int:
-        if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal():
-            return int(tree.name)
-        raise SqlError(
-            "expected a whole number of rows", place=place_of(tree, self.sql), hint="write 1"
-        )
 
     def _argument(self, tree: exp.Expr) -> int:
         if tree not in self.arguments:
@@ -172,7 +164,7 @@ class OverBinder:
                 "a window begins in the past", place=place_of(window, self.sql), hint=_FRAME_HINT
             )
         if spec.args["kind"] == "ROWS":
-            return Frame(self._count(start), None)
+            return Frame(read_count(start, self.sql), None)
         return Frame(None, self._length(start))
 
     def _length(self, tree: exp.Expr) -> int:

@@ -22,6 +22,7 @@ from nilometer.operators.table_over import (
     TableWindow,
 )
 from nilometer.sql.bind.windowed.bind_over import FRAMED
+from nilometer.sql.bind.windowed.read_count import read_count, read_nth
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
@@ -102,13 +103,14 @@ class TableOverBinder:
             return self._ranked(inner)
         match inner:
             case exp.Lag() | exp.Lead():
-                steps = self._count(inner.args.get("offset"), 1)
+                given = inner.args.get("offset")
+                steps = 1 if given is None else read_count(given, self.sql)
                 default = inner.args.get("default")
                 other = None if default is None else self._place(default, first)
                 back = steps if isinstance(inner, exp.Lag) else -steps
                 return Shifted(self._place(inner.this, first), back, other)
             case exp.NthValue():
-                number = self._count(inner.args.get("offset"), 1)
+                number = read_nth(inner, self.sql)
                 return Nth(self._place(inner.this, first), number, ignores)
             case exp.FirstValue() | exp.First():
                 return Nth(self._place(inner.this, first), 1, ignores)
@@ -120,7 +122,7 @@ class TableOverBinder:
         kind = _RANKED[inner.key]
         if kind != "NTILE":
             return Ranked(kind)
-        parts = self._count(inner.this, 1)
+        parts = 1 if inner.this is None else read_count(inner.this, self.sql)
         if not parts:
             raise SqlError("NTILE makes at least one part", place=place_of(inner, self.sql))
         return Ranked(kind, parts)
@@ -136,13 +138,6 @@ class TableOverBinder:
         read = read_aggregate(inner, self.sql)
         column = None if read.argument is None else self._place(read.argument, first)
         return read.call(column)
-
-    def _count(self, tree: exp.Expr | None, usual: int) -> int:
-        if tree is None:
-            return usual
-        if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal():
-            return int(tree.name)
-        raise SqlError("expected a whole number", place=place_of(tree, self.sql), hint="write 1")
 
     def _frame(self, window: exp.Window) -> TableFrame:
         """As it is written; else all rows, or with an order those until the last equal one."""
@@ -166,7 +161,7 @@ class TableOverBinder:
                 place=place_of(window, self.sql),
                 hint=_HINT,
             )
-        return self._count(bound, 0) * (-1 if side == "PRECEDING" else 1)
+        return read_count(bound, self.sql) * (-1 if side == "PRECEDING" else 1)
 
     def _type(
         self, function: TableFunction, kinds: list[pa.DataType], window: exp.Window
