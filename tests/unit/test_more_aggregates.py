@@ -189,7 +189,8 @@ def test_a_line_over_time_is_exact() -> None:
     assert found["s"] == pytest.approx(1e-9, rel=1e-12)
     assert found["r"] == pytest.approx(1, rel=1e-12)
     assert found["c"] == pytest.approx(1, rel=1e-12)
-    xs, ys = [Fraction(x) for _, x, _, _ in rows], [Fraction(y) for _, _, y, _ in rows]
+    xs = [Fraction(x) for _, x, _, _ in rows]
+    ys = [Fraction(y) for _, _, y, _ in rows]
     mean_x, mean_y = sum(xs) / 100, sum(ys) / 100
     exact = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / 99
     assert found["a"] == float(exact)
