@@ -230,7 +230,7 @@ def _refuse_joined_results(rows: BoundQuery) -> None:
     for source in timed:
         if source.node is not None and len(timed) > 1:
             raise SqlError(
-                "what a query or table function makes cannot be joined with streams and appended",
+                "what a query makes cannot be joined with other streams and appended",
                 place=source.place,
                 hint="give it a name: CREATE QUERY q AS SELECT … FROM …, and read q; "
                 "or write windows behind all of them, and EMIT CHANGES",
