@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
+from nilometer.sql.parse.cast_types import read_type
 from tests.folded_answers import (
     SINCE_EVER,
     Change,
@@ -36,21 +37,6 @@ from tests.sql_files import (
 )
 
 TIME: Final = "_time"
-_PLAIN: Final = {
-    exp.DType.BOOLEAN: pa.bool_(),
-    exp.DType.TINYINT: pa.int8(),
-    exp.DType.SMALLINT: pa.int16(),
-    exp.DType.INT: pa.int32(),
-    exp.DType.BIGINT: pa.int64(),
-    exp.DType.FLOAT: pa.float32(),
-    exp.DType.DOUBLE: pa.float64(),
-    exp.DType.TEXT: pa.string(),
-    exp.DType.BINARY: pa.binary(),
-    exp.DType.DATE: pa.date32(),
-    exp.DType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    exp.DType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    exp.DType.TIMESTAMPNTZ: pa.timestamp("us"),
-}
 INSTANT: Final = timedelta(microseconds=1)
 MACROS: Final = """
 CREATE MACRO later(a, b) AS (epoch_us(b) - epoch_us(a)) / 1e6;
@@ -139,9 +125,9 @@ def arrow_type(kind: exp.DataType) -> pa.DataType:
             return pa.list_(arrow_type(inside[0]))
         case exp.DType.MAP:
             return pa.map_(arrow_type(inside[0]), arrow_type(inside[1]))
-        case exp.DType.DECIMAL:
-            return pa.decimal128(*(int(one.name) for one in inside))
-    return _PLAIN[kind.this]
+    found = read_type(kind)
+    assert found is not None, kind
+    return found
 
 
 def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = False) -> Iterable[str]:

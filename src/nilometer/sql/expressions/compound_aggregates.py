@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
 from nilometer.operators.change_specs import SortKey
-from nilometer.sql.expressions.regressions import REGRESSIONS
+from nilometer.sql.expressions.regressions import REGRESSIONS, Pairs
 from nilometer.sql.expressions.scalars import RESULT_TIME, column, rebuild
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, put_at
@@ -88,7 +88,7 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             y, x = tree.this, tree.expression
             known_y = where_known(x, _double(y, place), place)
             known_x = where_known(y, _double(x, place), place)
-            return put_at(made(known_y, known_x), place)
+            return put_at(made(Pairs(known_y, known_x)), place)
         case exp.ApproxQuantile() if isinstance(tree.args["quantile"], exp.Array):
             return _approximations(tree, place)
         case exp.IgnoreNulls() if isinstance(tree.this, (*_FIRSTS, *_LASTS)):

@@ -7,77 +7,82 @@ follow rows that come and go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
-Part = Callable[[exp.Expr, exp.Expr], exp.Expr]
-"""An expression of aggregates of y and x, in which each is NULL where the other one is."""
+
+@dataclass(frozen=True)
+class Pairs:
+    """Expressions of aggregates of y and x, each of which is NULL where the other one is."""
+
+    y: exp.Expr
+    x: exp.Expr
+
+    @property
+    def count(self) -> exp.Expr:
+        return exp.Count(this=self.y.copy())
+
+    @property
+    def mean_y(self) -> exp.Expr:
+        return exp.Avg(this=self.y.copy())
+
+    @property
+    def mean_x(self) -> exp.Expr:
+        return exp.Avg(this=self.x.copy())
+
+    @property
+    def variance_y(self) -> exp.Expr:
+        return exp.VariancePop(this=self.y.copy())
+
+    @property
+    def variance_x(self) -> exp.Expr:
+        return exp.VariancePop(this=self.x.copy())
+
+    @property
+    def covariance(self) -> exp.Expr:
+        return exp.CovarPop(this=self.y.copy(), expression=self.x.copy())
+
+    @property
+    def slope(self) -> exp.Expr:
+        """NULL if all x are equal."""
+        spread = exp.Nullif(this=self.variance_x, expression=_double(0))
+        return exp.Paren(this=exp.Div(this=self.covariance, expression=spread))
+
+    @property
+    def intercept(self) -> exp.Expr:
+        rise = exp.Mul(this=self.slope, expression=self.mean_x)
+        return exp.Sub(this=self.mean_y, expression=rise)
+
+    @property
+    def r2(self) -> exp.Expr:
+        """NULL if all x are equal; 1 if all y are, as the line then goes through every point."""
+        flat = exp.And(
+            this=exp.GT(this=self.variance_x, expression=_double(0)),
+            expression=exp.EQ(this=self.variance_y, expression=_double(0)),
+        )
+        correlation = exp.Corr(this=self.y.copy(), expression=self.x.copy())
+        squared = exp.Mul(this=correlation, expression=correlation.copy())
+        return exp.Case(ifs=[exp.If(this=flat, true=_double(1))], default=squared)
+
+    def summed(self, mean: exp.Expr) -> exp.Expr:
+        """The sum of which this is the mean."""
+        return exp.Mul(this=mean, expression=self.count)
 
 
-def _count(y: exp.Expr, x: exp.Expr) -> exp.Expr:  # noqa: ARG001  x is NULL where y is
-    return exp.Count(this=y.copy())
+def _double(value: int) -> exp.Expr:
+    return exp.cast(exp.Literal.number(value), exp.DType.DOUBLE)
 
 
-def _mean_y(y: exp.Expr, x: exp.Expr) -> exp.Expr:  # noqa: ARG001
-    return exp.Avg(this=y.copy())
-
-
-def _mean_x(y: exp.Expr, x: exp.Expr) -> exp.Expr:
-    return _mean_y(x, y)
-
-
-def _variance_y(y: exp.Expr, x: exp.Expr) -> exp.Expr:  # noqa: ARG001
-    return exp.VariancePop(this=y.copy())
-
-
-def _variance_x(y: exp.Expr, x: exp.Expr) -> exp.Expr:
-    return _variance_y(x, y)
-
-
-def _covariance(y: exp.Expr, x: exp.Expr) -> exp.Expr:
-    return exp.CovarPop(this=y.copy(), expression=x.copy())
-
-
-def _times_count(part: Part) -> Part:
-    return lambda y, x: exp.Mul(this=part(y, x), expression=_count(y, x))
-
-
-def _slope(y: exp.Expr, x: exp.Expr) -> exp.Expr:
-    """NULL if all x are equal."""
-    spread = exp.Nullif(this=_variance_x(y, x), expression=_zero())
-    return exp.Paren(this=exp.Div(this=_covariance(y, x), expression=spread))
-
-
-def _intercept(y: exp.Expr, x: exp.Expr) -> exp.Expr:
-    rise = exp.Mul(this=_slope(y, x), expression=_mean_x(y, x))
-    return exp.Sub(this=_mean_y(y, x), expression=rise)
-
-
-def _r2(y: exp.Expr, x: exp.Expr) -> exp.Expr:
-    """NULL if all x are equal; 1 if all y are, as the line then goes through every point."""
-    flat = exp.And(
-        this=exp.GT(this=_variance_x(y, x), expression=_zero()),
-        expression=exp.EQ(this=_variance_y(y, x), expression=_zero()),
-    )
-    correlation = exp.Corr(this=y.copy(), expression=x.copy())
-    squared = exp.Mul(this=correlation, expression=correlation.copy())
-    one = exp.cast(exp.Literal.number(1), exp.DType.DOUBLE)
-    return exp.Case(ifs=[exp.If(this=flat, true=one)], default=squared)
-
-
-def _zero() -> exp.Expr:
-    return exp.cast(exp.Literal.number(0), exp.DType.DOUBLE)
-
-
-REGRESSIONS: Final[Mapping[type[exp.Expr], Part]] = {
-    exp.RegrCount: _count,
-    exp.RegrAvgx: _mean_x,
-    exp.RegrAvgy: _mean_y,
-    exp.RegrSxx: _times_count(_variance_x),
-    exp.RegrSyy: _times_count(_variance_y),
-    exp.RegrSxy: _times_count(_covariance),
-    exp.RegrSlope: _slope,
-    exp.RegrIntercept: _intercept,
-    exp.RegrR2: _r2,
+REGRESSIONS: Final[Mapping[type[exp.Expr], Callable[[Pairs], exp.Expr]]] = {
+    exp.RegrCount: lambda pairs: pairs.count,
+    exp.RegrAvgx: lambda pairs: pairs.mean_x,
+    exp.RegrAvgy: lambda pairs: pairs.mean_y,
+    exp.RegrSxx: lambda pairs: pairs.summed(pairs.variance_x),
+    exp.RegrSyy: lambda pairs: pairs.summed(pairs.variance_y),
+    exp.RegrSxy: lambda pairs: pairs.summed(pairs.covariance),
+    exp.RegrSlope: lambda pairs: pairs.slope,
+    exp.RegrIntercept: lambda pairs: pairs.intercept,
+    exp.RegrR2: lambda pairs: pairs.r2,
 }
