@@ -160,6 +160,43 @@ def test_over_windows_of_time(call: str, given_rows: list[Row], buckets: int) ->
     assert Counter(rows_of(found, 2)) == right
 
 
+ORDERED: list[Row] = [
+    (0, 1, 2.0, "a"),
+    (1, 1, 7.0, "b"),
+    (2, 2, 7.0, "c"),
+    (3, None, 7.0, "d"),
+    (4, 2, None, "e"),
+]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("v DESC, k", "d b c a e"),
+        ("v DESC, k DESC", "c b d a e"),
+        ("v, k DESC", "e a c b d"),
+        ("v NULLS LAST, k NULLS LAST", "a b c d e"),
+        ("v DESC NULLS FIRST, k DESC NULLS FIRST", "e d c b a"),
+        ("k NULLS LAST, v DESC", "b a c e d"),
+    ],
+)
+def test_orders_of_several_directions(order: str, expected: str) -> None:
+    """Inside aggregates, and of the first rows of a window whose rows come and go."""
+    db = LocalDatabase()
+    db.create_stream("S", to_table(ORDERED), time="ts")
+    names = expected.split()
+    called = f"array_agg(s ORDER BY {order}), first(s ORDER BY {order}), last(s ORDER BY {order})"
+    found = db.sql(f"SELECT {called} FROM TUMBLE(S, 1 SECOND) GROUP BY window_end")
+    assert rows_of(found, 3) == [(tuple(names), names[0], names[-1])]
+    numbered = f"SELECT s, ROW_NUMBER() OVER (ORDER BY {order}) AS r FROM S [RANGE 1 HOUR]"
+    changes = db.sql(f"SELECT s FROM ({numbered}) x WHERE r <= 2").to_pylist()
+    last = max(one["_time"] for one in changes if one["_time"].hour == 0)
+    held: Counter[str] = Counter()
+    for one in changes:
+        held[one["s"]] += one["_diff"] * (one["_time"] <= last)
+    assert set(+held) == set(names[:2])
+
+
 def test_moments_are_exact_far_from_zero() -> None:
     """Sums of powers in doubles would have no right digit here."""
     values = [1e9 + one for one in (0.25, 0.5, 3.0, 7.75, -2.5)]
